@@ -1,0 +1,88 @@
+// Intrusive reference counting: one word in the object, one pointer in the handle.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace weft {
+
+// Base of everything shared. Starts at zero references; the first Ref makes it one.
+// A derived class may declare `static void destroy(T*)` to replace `delete` (free lists, pending lists).
+class RefCounted {
+ public:
+  RefCounted() = default;
+  RefCounted(const RefCounted&) = delete;
+  RefCounted& operator=(const RefCounted&) = delete;
+
+  void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // True when this was the last reference: the caller must destroy the object.
+  bool release() const noexcept {
+    return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+  uint32_t use_count() const noexcept { return refs_.load(std::memory_order_acquire); }
+
+ protected:
+  ~RefCounted() = default;
+
+ private:
+  mutable std::atomic<uint32_t> refs_{0};
+};
+
+template <class T>
+void destroy_ref(T* object) {
+  if constexpr (requires { T::destroy(object); }) {
+    T::destroy(object);
+  } else {
+    delete object;
+  }
+}
+
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  Ref(std::nullptr_t) {}
+  explicit Ref(T* object) noexcept : ptr_(object) {
+    if (ptr_) ptr_->retain();
+  }
+  Ref(const Ref& other) noexcept : Ref(other.ptr_) {}
+  Ref(Ref&& other) noexcept : ptr_(std::exchange(other.ptr_, nullptr)) {}
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  Ref(Ref<U> other) noexcept : ptr_(other.detach()) {}
+  ~Ref() { reset(); }
+
+  Ref& operator=(Ref other) noexcept {
+    std::swap(ptr_, other.ptr_);
+    return *this;
+  }
+
+  // Takes over a reference that the caller already owns.
+  static Ref adopt(T* object) noexcept {
+    Ref ref;
+    ref.ptr_ = object;
+    return ref;
+  }
+  // Gives the reference to the caller.
+  T* detach() noexcept { return std::exchange(ptr_, nullptr); }
+  void reset() noexcept {
+    if (T* old = std::exchange(ptr_, nullptr); old && old->release()) destroy_ref(old);
+  }
+
+  T* get() const noexcept { return ptr_; }
+  T* operator->() const noexcept { return ptr_; }
+  T& operator*() const noexcept { return *ptr_; }
+  explicit operator bool() const noexcept { return ptr_ != nullptr; }
+  friend bool operator==(const Ref& a, const Ref& b) noexcept { return a.ptr_ == b.ptr_; }
+
+ private:
+  T* ptr_ = nullptr;
+};
+
+template <class T, class... Args>
+Ref<T> make_ref(Args&&... args) {
+  return Ref<T>(new T(std::forward<Args>(args)...));
+}
+
+}  // namespace weft

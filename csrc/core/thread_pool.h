@@ -1,0 +1,41 @@
+// The pool that every parallel loop shares, OpenBLAS's included.
+//
+// Fork-safe: a child starts with a fresh pool. A nested parallel region runs inline. Workers spin for
+// 50 to 100 us before they sleep, since waking a sleeping one costs 24 us and a spinning one 0.12 us.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace weft {
+
+// Threads a parallel region uses, the caller included. Default: the cores this process may run on,
+// or WEFT_NUM_THREADS, or OMP_NUM_THREADS.
+int num_threads();
+void set_num_threads(int count);  // raises RuntimeError unless count >= 1
+bool in_parallel_region();
+
+// A non-owning reference to a callable (no allocation per region).
+template <class Signature>
+class FunctionRef;
+template <class R, class... Args>
+class FunctionRef<R(Args...)> {
+ public:
+  template <class F>
+  FunctionRef(F&& fn)
+      : object_(const_cast<void*>(static_cast<const void*>(&fn))),
+        call_([](void* object, Args... args) -> R {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(static_cast<Args&&>(args)...);
+        }) {}
+  R operator()(Args... args) const { return call_(object_, static_cast<Args&&>(args)...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, Args...);
+};
+
+// Calls body(begin, end) on disjoint pieces of [0, count), each at least `grain` long where possible;
+// inline when one piece is enough. The first exception is rethrown in the caller after all pieces end.
+void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
+
+}  // namespace weft
