@@ -1,0 +1,36 @@
+"""Calls table rows, in weft and (for parity) the operator of the same name in PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import _C, _ops
+
+from .spec import S
+
+ROWS = {row.key: row for row in _ops.load()}
+
+
+def function_of(key: str, suffix: str = "") -> Any:
+    """The Python callable of a row: module function, nn function or method; `suffix` "_" is in-place."""
+    row = ROWS[key]
+    name = row.schema.name + suffix
+    if "f" in row.variants and not suffix and hasattr(weft, name):
+        return getattr(weft, name)
+    if "nn" in row.variants and hasattr(_C._nn, name):
+        return getattr(_C._nn, name)
+    return getattr(weft.Tensor, name)
+
+
+def call(key: str, sample: S, suffix: str = "", **extra: Any) -> Any:
+    """Runs the row on the sample."""
+    return function_of(key, suffix)(*sample.args, **sample.kwargs, **extra)
+
+
+def call_torch(key: str, sample: S) -> Any:
+    """Runs PyTorch's operator with the row's name and overload; AttributeError when it has none."""
+    import torch
+
+    name, _, overload = key.partition(".")
+    return getattr(getattr(torch.ops.aten, name), overload or "default")(*sample.args, **sample.kwargs)

@@ -1,0 +1,95 @@
+"""Cases of joining, splitting and indexing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .spec import ALL, FLOATS, A, B, Fails, I, S, case, distinct
+
+_M = A((3, 4))
+
+case("cat", [S([A((2, 3)), A((4, 3))]), S([A((2, 3)), A((2, 1))], 1), S([A((0,)), A((3,))]), S([A((5,))], -1)], np.concatenate, dtypes=ALL)
+case("stack", [S([A((2, 3)), A((2, 3))]), S([A((2, 3)), A((2, 3))], -1), S([A(())])], np.stack, dtypes=ALL)
+
+
+def _split(x: np.ndarray, size: int, dim: int = 0) -> list[np.ndarray]:
+    return np.split(x, range(size, x.shape[dim], size), dim)
+
+
+case("split.Tensor", [S(A((5, 2)), 2), S(A((2, 6)), 3, 1)], _split)
+case("split_with_sizes", [S(A((5, 2)), [1, 4])], lambda x, sizes, dim=0: np.split(x, np.cumsum(sizes)[:-1], dim))
+case("chunk", [S(A((5, 2)), 2), S(A((6,)), 3)], lambda x, n, dim=0: _split(x, -(-x.shape[dim] // n), dim))
+case("unbind.int", [S(_M), S(_M, 1)], lambda x, dim=0: list(np.moveaxis(x, dim, 0)))
+case("repeat", [S(A((2, 3)), [2, 1]), S(A((3,)), [2, 2])], np.tile)
+case("flip", [S(_M, [0]), S(_M, [0, 1])], np.flip)
+case("roll", [S(A((5,)), [2], [0]), S(_M, [1, -1], [0, 1])], np.roll)
+
+# ---- indexing ----
+_OUT = "expected index in [-3, 2] for dim 0, got 5"
+
+
+def _index(x: np.ndarray, indices: list[Any]) -> np.ndarray:
+    return x[tuple(indices)]
+
+
+case("index.Tensor", [S(_M, [I((5,), -3, 3)]), S(_M, [I((2, 1), 0, 3), I((3,), 0, 4)]), S(_M, [B((3, 4))]), S(A((3, 4, 5)), [I((2,), 0, 3)])],
+     _index, dtypes=ALL, fails=(Fails(S(_M, [I((2,), 5, 6)]), IndexError, f"index: {_OUT}"),))  # fmt: skip
+
+
+def _index_put(x: np.ndarray, indices: list[Any], values: np.ndarray, accumulate: bool = False) -> np.ndarray:
+    y = x.copy()
+    if accumulate:
+        np.add.at(y, tuple(indices), values)
+    else:
+        y[tuple(indices)] = values
+    return y
+
+
+case("index_put", [S(_M, [I((1,), 0, 3)], A((1, 4))), S(_M, [I((6,), 0, 3)], A((6, 4)), True), S(_M, [B((3, 4))], A(()))], _index_put,
+     dtypes=FLOATS, fails=(Fails(S(_M, [I((2,), 5, 6)], A(())), IndexError, f"index_put: {_OUT}"),))  # fmt: skip
+case("index_select", [S(_M, 0, I((5,), 0, 3)), S(_M, 1, I((2,), 0, 4))], lambda x, d, i: np.take(x, i, d), dtypes=ALL,
+     fails=(Fails(S(_M, 0, I((1,), 5, 6)), IndexError, f"index_select: {_OUT}"),))  # fmt: skip
+case("gather", [S(_M, 0, I((2, 4), 0, 3)), S(_M, 1, I((3, 6), 0, 4))], lambda x, d, i: np.take_along_axis(x, i, d), dtypes=ALL,
+     fails=(Fails(S(_M, 0, I((2, 4), 5, 6)), IndexError, f"gather: {_OUT}"),))  # fmt: skip
+
+
+def _scatter_add(x: np.ndarray, dim: int, index: np.ndarray, source: np.ndarray) -> np.ndarray:
+    y = x.copy()
+    for where in np.ndindex(index.shape):
+        target = list(where)
+        target[dim] = index[where]
+        y[tuple(target)] += source[where]
+    return y
+
+
+case("scatter_add", [S(_M, 0, I((2, 4), 0, 3), A((2, 4))), S(_M, 1, I((3, 6), 0, 4), A((3, 6)))], _scatter_add)
+
+
+def _along_first(x: np.ndarray, dim: int, index: np.ndarray, source: Any) -> np.ndarray:
+    y = x.copy()
+    np.put_along_axis(y, index, source, dim)
+    return y
+
+
+case("scatter.src", [S(_M, 1, I((3, 1), 0, 4), A((3, 1)))], _along_first)
+case("scatter.value", [S(_M, 1, I((3, 1), 0, 4), 2.0), S(_M, 0, I((1, 4), 0, 3), -1)], _along_first)
+case("masked_select", [S(_M, B((3, 4))), S(A((0,)), B((0,)))], lambda x, m: x[m], dtypes=ALL)
+case("nonzero", [S(_M), S(A((2, 3, 2))), S(A((0, 3)))], lambda x: np.argwhere(x), dtypes=ALL)
+
+
+def _sort(x: np.ndarray, dim: int = -1, descending: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(-x if descending else x, axis=dim, kind="stable")
+    return np.take_along_axis(x, order, dim), order
+
+
+def _topk(x: np.ndarray, k: int, dim: int = -1, largest: bool = True) -> list[np.ndarray]:
+    return [np.take(part, range(k), dim) for part in _sort(x, dim, largest)]
+
+
+case("sort", [S(A((3, 9))), S(A((3, 4)), 0), S(A((11,)), descending=True)], _sort, domain=distinct, dtypes=FLOATS)
+case("argsort", [S(A((3, 9))), S(A((3, 4)), 0, True)], lambda *a: _sort(*a)[1], domain=distinct)
+case("topk", [S(A((3, 9)), 4), S(A((3, 4)), 2, 0, False)], _topk, domain=distinct)
+case("embedding", [S(A((6, 3)), I((4,), 0, 6)), S(A((6, 3)), I((2, 3), 0, 6))], lambda w, i: w[i])
+case("one_hot", [S(I((5,), 0, 4), 4)], lambda i, n: np.eye(n, dtype="int64")[i], grad=False)

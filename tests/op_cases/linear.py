@@ -1,0 +1,36 @@
+"""Cases of the matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .spec import FLOATS, HALVES, A, Fails, S, case
+
+_MM = "mm: expected (n, k) and (k, m) matrices, got (2, 3) and (4, 5)"
+_SIZES = [S(A((3, 4)), A((4, 5))), S(A((1, 7)), A((7, 1))), S(A((0, 4)), A((4, 5))), S(A((3, 0)), A((0, 5))), S(A((70, 33)), A((33, 65)))]
+
+case("mm", _SIZES, np.matmul, dtypes=(*FLOATS, "int64", *HALVES), tolerance=40,
+     fails=(Fails(S(A((2, 3)), A((4, 5))), RuntimeError, _MM),))  # fmt: skip
+case("bmm", [S(A((2, 3, 4)), A((2, 4, 5))), S(A((0, 3, 4)), A((0, 4, 5)))], np.matmul, tolerance=40)
+case("matmul", [S(A((4,)), A((4,))), S(A((3, 4)), A((4,))), S(A((4,)), A((4, 5))), S(A((2, 3, 4)), A((4, 5))), S(A((2, 1, 3, 4)), A((5, 4, 2)))],
+     np.matmul, tolerance=40)  # fmt: skip
+case("mv", [S(A((3, 4)), A((4,)))], np.matmul, tolerance=40)
+case("dot", [S(A((7,)), A((7,))), S(A((0,)), A((0,)))], np.dot, tolerance=40)
+case("outer", [S(A((3,)), A((4,)))], np.outer)
+
+
+def _addmm(x: np.ndarray, a: np.ndarray, b: np.ndarray, *, beta: float = 1, alpha: float = 1) -> np.ndarray:
+    return beta * x + alpha * (a @ b)
+
+
+case("addmm", [S(A((3, 5)), A((3, 4)), A((4, 5))), S(A((5,)), A((3, 4)), A((4, 5)), beta=0.5, alpha=2)], _addmm, tolerance=40)
+
+
+def _linear(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
+    return x @ w.T + (0 if b is None else b)
+
+
+case("linear", [S(A((3, 4)), A((5, 4))), S(A((3, 4)), A((5, 4)), A((5,))), S(A((2, 3, 4)), A((5, 4)), A((5,))), S(A((4,)), A((5, 4)), A((5,)))],
+     _linear, tolerance=40)  # fmt: skip
+case("tril", [S(A((3, 4))), S(A((4, 4)), 1), S(A((2, 3, 3)), -1)], np.tril)
+case("triu", [S(A((3, 4))), S(A((4, 4)), 1), S(A((2, 3, 3)), -1)], np.triu)

@@ -1,0 +1,88 @@
+"""Cases of factories, copies and conversions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import weft
+
+from .spec import ALL, A, Fails, S, case
+
+_NEGATIVE = (Fails(S([2, -1]), RuntimeError, "zeros: expected sizes of at least 0, got (2, -1)"),)
+
+case("zeros", [S([2, 3]), S([]), S([0, 4])], lambda size: np.zeros(size, "float64"), grad=False, fails=_NEGATIVE)
+case("ones", [S([2, 3]), S([])], lambda size: np.ones(size, "float64"), grad=False)
+case("full", [S([2, 3], 1.5)], lambda size, v: np.full(size, v, "float64"), grad=False)
+case("arange", [S(5)], lambda n: np.arange(n), grad=False)
+case("arange.start", [S(2, 7)], lambda a, b: np.arange(a, b), grad=False)
+case("arange.start_step", [S(2, 9, 3), S(5, 0, -2)], lambda a, b, c: np.arange(a, b, c), grad=False,
+     fails=(Fails(S(0, 5, 0), RuntimeError, "arange: expected a nonzero step, got 0"),))  # fmt: skip
+case("linspace", [S(0, 1, 5), S(2, -2, 3)], lambda a, b, n: np.linspace(a, b, n), grad=False)
+case("eye", [S(3)], lambda n: np.eye(n), grad=False)
+case("eye.m", [S(3, 4)], lambda n, m: np.eye(n, m), grad=False)
+case("zeros_like", [S(A((3, 4)))], np.zeros_like, dtypes=ALL, grad=False)
+case("ones_like", [S(A((3, 4)))], np.ones_like, dtypes=ALL, grad=False)
+case("full_like", [S(A((3, 4)), 1)], np.full_like, dtypes=ALL, grad=False)
+
+
+def _empty(function: Any) -> None:
+    tensor = function([2, 3]) if function.__name__ == "empty" else function(weft.zeros(2, 3))
+    assert tuple(tensor.shape) == (2, 3)
+    assert tensor.dtype == weft.float32
+    assert tensor.is_contiguous()
+
+
+case("empty.memory_format", check=_empty, grad=False)
+case("empty_like", check=_empty, grad=False)
+case("clone", [S(A((3, 4))), S(A((0, 2)))], np.copy, dtypes=ALL)
+case("contiguous", [S(A((3, 4)))], np.copy, dtypes=ALL)
+
+
+def _copy(function: Any) -> None:
+    target = weft.zeros(2, 3, dtype=weft.int32)
+    assert function(target, weft.tensor([1.9, -2.9, 3.0])) is target
+    assert target.tolist() == [[1, -2, 3], [1, -2, 3]]
+
+
+case("copy_", check=_copy, grad=False)
+
+
+def _fill(function: Any) -> None:
+    target = weft.zeros(2, 3)[:, 1]
+    assert function(target, 2.5) is target
+    assert target.tolist() == [2.5, 2.5]
+
+
+case("fill_.Scalar", check=_fill, grad=False)
+
+
+def _zero(function: Any) -> None:
+    target = weft.ones(2, 3).t()
+    assert function(target) is target
+    assert target.tolist() == [[0, 0]] * 3
+
+
+case("zero_", check=_zero, grad=False)
+
+
+def _item(function: Any) -> None:
+    assert function(weft.tensor(2.5)) == 2.5
+    assert type(function(weft.tensor([[3]]))) is int
+    assert function(weft.tensor(True)) is True
+
+
+case("item", check=_item, grad=False)
+case("equal", [S(A((3, 4)), A((3, 4)))], np.array_equal, grad=False)
+case("isclose", [S(A((3, 4)), A((3, 4)))], np.isclose, grad=False)
+case("allclose", [S(A((3, 4)), A((3, 4)))], np.allclose, grad=False)
+
+
+def _to_copy(function: Any) -> None:
+    source = weft.tensor([1.7, -1.7, 0.0])
+    assert function(source, dtype=weft.int64).tolist() == [1, -1, 0]
+    assert function(source, dtype=weft.bool).tolist() == [True, True, False]
+    assert function(source, dtype=weft.float64).dtype == weft.float64
+
+
+case("_to_copy", check=_to_copy, grad=False)

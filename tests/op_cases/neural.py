@@ -1,0 +1,120 @@
+"""Cases of convolution, pooling, normalisation and classification losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .spec import FLOATS, A, Fails, I, S, case, distinct, positive
+
+
+def _two(v: Any) -> tuple[int, int]:
+    return tuple(v) if isinstance(v, (list, tuple)) else (v, v)  # type: ignore[return-value]
+
+
+def _windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int] = (1, 1)) -> np.ndarray:
+    """[n, c, h_out, w_out, kh, kw]"""
+    span = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
+    view = np.lib.stride_tricks.sliding_window_view(x, span, (2, 3))
+    return view[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+
+
+def _conv2d(x: np.ndarray, w: np.ndarray, b: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> np.ndarray:
+    (ph, pw), images = _two(padding), x if x.ndim == 4 else x[None]
+    padded = np.pad(images, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
+    parts = [
+        np.einsum("nchwij,ocij->nohw", _windows(xs, w.shape[2:], _two(stride), _two(dilation)), ws)  # type: ignore[arg-type]
+        for xs, ws in zip(np.split(padded, groups, 1), np.split(w, groups, 0))
+    ]
+    y = np.concatenate(parts, 1) + (0 if b is None else b[:, None, None])
+    return y if x.ndim == 4 else y[0]
+
+
+case("conv2d", [
+    S(A((2, 3, 6, 5)), A((4, 3, 3, 3))),
+    S(A((2, 3, 6, 5)), A((4, 3, 3, 2)), A((4,)), [2, 1], [1, 0]),
+    S(A((1, 4, 7, 7)), A((4, 2, 3, 3)), A((4,)), 1, 1, 2, 2),
+    S(A((1, 4, 5, 5)), A((4, 1, 3, 3)), None, 1, 1, 1, 4),
+    S(A((2, 3, 4, 4)), A((5, 3, 1, 1)), A((5,))),
+    S(A((3, 6, 5)), A((4, 3, 3, 3)), A((4,))),
+], _conv2d, tolerance=60, fails=(
+    Fails(S(A((1, 3, 5, 5)), A((4, 2, 3, 3))), RuntimeError,
+          "conv2d: expected an input of 2 channels for weight (4, 2, 3, 3) and groups 1, got shape (1, 3, 5, 5)"),
+))  # fmt: skip
+
+
+def _max_pool(x: np.ndarray, kernel: Any, stride: Any = (), padding: Any = 0) -> np.ndarray:
+    ph, pw = _two(padding)
+    padded = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)), constant_values=-np.inf)
+    return _windows(padded, _two(kernel), _two(stride or kernel)).max((-1, -2))
+
+
+_POOLS = [S(A((2, 3, 6, 6)), [2, 2]), S(A((1, 2, 7, 5)), [3, 2], [2, 1]), S(A((1, 2, 6, 6)), [3, 3], [2, 2], [1, 1])]
+case("max_pool2d", _POOLS, _max_pool, domain=distinct)
+
+
+def _avg_pool(x: np.ndarray, kernel: Any, stride: Any = (), padding: Any = 0) -> np.ndarray:
+    ph, pw = _two(padding)
+    padded = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
+    return _windows(padded, _two(kernel), _two(stride or kernel)).mean((-1, -2))
+
+
+case("avg_pool2d", _POOLS, _avg_pool, tolerance=4)
+
+
+def _adaptive(x: np.ndarray, size: Any) -> np.ndarray:
+    def edges(n: int, out: int) -> list[tuple[int, int]]:
+        return [(i * n // out, -((-(i + 1) * n) // out)) for i in range(out)]
+
+    h, w = size
+    return np.stack([np.stack([x[..., a:b, c:d].mean((-1, -2)) for c, d in edges(x.shape[-1], w)], -1) for a, b in edges(x.shape[-2], h)], -2)
+
+
+case("adaptive_avg_pool2d", [S(A((2, 3, 6, 5)), [1, 1]), S(A((2, 3, 7, 5)), [3, 2])], _adaptive, tolerance=4)
+
+
+def _batch_norm(x: np.ndarray, w: Any, b: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, _: bool) -> np.ndarray:
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    axes = (0, *range(2, x.ndim))
+    if training:
+        mean, var = x.mean(axes), x.var(axes)
+    y = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + eps)
+    return y * (1 if w is None else w.reshape(shape)) + (0 if b is None else b.reshape(shape))
+
+
+case("batch_norm", [
+    S(A((4, 3, 2, 2)), A((3,)), A((3,)), None, None, True, 0.1, 1e-5, False),
+    S(A((5, 3)), None, None, None, None, True, 0.1, 1e-5, False),
+], _batch_norm, tolerance=100)  # fmt: skip
+
+# ---- losses ----
+_REDUCE = (lambda x: x, np.mean, np.sum)
+
+
+def _nll(x: np.ndarray, target: np.ndarray, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> np.ndarray:
+    scale = np.ones(x.shape[1]) if weight is None else weight
+    kept = target != ignore_index
+    each = np.where(kept, -x[np.arange(len(x)), np.where(kept, target, 0)] * scale[np.where(kept, target, 0)], 0)
+    if reduction == 1:
+        return each.sum() / (scale[np.where(kept, target, 0)] * kept).sum()
+    return _REDUCE[reduction](each)
+
+
+_TARGETS = [S(A((5, 4)), I((5,), 0, 4), None, r) for r in (0, 1, 2)] + [S(A((5, 4)), I((5,), 0, 4), A((4,), positive), 1), S(A((5, 4)), I((5,), 0, 4), None, 1, 2)]
+case("nll_loss", _TARGETS, _nll, tolerance=4,
+     fails=(Fails(S(A((2, 3)), I((2,), 7, 8)), IndexError, "nll_loss: expected a target in [0, 3), got 7"),))  # fmt: skip
+
+
+def _cross_entropy(x: np.ndarray, target: np.ndarray, *rest: Any) -> np.ndarray:
+    return _nll(x - np.log(np.sum(np.exp(x), 1, keepdims=True)), target, *rest)
+
+
+case("cross_entropy_loss", _TARGETS, _cross_entropy, tolerance=8)
+
+
+def _bce(x: np.ndarray, y: np.ndarray, weight: Any = None, pos_weight: Any = None, reduction: int = 1) -> np.ndarray:
+    return _REDUCE[reduction](np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x))))
+
+
+case("binary_cross_entropy_with_logits", [S(A((3, 4)), A((3, 4))), S(A((3, 4)), A((3, 4)), None, None, 2)], _bce, tolerance=8)

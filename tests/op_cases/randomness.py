@@ -1,0 +1,97 @@
+"""Cases of the random rows: determinism under a seed, ranges and moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import weft
+
+from .spec import case
+
+_N = 40_000
+
+
+def _same_after_seed(draw: Callable[[], Any]) -> Any:
+    """The draw, checked to repeat under the same seed and to change without one."""
+    weft.manual_seed(7)
+    first = draw()
+    second = draw()
+    weft.manual_seed(7)
+    assert draw().tolist() == first.tolist()
+    assert first.tolist() != second.tolist()
+    return first
+
+
+def _moments(values: Any, mean: float, std: float) -> None:
+    values = values.double()
+    assert abs(values.mean().item() - mean) < 6 * std / _N**0.5
+    assert abs(values.std().item() / std - 1) < 0.03
+
+
+def _uniform(low: float, high: float, draw: Callable[[], Any]) -> None:
+    values = _same_after_seed(draw)
+    assert low <= values.min().item() <= values.max().item() < high
+    _moments(values, (low + high) / 2, (high - low) / 12**0.5)
+
+
+def _inplace(function: Any, *args: float) -> Callable[[], Any]:
+    return lambda: function(weft.empty(_N), *args)
+
+
+case("rand", check=lambda f: _uniform(0, 1, lambda: f(_N)), grad=False)
+case("rand_like", check=lambda f: _uniform(0, 1, lambda: f(weft.empty(_N))), grad=False)
+case("uniform_", check=lambda f: _uniform(-2, 3, _inplace(f, -2, 3)), grad=False)
+case("randn", check=lambda f: _moments(_same_after_seed(lambda: f(_N)), 0, 1), grad=False)
+case("randn_like", check=lambda f: _moments(_same_after_seed(lambda: f(weft.empty(_N))), 0, 1), grad=False)
+case("normal_", check=lambda f: _moments(_same_after_seed(_inplace(f, 3, 2)), 3, 2), grad=False)
+
+
+def _integers(values: Any, low: int, high: int) -> None:
+    assert values.dtype == weft.int64
+    assert (values.min().item(), values.max().item()) == (low, high - 1)
+
+
+case("randint", check=lambda f: _integers(_same_after_seed(lambda: f(9, (_N,))), 0, 9), grad=False)
+case("randint.low", check=lambda f: _integers(_same_after_seed(lambda: f(-4, 9, (_N,))), -4, 9), grad=False)
+
+
+def _permutation(function: Any) -> None:
+    order = _same_after_seed(lambda: function(1000))
+    assert sorted(order.tolist()) == list(range(1000))
+
+
+case("randperm", check=_permutation, grad=False)
+
+
+def _coin(values: Any, p: float) -> None:
+    assert set(values.tolist()) == {0.0, 1.0}
+    _moments(values, p, (p * (1 - p)) ** 0.5)
+
+
+case("bernoulli", check=lambda f: _coin(_same_after_seed(lambda: f(weft.full((_N,), 0.3))), 0.3), grad=False)
+case("bernoulli_.float", check=lambda f: _coin(_same_after_seed(_inplace(f, 0.7)), 0.7), grad=False)
+
+
+def _dropout(function: Any) -> None:
+    x = weft.ones(_N, requires_grad=True)
+    y = function(x, 0.25, True)
+    assert sorted(set(y.tolist())) == [0.0, weft.tensor(1 / 0.75).item()]
+    assert abs((y == 0).double().mean().item() - 0.25) < 0.02
+    y.sum().backward()
+    assert x.grad.tolist() == y.tolist()
+    assert function(x, 0.25, False).tolist() == x.tolist()
+
+
+case("dropout", check=_dropout, grad=False)
+
+
+def _multinomial(function: Any) -> None:
+    weights = weft.tensor([0.0, 1.0, 3.0])
+    drawn = _same_after_seed(lambda: function(weights, _N, True))
+    assert (drawn == 0).sum().item() == 0
+    assert abs((drawn == 2).double().mean().item() - 0.75) < 0.02
+    assert sorted(function(weights, 2).tolist()) == [1, 2]
+
+
+case("multinomial", check=_multinomial, grad=False)

@@ -1,0 +1,68 @@
+"""First and second derivatives of every differentiable row, by finite differences in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from op_cases import CASES, Case, calling
+from op_cases.realise import map_arrays, realise
+from op_cases.spec import S
+from weft.autograd import gradcheck, gradgradcheck
+
+
+def differentiable(second: bool) -> list[Any]:
+    return [
+        pytest.param(case, layout, id=f"{case.name}-{layout}")
+        for case in CASES.values()
+        if case.grad and case.samples and (case.gradgrad or not second)
+        if "nondifferentiable" not in calling.ROWS[case.name].tags
+        for layout in (("contiguous", "transposed") if case.layouts else ("contiguous",))
+    ]
+
+
+def split_inputs(case: Case, sample: S, index: int, layout: str) -> tuple[Any, list[weft.Tensor]]:
+    """A function of the floating tensors alone, and those tensors."""
+    inputs: list[weft.Tensor] = []
+
+    def place(array: np.ndarray) -> Any:
+        tensor = weft.from_numpy(array)
+        if array.dtype.kind != "f":
+            return tensor
+        tensor = tensor.clone() if layout == "contiguous" else tensor
+        inputs.append(tensor.requires_grad_())
+        return inputs[-1]
+
+    arrays = map_arrays(realise(sample, case, "float64", index, layout), place)
+
+    def function(*tensors: weft.Tensor) -> Any:
+        queue = iter(tensors)
+
+        def swap(value: Any) -> Any:
+            if isinstance(value, weft.Tensor):
+                return next(queue) if value.requires_grad else value
+            if isinstance(value, list):
+                return [swap(v) for v in value]
+            return value
+
+        args = [swap(a) for a in arrays.args]
+        kwargs = {k: swap(v) for k, v in arrays.kwargs.items()}
+        return calling.call(case.name, S(*args, **kwargs))
+
+    return function, inputs
+
+
+@pytest.mark.parametrize(("case", "layout"), differentiable(second=False))
+def test_gradient(case: Case, layout: str) -> None:
+    for index, sample in enumerate(case.samples):
+        function, inputs = split_inputs(case, sample, index, layout)
+        assert gradcheck(function, inputs)
+
+
+@pytest.mark.parametrize(("case", "layout"), differentiable(second=True))
+def test_second_gradient(case: Case, layout: str) -> None:
+    for index, sample in enumerate(case.samples):
+        function, inputs = split_inputs(case, sample, index, layout)
+        assert gradgradcheck(function, inputs)

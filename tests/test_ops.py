@@ -1,0 +1,150 @@
+"""Every row of the operator table against its case: values, dtypes, layouts, forms, error texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from op_cases import CASES, Case, calling
+from op_cases.realise import LAYOUTS, map_arrays, realise, to_library, to_numpy
+from op_cases.spec import A, S
+
+#: relative tolerance of one operator on values computed in float64
+RTOL = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "float64": 1e-12}
+
+
+def with_reference() -> list[Any]:
+    return [
+        pytest.param(case, dtype, id=f"{case.name}-{dtype}")
+        for case in CASES.values()
+        if case.ref is not None
+        for dtype in case.dtypes
+    ]
+
+
+def widen(array: np.ndarray) -> np.ndarray:
+    return array.astype("float64") if array.dtype.kind == "f" else array
+
+
+def rounded(sample: S, dtype: str) -> S:
+    """The values the tensor really holds: bfloat16 rounds its float32 carrier."""
+    if dtype != "bfloat16":
+        return sample
+    return map_arrays(
+        sample,
+        lambda a: to_numpy(weft.from_numpy(a).to(weft.bfloat16)) if a.dtype == "float32" else a,
+    )
+
+
+def assert_matches(result: Any, expected: Any, dtype: str, factor: float) -> None:
+    if isinstance(expected, (tuple, list)):
+        assert len(result) == len(expected)
+        for one, other in zip(result, expected):
+            assert_matches(one, other, dtype, factor)
+        return
+    expected = np.asarray(expected)
+    if isinstance(result, weft.Tensor):
+        if expected.dtype.kind == "f":
+            floating = dtype if dtype in RTOL else "float32"
+            assert str(result.dtype) == f"torch.{floating}"
+        if expected.dtype.kind == "b":
+            assert result.dtype == weft.bool
+        assert tuple(result.shape) == expected.shape
+    rtol = RTOL.get(dtype, 3e-6) * factor
+    np.testing.assert_allclose(to_numpy(result), expected, rtol=rtol, atol=rtol)
+
+
+def reference(case: Case, sample: S, dtype: str) -> Any:
+    wide = map_arrays(rounded(sample, dtype), widen)
+    with np.errstate(all="ignore"):
+        return case.ref(*wide.args, **wide.kwargs)
+
+
+def test_every_row_has_a_case_and_every_case_a_row() -> None:
+    assert sorted(calling.ROWS) == sorted(CASES)
+
+
+def test_every_case_tests_something() -> None:
+    empty = [c.name for c in CASES.values() if not (c.ref or c.check or c.via)]
+    assert empty == []
+
+
+@pytest.mark.parametrize("case", [c for c in CASES.values() if c.via], ids=lambda c: c.name)
+def test_helper_rows_are_reached_by_the_gradient_they_name(case: Case) -> None:
+    formulas = " ".join(calling.ROWS[case.via].grad.values())
+    assert calling.ROWS[case.name].schema.name + "(" in formulas
+
+
+@pytest.mark.parametrize(("case", "dtype"), with_reference())
+def test_forward_matches_the_reference(case: Case, dtype: str) -> None:
+    for index, sample in enumerate(case.samples):
+        for layout in LAYOUTS if case.layouts else LAYOUTS[:1]:
+            arrays = realise(sample, case, dtype, index, layout)
+            result = calling.call(case.name, to_library(arrays, weft, dtype))
+            assert_matches(result, reference(case, arrays, dtype), dtype, case.tolerance)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES.values() if c.check], ids=lambda c: c.name)
+def test_properties_hold(case: Case) -> None:
+    case.check(calling.function_of(case.name))
+
+
+def forms(suffix: str) -> list[Any]:
+    return [
+        pytest.param(case, id=case.name)
+        for case in CASES.values()
+        if case.forms and case.ref and suffix in calling.ROWS[case.name].derived
+    ]
+
+
+@pytest.mark.parametrize("case", forms("_"))
+def test_in_place_form_writes_what_the_plain_form_returns(case: Case) -> None:
+    for index, sample in enumerate(case.samples):
+        arrays = to_library(realise(sample, case, case.dtypes[0], index), weft, case.dtypes[0])
+        plain = calling.call(case.name, arrays)
+        if plain.shape != arrays.args[0].shape or plain.dtype != arrays.args[0].dtype:
+            continue
+        target = arrays.args[0].clone()
+        returned = calling.call(case.name, S(target, *arrays.args[1:], **arrays.kwargs), "_")
+        assert returned is target
+        np.testing.assert_array_equal(to_numpy(target), to_numpy(plain))
+
+
+@pytest.mark.parametrize("case", forms("out"))
+def test_out_form_writes_into_the_given_tensor(case: Case) -> None:
+    for index, sample in enumerate(case.samples):
+        arrays = to_library(realise(sample, case, case.dtypes[0], index), weft, case.dtypes[0])
+        plain = calling.call(case.name, arrays)
+        out = weft.empty_like(plain)
+        assert calling.call(case.name, arrays, out=out) is out
+        np.testing.assert_array_equal(to_numpy(out), to_numpy(plain))
+
+
+def failures() -> list[Any]:
+    return [
+        pytest.param(case, failing, id=f"{case.name}-{i}")
+        for case in CASES.values()
+        for i, failing in enumerate(case.fails)
+    ]
+
+
+@pytest.mark.parametrize(("case", "failing"), failures())
+def test_error_text_word_for_word(case: Case, failing: Any) -> None:
+    arrays = to_library(realise(failing.sample, case, case.dtypes[0]), weft, case.dtypes[0])
+    with pytest.raises(failing.error) as caught:
+        calling.call(case.name, arrays)
+    assert type(caught.value) is failing.error
+    assert str(caught.value) == failing.text
+
+
+def test_a_read_only_tensor_refuses_every_in_place_form() -> None:
+    for case in (c.values[0] for c in forms("_")):
+        arrays = realise(case.samples[0], case, case.dtypes[0])
+        if not isinstance(case.samples[0].args[0], A):
+            continue
+        arrays.args[0].flags.writeable = False
+        tensors = to_library(arrays, weft, case.dtypes[0])
+        with pytest.raises(RuntimeError, match="expected a writable tensor, got a read-only one"):
+            calling.call(case.name, tensors, "_")

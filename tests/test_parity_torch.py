@@ -1,0 +1,92 @@
+"""The same samples through PyTorch's operator of the same name: values, dtypes, shapes, gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from op_cases import CASES, Case, calling
+from op_cases.realise import realise, to_library, to_numpy
+from op_cases.spec import S
+
+torch = pytest.importorskip("torch", reason="PyTorch is the reference of these tests")
+pytestmark = pytest.mark.parity
+
+RTOL = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-11}
+
+
+def has_twin(key: str) -> bool:
+    name, _, overload = key.partition(".")
+    packet = getattr(torch.ops.aten, name, None)
+    return packet is not None and (overload or "default") in packet.overloads()
+
+
+def comparable() -> list[Any]:
+    return [
+        pytest.param(case, dtype, id=f"{case.name}-{dtype}")
+        for case in CASES.values()
+        if case.parity and case.samples and case.ref and has_twin(case.name)
+        for dtype in case.dtypes
+    ]
+
+
+def flat(value: Any) -> list[Any]:
+    return [v for item in value for v in flat(item)] if isinstance(value, (tuple, list)) else [value]
+
+
+def assert_same(ours: Any, theirs: Any, rtol: float) -> None:
+    for one, other in zip(flat(ours), flat(theirs), strict=True):
+        if isinstance(other, torch.Tensor):
+            assert str(one.dtype) == str(other.dtype)
+            assert tuple(one.shape) == tuple(other.shape)
+        np.testing.assert_allclose(to_numpy(one), to_numpy(other), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(("case", "dtype"), comparable())
+def test_forward_agrees(case: Case, dtype: str) -> None:
+    rtol = RTOL.get(dtype, 1e-5) * case.tolerance
+    for index, sample in enumerate(case.samples):
+        arrays = realise(sample, case, dtype, index)
+        ours = calling.call(case.name, to_library(arrays, weft, dtype))
+        theirs = calling.call_torch(case.name, to_library(arrays, torch, dtype))
+        assert_same(ours, theirs, rtol)
+
+
+def gradients(library: Any, call: Any, case: Case, arrays: S, weights_seed: int) -> list[np.ndarray]:
+    """d(sum of weighted results)/d(each floating input)."""
+    sample = to_library(arrays, library, "float32")
+    inputs = [t for t in flat(list(sample.args)) if isinstance(t, library.Tensor) and t.is_floating_point()]
+    for tensor in inputs:
+        tensor.requires_grad_()
+    rng = np.random.default_rng(weights_seed)
+    total = None
+    for result in flat(call(case.name, sample)):
+        if isinstance(result, library.Tensor) and result.requires_grad:
+            weights = rng.normal(size=tuple(result.shape)).astype("float32")
+            term = (result * library.from_numpy(np.asarray(weights))).sum()
+            total = term if total is None else total + term
+    if total is None:
+        return []
+    total.backward()
+    return [to_numpy(t.grad) for t in inputs if t.grad is not None]
+
+
+def differentiable() -> list[Any]:
+    return [
+        pytest.param(case, id=case.name)
+        for case in CASES.values()
+        if case.parity and case.grad and case.samples and case.ref and "float32" in case.dtypes
+        if "nondifferentiable" not in calling.ROWS[case.name].tags and has_twin(case.name)
+    ]
+
+
+@pytest.mark.parametrize("case", differentiable())
+def test_gradients_agree(case: Case) -> None:
+    for index, sample in enumerate(case.samples):
+        arrays = realise(sample, case, "float32", index)
+        ours = gradients(weft, calling.call, case, arrays, index)
+        theirs = gradients(torch, calling.call_torch, case, arrays, index)
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-4 * case.tolerance, atol=2e-5 * case.tolerance)
