@@ -1,0 +1,131 @@
+"""Data sets, samplers, collating and the loader, and PyTorch's order under the same seed."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from weft.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    default_collate,
+    random_split,
+)
+
+
+class Squares(Dataset[Any]):
+    def __getitem__(self, index: int) -> tuple[int, float]:
+        return index, float(index * index)
+
+    def __len__(self) -> int:
+        return 5
+
+
+class Stream(IterableDataset[Any]):
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(5))
+
+
+def test_batches_in_order() -> None:
+    batches = list(DataLoader(Squares(), batch_size=2))
+    assert [b[0].tolist() for b in batches] == [[0, 1], [2, 3], [4]]
+    assert batches[0][0].dtype == weft.int64 and batches[0][1].dtype == weft.float64
+    loader = DataLoader(Squares(), batch_size=2, drop_last=True)
+    assert len(loader) == len(list(loader)) == 2
+    assert [b.tolist() for b in DataLoader(Stream(), batch_size=3)] == [[0, 1, 2], [3, 4]]
+    assert list(DataLoader(Squares(), batch_size=None))[2] == [2, 4.0]
+    batches = list(DataLoader(Squares(), batch_sampler=[[4, 0], [1]]))
+    assert [b[0].tolist() for b in batches] == [[4, 0], [1]]
+
+
+def test_tensor_datasets_give_what_collating_gives() -> None:
+    x, y = weft.arange(12.0).reshape(6, 2), weft.arange(6)
+    data = Subset(TensorDataset(x, y), [5, 3, 1])
+    fast = list(DataLoader(data, batch_size=2))
+    slow = list(DataLoader(data, batch_size=2, collate_fn=lambda b: default_collate(b)))
+    assert [[t.tolist() for t in batch] for batch in fast] == [
+        [t.tolist() for t in batch] for batch in slow
+    ]
+    assert fast[0][1].tolist() == [5, 3]
+
+
+def test_shuffling_visits_everything_and_obeys_the_generator() -> None:
+    orders = []
+    for _ in range(2):
+        loader = DataLoader(Squares(), shuffle=True, generator=weft.Generator().manual_seed(1))
+        orders.append([b[0].item() for b in loader])
+    assert orders[0] == orders[1] and sorted(orders[0]) == [0, 1, 2, 3, 4]
+
+
+def test_collate_goes_into_containers() -> None:
+    Point = namedtuple("Point", "x y")
+    batch = default_collate(
+        [
+            {"p": Point(1, 2.0), "t": weft.ones(2), "n": np.zeros(3, np.float32), "s": "a"},
+            {"p": Point(3, 4.0), "t": weft.zeros(2), "n": np.ones(3, np.float32), "s": "b"},
+        ]
+    )
+    assert batch["p"].x.tolist() == [1, 3] and batch["p"].y.dtype == weft.float64
+    assert batch["t"].shape == (2, 2) and batch["n"].dtype == weft.float32
+    assert batch["s"] == ["a", "b"]
+    assert default_collate([(1, [2]), (3, [4])])[1][0].tolist() == [2, 4]
+    with pytest.raises(TypeError, match="batch must contain tensors, numpy arrays, numbers"):
+        default_collate([object()])
+    with pytest.raises(RuntimeError, match="each element in list of batch should be of equal size"):
+        default_collate([[1], [1, 2]])
+
+
+def test_sets_of_sets() -> None:
+    both = Squares() + Squares()
+    assert isinstance(both, ConcatDataset) and len(both) == 10
+    assert both[6] == (1, 1.0) and both[-1] == (4, 16.0)
+    parts = random_split(Squares(), [0.5, 0.5], weft.Generator().manual_seed(0))
+    assert [len(p) for p in parts] == [3, 2]
+    assert sorted(i for p in parts for i, _ in p) == [0, 1, 2, 3, 4]
+    assert list(BatchSampler([3, 4, 5], 2, True)) == [[3, 4]]
+
+
+def test_errors() -> None:
+    with pytest.raises(NotImplementedError, match="needs weft.multiprocessing"):
+        DataLoader(Squares(), num_workers=2)
+    with pytest.raises(ValueError, match="sampler option is mutually exclusive with shuffle"):
+        DataLoader(Squares(), sampler=[1], shuffle=True)
+    with pytest.raises(ValueError, match="batch_size should be a positive integer value"):
+        DataLoader(Squares(), batch_size=0)
+    with pytest.raises(ValueError, match="expected no shuffle, sampler or batch_sampler"):
+        DataLoader(Stream(), shuffle=True)
+    with pytest.raises(ValueError, match=r"expected equal first sizes, got \[2, 3\]"):
+        TensorDataset(weft.ones(2), weft.ones(3))
+    with pytest.raises(ValueError, match="Sum of input lengths does not equal"):
+        random_split(Squares(), [1, 1])
+
+
+@pytest.mark.parity
+def test_order_equals_torch() -> None:
+    torch = pytest.importorskip("torch")
+    orders = []
+    for lib in (weft, torch):
+        data = lib.utils.data
+        lib.manual_seed(11)
+        numbers = data.TensorDataset(lib.arange(23))
+        loader = data.DataLoader(numbers, batch_size=4, shuffle=True)
+        order = [batch[0].tolist() for _ in range(2) for batch in loader]
+        generator = lib.Generator().manual_seed(5)
+        loader = data.DataLoader(numbers, batch_size=4, shuffle=True, generator=generator)
+        order += [batch[0].tolist() for _ in range(2) for batch in loader]
+        order += [list(part.indices) for part in data.random_split(numbers, [20, 3])]
+        order += [list(part.indices) for part in data.random_split(numbers, [0.3, 0.3, 0.4])]
+        order += [list(data.RandomSampler(numbers, replacement=True, num_samples=40))]
+        order += [list(data.RandomSampler(numbers, num_samples=50))]
+        order += [list(data.SubsetRandomSampler([9, 8, 7, 6]))]
+        orders.append((order, lib.rand(3).tolist()))
+    assert orders[0] == orders[1]

@@ -1,0 +1,212 @@
+"""Optimizers and schedules: behaviour, errors, and equality with PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from weft.optim import SGD, Adam, AdamW, lr_scheduler
+
+
+def parameter(*values: float) -> weft.nn.Parameter:
+    return weft.nn.Parameter(weft.tensor(list(values)))
+
+
+def test_sgd_follows_its_formula() -> None:
+    p = parameter(1.0, 2.0)
+    optimizer = SGD([p], lr=0.5, momentum=0.9)
+    for expected in ([0.5, 1.5], [-0.45, 0.55]):
+        p.grad = weft.ones(2)
+        optimizer.step()
+        np.testing.assert_allclose(p.tolist(), expected, rtol=1e-6)
+    assert list(optimizer.state[p]) == ["momentum_buffer"]
+
+
+@pytest.mark.parametrize("make", [lambda p: SGD(p, lr=0.1), lambda p: Adam(p, lr=0.1), AdamW])
+def test_a_step_goes_downhill_and_keeps_the_tensor(make: Any) -> None:
+    p = parameter(3.0)
+    optimizer, pointer = make([p]), p.data_ptr()
+
+    def closure() -> weft.Tensor:
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(5)]
+    assert losses == sorted(losses, reverse=True)
+    assert p.data_ptr() == pointer and p.requires_grad and p.is_leaf
+
+
+def test_parameters_without_gradient_stay() -> None:
+    p, q = parameter(1.0), parameter(1.0)
+    q.grad = weft.ones(1)
+    optimizer = Adam([p, q], lr=0.1)
+    optimizer.step()
+    assert p.item() == 1.0 and q.item() != 1.0 and p not in optimizer.state
+    optimizer.zero_grad(set_to_none=False)
+    assert q.grad.tolist() == [0.0]
+    optimizer.zero_grad()
+    assert q.grad is None
+
+
+def test_groups_have_their_own_options() -> None:
+    p, q = parameter(1.0), parameter(1.0)
+    optimizer = SGD([{"params": [p]}, {"params": q, "lr": 1.0}], lr=0.1)
+    p.grad = q.grad = weft.ones(1)
+    optimizer.step()
+    np.testing.assert_allclose([p.item(), q.item()], [0.9, 0.0], atol=1e-7)
+    optimizer.add_param_group({"params": [parameter(1.0)]})
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 1.0, 0.1]
+
+
+def test_state_dict_resumes_exactly() -> None:
+    def run(steps: int, p: Any, optimizer: Any) -> list[float]:
+        for _ in range(steps):
+            p.grad = p.detach() * 2
+            optimizer.step()
+        return p.tolist()
+
+    p = parameter(1.0, -2.0)
+    optimizer = Adam([p], lr=0.1, amsgrad=True)
+    run(3, p, optimizer)
+    state = copy.deepcopy(optimizer.state_dict())
+    q = weft.nn.Parameter(p.detach().clone())
+    resumed = Adam([q], lr=9.0)
+    resumed.load_state_dict(state)
+    assert resumed.param_groups[0]["lr"] == 0.1
+    assert run(3, p, optimizer) == run(3, q, resumed)
+    assert list(state["state"]) == [0] and state["param_groups"][0]["params"] == [0]
+
+
+def test_errors() -> None:
+    p = parameter(1.0)
+    with pytest.raises(ValueError, match="optimizer got an empty parameter list"):
+        SGD([])
+    with pytest.raises(TypeError, match="expected an iterable of tensors or dicts, got one Tensor"):
+        SGD(p)
+    with pytest.raises(TypeError, match="optimizer: expected Tensors, got int"):
+        SGD([1])
+    with pytest.raises(ValueError, match="can't optimize a non-leaf Tensor"):
+        SGD([p * 2])
+    with pytest.raises(ValueError, match="some parameters appear in more than one parameter group"):
+        SGD([p, p])
+    with pytest.raises(ValueError, match="Invalid learning rate: -1"):
+        Adam([p], lr=-1)
+    with pytest.raises(ValueError, match=r"Invalid beta parameter at index 1: 1\.0"):
+        Adam([p], betas=(0.9, 1.0))
+    with pytest.raises(ValueError, match="Nesterov momentum requires a momentum"):
+        SGD([p], nesterov=True)
+    with pytest.raises(ValueError, match="different number of parameter groups"):
+        SGD([p]).load_state_dict({"state": {}, "param_groups": []})
+
+
+def test_repr_lists_the_options() -> None:
+    text = repr(SGD([parameter(1.0)], lr=0.1))
+    assert text.startswith("SGD (\nParameter Group 0\n    dampening: 0\n")
+    assert "    lr: 0.1\n" in text and text.endswith("\n)")
+
+
+# Parity -------------------------------------------------------------------------------------------
+
+OPTIMIZERS = [
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True, "maximize": True}),
+    ("Adam", {}),
+    ("Adam", {"lr": 0.01, "betas": (0.8, 0.99), "weight_decay": 0.1, "amsgrad": True}),
+    ("AdamW", {"lr": 0.01}),
+    ("AdamW", {"lr": 0.01, "amsgrad": True, "maximize": True}),
+]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(("name", "options"), OPTIMIZERS)
+def test_fifty_steps_equal_torch(name: str, options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((7, 5), dtype=np.float32)
+    grads = rng.standard_normal((50, 7, 5), dtype=np.float32)
+    states = []
+    for lib in (weft, torch):
+        p = lib.nn.Parameter(lib.tensor(start))
+        optimizer = getattr(lib.optim, name)([p], **options)
+        for grad in grads:
+            p.grad = lib.tensor(grad)
+            optimizer.step()
+        states.append((p.detach().numpy(), optimizer.state_dict()))
+    (ours, our_state), (theirs, their_state) = states
+    # Each step may differ in the last bit (a product and sum rounded once or twice).
+    np.testing.assert_allclose(ours, theirs, rtol=3e-6, atol=3e-7)
+    assert set(our_state["param_groups"][0]) == set(their_state["param_groups"][0])
+    for key, value in their_state["state"].get(0, {}).items():
+        if value is not None:
+            mine = our_state["state"][0][key].numpy()
+            np.testing.assert_allclose(mine, value.numpy(), rtol=3e-6, atol=1e-7)
+
+
+SCHEDULES = [
+    ("StepLR", {"step_size": 3, "gamma": 0.5}),
+    ("MultiStepLR", {"milestones": [2, 5, 5], "gamma": 0.1}),
+    ("ExponentialLR", {"gamma": 0.9}),
+    ("LinearLR", {"total_iters": 4}),
+    ("CosineAnnealingLR", {"T_max": 5, "eta_min": 0.01}),
+    ("LambdaLR", {"lr_lambda": lambda epoch: 0.95**epoch}),
+    ("OneCycleLR", {"max_lr": 1.0, "total_steps": 12}),
+    ("OneCycleLR", {"max_lr": 1.0, "epochs": 3, "steps_per_epoch": 4, "anneal_strategy": "linear",
+                    "three_phase": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "options"), SCHEDULES)
+def test_schedules_equal_torch(name: str, options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    histories = []
+    for lib in (weft, torch):
+        optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.5, momentum=0.9)
+        schedule = getattr(lib.optim.lr_scheduler, name)(optimizer, **options)
+        history = [(schedule.get_last_lr()[0], optimizer.param_groups[0]["momentum"])]
+        for _ in range(11):
+            optimizer.step()
+            schedule.step()
+            history.append((optimizer.param_groups[0]["lr"], optimizer.param_groups[0]["momentum"]))
+        histories.append(history)
+    np.testing.assert_allclose(histories[0], histories[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parity
+def test_plateau_and_sequential_schedules_equal_torch() -> None:
+    torch = pytest.importorskip("torch")
+    histories = []
+    for lib in (weft, torch):
+        optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=1.0)
+        plateau = lib.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1, cooldown=1)
+        history = []
+        for loss in (5.0, 4.0, 4.0, 4.0, 4.0, 3.0, 3.0, 3.0, 3.0, 3.0, math.nan):
+            plateau.step(loss)
+            history.append(optimizer.param_groups[0]["lr"])
+        optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=1.0)
+        first = lib.optim.lr_scheduler.LinearLR(optimizer, total_iters=3)
+        second = lib.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        both = lib.optim.lr_scheduler.SequentialLR(optimizer, [first, second], [3])
+        for _ in range(6):
+            history.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            both.step()
+        histories.append(history)
+    np.testing.assert_allclose(histories[0], histories[1], rtol=1e-9)
+
+
+def test_a_schedule_can_be_saved() -> None:
+    optimizer = SGD([parameter(1.0)], lr=1.0)
+    schedule = lr_scheduler.StepLR(optimizer, 1)
+    schedule.step()
+    twin = lr_scheduler.StepLR(SGD([parameter(1.0)], lr=1.0), 1)
+    twin.load_state_dict(schedule.state_dict())
+    assert twin.last_epoch == 1 and twin.get_last_lr() == [0.1]
