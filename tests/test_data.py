@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import weft
 from weft.utils.data import (
     BatchSampler,
@@ -95,7 +96,7 @@ def test_sets_of_sets() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(NotImplementedError, match="needs weft.multiprocessing"):
+    with pytest.raises(NotImplementedError, match=r"needs weft\.multiprocessing"):
         DataLoader(Squares(), num_workers=2)
     with pytest.raises(ValueError, match="sampler option is mutually exclusive with shuffle"):
         DataLoader(Squares(), sampler=[1], shuffle=True)
@@ -105,7 +106,7 @@ def test_errors() -> None:
         DataLoader(Stream(), shuffle=True)
     with pytest.raises(ValueError, match=r"expected equal first sizes, got \[2, 3\]"):
         TensorDataset(weft.ones(2), weft.ones(3))
-    with pytest.raises(ValueError, match="Sum of input lengths does not equal"):
+    with pytest.raises(ValueError, match=r"Sum of input lengths does not equal"):
         random_split(Squares(), [1, 1])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import weft
 from weft.optim import SGD, Adam, AdamW, lr_scheduler
 

@@ -20,11 +20,18 @@ class Dims {
   explicit Dims(size_t count, int64_t value = 0) { resize(count, value); }
   Dims(std::initializer_list<int64_t> values) : Dims(IntList(values.begin(), values.size())) {}
   Dims(IntList values) { assign(values); }
-  Dims(const Dims& other) { assign(other); }
+  Dims(const Dims& other) {
+    if (other.data_ == other.inline_) {
+      size_ = other.size_;
+      std::memcpy(inline_, other.inline_, sizeof(inline_));  // of fixed size: no call
+    } else {
+      assign(other);
+    }
+  }
   Dims(Dims&& other) noexcept { take(other); }
   ~Dims() { free_heap(); }
   Dims& operator=(const Dims& other) {
-    if (this != &other) assign(other);
+    if (this != &other) copy(other);
     return *this;
   }
   Dims& operator=(Dims&& other) noexcept {
@@ -67,7 +74,9 @@ class Dims {
   }
   void assign(IntList values) {
     reserve(values.size());
-    if (!values.empty()) std::memmove(data_, values.data(), values.size() * sizeof(int64_t));
+    // Short and usually one to four long, so a loop beats a call of memmove; forwards is right for
+    // the overlap of a tail of this list.
+    for (size_t i = 0; i < values.size(); ++i) data_[i] = values[i];
     size_ = static_cast<uint32_t>(values.size());
   }
 
@@ -83,6 +92,12 @@ class Dims {
     free_heap();
     data_ = grown;
     capacity_ = static_cast<uint32_t>(count);
+  }
+  // The usual case copies a fixed number of bytes, which takes no call.
+  void copy(const Dims& other) {
+    if (other.data_ != other.inline_) return assign(other);
+    std::memcpy(data_, other.inline_, sizeof(inline_));
+    size_ = other.size_;
   }
   void free_heap() noexcept {
     if (data_ != inline_) delete[] data_;

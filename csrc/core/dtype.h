@@ -101,8 +101,8 @@ constexpr DType compute_type(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
 }
 
-// PyTorch's table: u8 with a signed type gives the next larger signed one; u16, u32, u64 promote
-// only with themselves, bool and floating types (other mixes raise).
+// PyTorch's table: u8 with i8 gives i16; u16, u32, u64 promote only with themselves and with
+// floating types. Any other mix of them raises RuntimeError.
 DType promote(DType a, DType b);
 // Whether a result of type `from` may be written in place into `to` (category must not shrink).
 constexpr bool can_cast(DType from, DType to) { return category(from) <= category(to); }

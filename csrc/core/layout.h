@@ -18,7 +18,11 @@ struct Layout {
   static Layout contiguous(IntList sizes);
 
   int64_t dim() const noexcept { return static_cast<int64_t>(sizes.size()); }
-  int64_t numel() const noexcept;
+  int64_t numel() const noexcept {
+    int64_t count = 1;
+    for (const int64_t size : sizes) count *= size;
+    return count;
+  }
   // Strides of dimensions of size 1 do not count; a layout without elements is contiguous.
   bool is_contiguous() const noexcept;
   bool is_channels_last() const noexcept;  // 4-d, NHWC in memory

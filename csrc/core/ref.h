@@ -15,9 +15,20 @@ class RefCounted {
   RefCounted(const RefCounted&) = delete;
   RefCounted& operator=(const RefCounted&) = delete;
 
-  void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // The first and the last reference need no locked instruction: nobody else can reach the object.
+  void retain() const noexcept {
+    if (refs_.load(std::memory_order_relaxed) == 0) {
+      refs_.store(1, std::memory_order_relaxed);
+    } else {
+      refs_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
   // True when this was the last reference: the caller must destroy the object.
   bool release() const noexcept {
+    if (refs_.load(std::memory_order_acquire) == 1) {
+      refs_.store(0, std::memory_order_relaxed);
+      return true;
+    }
     return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
   uint32_t use_count() const noexcept { return refs_.load(std::memory_order_acquire); }

@@ -25,9 +25,10 @@ class Scalar {
   bool is_floating() const noexcept { return category_ == DTypeCategory::Floating; }
   bool is_complex() const noexcept { return category_ == DTypeCategory::Complex; }
 
-  // Conversions follow C++ casts; to_int truncates, a complex value drops to its real part.
+  // Conversions follow C++ casts; to_int truncates (and saturates; NaN gives 0), a complex value
+  // drops to its real part.
   bool to_bool() const { return is_integral() ? value_.integer != 0 : value_.real != 0 || imag_ != 0; }
-  int64_t to_int() const { return is_integral() ? value_.integer : static_cast<int64_t>(value_.real); }
+  int64_t to_int() const;
   double to_double() const { return is_integral() ? static_cast<double>(value_.integer) : value_.real; }
   std::complex<double> to_complex() const { return {to_double(), imag_}; }
 

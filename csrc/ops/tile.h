@@ -125,7 +125,8 @@ struct Call {
   std::span<const Tensor* const> inputs;
   std::span<const Scalar> attributes = {};
   IntList dims = {};                  // row programs: the row; empty means all dimensions
-  bool keepdim = false;               // per-row outputs keep the row as dimensions of size 1
+  bool keepdim = false;               // per-row outputs keep the row as dimensions of size 1 (they
+                                      // always do beside element outputs)
   std::optional<DType> dtype = {};    // inputs are converted to it first (sum(dtype=...))
   bool in_place = false;              // a result given in `results` is an operand: its dtype rules
 };

@@ -5,10 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <new>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/generator.h"
 #include "core/tensor.h"
 
 namespace weft {
@@ -34,6 +38,10 @@ struct StringObject final : ValueObject {
   std::string text;
   explicit StringObject(std::string value) : text(std::move(value)) {}
 };
+struct GeneratorValue final : ValueObject {
+  Ref<Generator> generator;
+  explicit GeneratorValue(Ref<Generator> value) : generator(std::move(value)) {}
+};
 struct ComplexObject final : ValueObject {
   std::complex<double> value;
   explicit ComplexObject(std::complex<double> v) : value(v) {}
@@ -49,8 +57,10 @@ class Value {
   Value(Device v) : tag_(ValueTag::Device) {
     data_.integer = static_cast<int64_t>(v.type) | (static_cast<int64_t>(v.index) << 8);
   }
-  Value(Tensor v) : tag_(v.defined() ? ValueTag::Tensor : ValueTag::None) {
-    data_.tensor = Ref<TensorImpl>(v.ref()).detach();
+  Value(Tensor v) noexcept {
+    if (!v.defined()) return;
+    tag_ = ValueTag::Tensor;
+    new (&data_.tensor) Tensor(std::move(v));
   }
   Value(const Scalar& v);
   Value(std::string v) : Value(ValueTag::String, make_ref<StringObject>(std::move(v))) {}
@@ -58,17 +68,30 @@ class Value {
   Value(std::vector<double> v) : Value(ValueTag::DoubleList, make_ref<ListObject<double>>(std::move(v))) {}
   Value(std::vector<bool> v) : Value(ValueTag::BoolList, make_ref<ListObject<bool>>(std::move(v))) {}
   Value(TensorList v) : Value(ValueTag::TensorList, make_ref<ListObject<Tensor>>(std::move(v))) {}
+  Value(Ref<Generator> v)
+      : tag_(v ? ValueTag::Generator : ValueTag::None) {
+    if (v) data_.object = Ref<ValueObject>(make_ref<GeneratorValue>(std::move(v))).detach();
+  }
   static Value borrow(IntList v);
   static Value borrow(std::span<const double> v);
   static Value borrow(std::span<const Tensor> v);
   Value(ValueTag tag, Ref<ValueObject> object) : tag_(tag) { data_.object = object.detach(); }
 
-  Value(const Value& other) noexcept;
-  Value(Value&& other) noexcept : tag_(other.tag_), length_(other.length_), data_(other.data_) {
-    other.tag_ = ValueTag::None;
+  Value(const Value& other) noexcept : tag_(other.tag_), length_(other.length_) {
+    std::memcpy(static_cast<void*>(&data_), &other.data_, sizeof(data_));
+    if (owns()) retain();
   }
-  Value& operator=(Value other) noexcept;
-  ~Value() { clear(); }
+  Value(Value&& other) noexcept { take(other); }
+  Value& operator=(Value&& other) noexcept {
+    if (this == &other) return *this;
+    if (owns()) release();
+    take(other);
+    return *this;
+  }
+  Value& operator=(const Value& other) noexcept { return *this = Value(other); }
+  ~Value() {
+    if (owns()) release();
+  }
 
   ValueTag tag() const noexcept { return tag_; }
   bool is_none() const noexcept { return tag_ == ValueTag::None; }
@@ -78,10 +101,16 @@ class Value {
   int64_t to_int() const;       // Bool and Int
   double to_double() const;     // Bool, Int, Double
   Scalar to_scalar() const;     // Bool, Int, Double, Complex, or a one-element Tensor
-  Tensor to_tensor() const;     // None gives an undefined handle
+  // None gives an undefined handle. Valid while *this lives and is not assigned to.
+  const Tensor& to_tensor() const {
+    return tag_ == ValueTag::Tensor ? data_.tensor : undefined_tensor();
+  }
   DType to_dtype() const;
   Device to_device() const;
   std::string to_string() const;
+  Ref<Generator> to_generator() const {  // None gives null
+    return is_none() ? Ref<Generator>() : object<GeneratorValue>()->generator;
+  }
   IntList to_ints() const;                    // IntSpan or IntList; valid while *this lives
   std::span<const double> to_doubles() const;
   TensorList to_tensors() const;              // TensorSpan, TensorList, OptionalTensorList (undefined = None)
@@ -91,15 +120,31 @@ class Value {
   }
 
  private:
-  bool owns_object() const noexcept { return tag_ == ValueTag::String || tag_ == ValueTag::Complex || tag_ >= ValueTag::IntList; }
-  void clear() noexcept;
+  // Whether the value is counted: a tensor, or a ValueObject.
+  bool owns() const noexcept {
+    constexpr auto bit = [](ValueTag tag) { return uint32_t{1} << static_cast<uint32_t>(tag); };
+    constexpr uint32_t owning = bit(ValueTag::Tensor) | bit(ValueTag::String) |
+                                bit(ValueTag::Complex) | ~(bit(ValueTag::IntList) - 1);
+    return (owning >> static_cast<uint32_t>(tag_)) & 1;
+  }
+  void retain() const noexcept;
+  void release() noexcept;  // leaves the tag as it is
+  // Handles move bit by bit; `other` is None afterwards.
+  void take(Value& other) noexcept {
+    tag_ = std::exchange(other.tag_, ValueTag::None);
+    length_ = other.length_;
+    std::memcpy(static_cast<void*>(&data_), &other.data_, sizeof(data_));
+  }
+  const Tensor& undefined_tensor() const;  // checks that *this is None
 
   ValueTag tag_ = ValueTag::None;
   uint32_t length_ = 0;  // of a span
-  union {
-    int64_t integer = 0;
+  union Data {
+    Data() : integer(0) {}
+    ~Data() {}
+    int64_t integer;
     double real;
-    TensorImpl* tensor;
+    Tensor tensor;
     ValueObject* object;
     const void* span;
   } data_;

@@ -1,0 +1,1 @@
+"""weft and PyTorch side by side: `python -m bench --help`."""

@@ -1,0 +1,47 @@
+"""Cases: one piece of work, written once, for any library with PyTorch's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Case:
+    """A statement to be timed.
+
+    statement: Python code that sees the names `setup(torch)` returns and `torch` itself, where
+    torch is weft or PyTorch. Being a statement and not a function, it is timed without a call.
+    seconds: how long to measure each library.
+    """
+
+    name: str
+    statement: str
+    setup: Callable[[Any], dict[str, Any]] = lambda torch: {}
+    seconds: float = 0.25
+
+
+@dataclass
+class Probe:
+    """A program run in a new Python process, which prints one number, best of `runs`.
+
+    program: source in which {library} stands for the module to import; unit: what it prints.
+    """
+
+    name: str
+    program: str
+    unit: str
+    runs: int = 1
+
+
+@dataclass
+class Group:
+    """A named list of cases."""
+
+    name: str
+    cases: list[Case | Probe] = field(default_factory=list)
+
+    def add(self, name: str, statement: str, setup: Any = None, seconds: float = 0.25) -> None:
+        """Adds a case; see Case."""
+        self.cases.append(Case(name, statement, setup or (lambda torch: {}), seconds))

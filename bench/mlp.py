@@ -1,0 +1,58 @@
+"""Whole training steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.case import Group
+
+group = Group("mlp")
+
+
+def _step(torch: Any, net: Any, optimizer: Any, x: Any, classes: int) -> dict[str, Any]:
+    y = torch.randint(0, classes, (x.shape[0],))
+    loss_of = torch.nn.CrossEntropyLoss()
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss_of(net(x), y).backward()
+        optimizer.step()
+
+    def infer() -> Any:
+        with torch.no_grad():
+            return net(x)
+
+    return {"step": step, "infer": infer}
+
+
+def _mlp(torch: Any) -> dict[str, Any]:
+    nn = torch.nn
+    net = nn.Sequential(
+        nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10)
+    )
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    return _step(torch, net, optimizer, torch.randn(64, 784), 10)
+
+
+def _digits(torch: Any) -> dict[str, Any]:
+    nn = torch.nn
+    net = nn.Sequential(
+        nn.Conv2d(1, 32, 3, padding=1),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Dropout(0.3),
+        nn.Linear(64 * 16, 10),
+    )
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    return _step(torch, net, optimizer, torch.randn(64, 1, 8, 8), 10)
+
+
+group.add("MLP 784-256-128-10, batch 64: forward", "infer()", _mlp)
+group.add("MLP 784-256-128-10, batch 64: Adam step", "step()", _mlp, seconds=0.5)
+group.add("digits network, batch 64: forward", "infer()", _digits)
+group.add("digits network, batch 64: Adam step", "step()", _digits, seconds=0.5)

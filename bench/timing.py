@@ -1,0 +1,77 @@
+"""How a case is timed: libraries in alternation, calibrated loops, the best of many samples."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from timeit import Timer
+from typing import Any
+
+from bench.case import Case, Probe
+
+SAMPLE_SECONDS = 0.004
+LEAST_SAMPLES = 5
+
+
+class Stopwatch:
+    """Times one statement of one library."""
+
+    def __init__(self, case: Case, library: Any) -> None:
+        names = {"torch": library, **case.setup(library)}
+        self.timer = Timer(case.statement, globals=names)
+        self.loops = 1
+        self.best = float("inf")
+        self._calibrate()
+
+    def _calibrate(self) -> None:
+        """Finds how many loops make one sample; the first runs warm everything up."""
+        self.timer.timeit(1)
+        while (taken := self.timer.timeit(self.loops)) < SAMPLE_SECONDS:
+            growth = SAMPLE_SECONDS / max(taken, 1e-7)
+            self.loops = int(self.loops * min(growth * 1.1, 100)) + 1
+
+    def sample(self) -> float:
+        """Takes one sample and returns how long it took."""
+        # One run outside the sample: the other library's threads may still be spinning.
+        self.timer.timeit(1)
+        taken = self.timer.timeit(self.loops)
+        self.best = min(self.best, taken / self.loops)
+        return taken
+
+
+def time_case(case: Case, libraries: dict[str, Any]) -> dict[str, float | str]:
+    """Seconds per run for each library; the text of the error for one that fails."""
+    watches: dict[str, Stopwatch] = {}
+    results: dict[str, float | str] = {}
+    for name, library in libraries.items():
+        try:
+            watches[name] = Stopwatch(case, library)
+        except Exception as error:  # a missing operator must not end the table
+            results[name] = f"{type(error).__name__}: {error}"
+    budget = case.seconds * len(watches)
+    spent, samples = 0.0, 0
+    while watches and (spent < budget or samples < LEAST_SAMPLES):
+        start = time.perf_counter()
+        for watch in watches.values():
+            watch.sample()
+        spent += time.perf_counter() - start
+        samples += 1
+    return {**results, **{name: watch.best for name, watch in watches.items()}}
+
+
+def run_probe(probe: Probe, libraries: list[str]) -> dict[str, float | str]:
+    """The number each library's process prints: the smallest of the runs."""
+    results: dict[str, float | str] = {}
+    for library in libraries:
+        program = probe.program.replace("{library}", library)
+        values = []
+        for _ in range(probe.runs):
+            done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+            if done.returncode:
+                results[library] = done.stderr.strip().splitlines()[-1]
+                break
+            values.append(float(done.stdout.split()[-1]))
+        else:
+            results[library] = min(values)
+    return results

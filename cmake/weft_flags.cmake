@@ -1,0 +1,26 @@
+# weft_flags: the compile and link options of all our C++ code, as an interface target.
+add_library(weft_flags INTERFACE)
+target_include_directories(weft_flags INTERFACE "${PROJECT_SOURCE_DIR}/csrc")
+target_compile_options(weft_flags INTERFACE -Wall -Wextra -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False alarms of GCC 12 on inlined small buffers at -O3.
+  target_compile_options(weft_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow
+    -Wno-maybe-uninitialized -Wno-restrict)
+endif()
+
+if(WEFT_SANITIZE)
+  target_compile_options(weft_flags INTERFACE -O1 -g -fno-omit-frame-pointer
+    -fsanitize=address,undefined -fno-sanitize-recover=all)
+  target_link_options(weft_flags INTERFACE -fsanitize=address,undefined)
+  target_compile_definitions(weft_flags INTERFACE WEFT_SANITIZE=1)
+else()
+  # Calls inside the library are direct; thread-local variables are one instruction away. The price
+  # of initial-exec: a library loaded late has few bytes of thread-local storage, so keep them small.
+  target_compile_options(weft_flags INTERFACE
+    -fno-semantic-interposition -fno-plt -ftls-model=initial-exec
+    -ffunction-sections -fdata-sections)
+  target_link_options(weft_flags INTERFACE -Wl,-Bsymbolic-functions -Wl,--gc-sections -Wl,-O1)
+endif()
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  target_compile_options(weft_flags INTERFACE -march=x86-64-v2)
+endif()

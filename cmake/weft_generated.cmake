@@ -1,0 +1,55 @@
+# Files made from the operator table: sources (tools/gen.py) and kernels (tools/build_kernels.py).
+# Both write only what changed, so touching the table does not rebuild the world.
+#
+#   WEFT_GENERATED           folder, an include root
+#   WEFT_GENERATED_SOURCES   C++ sources with the headers they wait for
+#   WEFT_KERNEL_OBJECTS      machine code, one file an instruction set
+set(WEFT_GENERATED "${PROJECT_BINARY_DIR}/generated")
+set(WEFT_GENERATED_SOURCES)
+set(WEFT_KERNEL_OBJECTS)
+file(MAKE_DIRECTORY "${WEFT_GENERATED}/weft")
+
+# weft_absolute(VARIABLE NAMES...): the names as paths in the generated folder.
+function(weft_absolute variable)
+  list(TRANSFORM ARGN PREPEND "${WEFT_GENERATED}/")
+  set(${variable} ${ARGN} PARENT_SCOPE)
+endfunction()
+
+file(GLOB WEFT_TABLE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/weft/_ops/*.py")
+if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/gen.py")
+  file(GLOB WEFT_GEN_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/gen.py"
+    "${PROJECT_SOURCE_DIR}/tools/gen/*.py")
+  # The list of files changes rarely, but when a generator changes we must ask it again.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${WEFT_GEN_SOURCES})
+  weft_python_output(names tools/gen.py --out "${WEFT_GENERATED}" --list)
+  string(REPLACE "\n" ";" names "${names}")
+  weft_absolute(outputs ${names})
+  add_custom_command(
+    OUTPUT ${outputs}
+    COMMAND "${Python_EXECUTABLE}" tools/gen.py --out "${WEFT_GENERATED}"
+    DEPENDS ${WEFT_GEN_SOURCES} ${WEFT_TABLE_SOURCES}
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+    COMMENT "Operator table: generated sources" VERBATIM)
+  list(FILTER outputs INCLUDE REGEX "\\.(h|cpp)$")
+  list(APPEND WEFT_GENERATED_SOURCES ${outputs})
+endif()
+
+if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/build_kernels.py")
+  file(GLOB WEFT_KERNEL_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/build_kernels.py"
+    "${PROJECT_SOURCE_DIR}/src/weft/_kernels/*.py")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS tools/build_kernels.py)
+  weft_python_output(names tools/build_kernels.py --list-outputs)
+  string(REPLACE "\n" ";" names "${names}")
+  weft_absolute(outputs ${names})
+  add_custom_command(
+    OUTPUT ${outputs}
+    COMMAND "${Python_EXECUTABLE}" tools/build_kernels.py --out "${WEFT_GENERATED}"
+    DEPENDS ${WEFT_KERNEL_SOURCES} ${WEFT_TABLE_SOURCES}
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+    COMMENT "Kernels: LLVM for every instruction set" VERBATIM)
+  set(WEFT_KERNEL_OBJECTS ${outputs})
+  list(FILTER WEFT_KERNEL_OBJECTS INCLUDE REGEX "\\.o$")
+  set(sources ${outputs})
+  list(FILTER sources EXCLUDE REGEX "\\.o$")
+  list(APPEND WEFT_GENERATED_SOURCES ${sources})
+endif()

@@ -1,0 +1,11 @@
+# weft_openblas: OpenBLAS from the scipy-openblas32 wheel. Its symbols start with "scipy_"
+# (scipy_cblas_sgemm), so it can live beside any other BLAS of the process.
+weft_python_output(WEFT_OPENBLAS_PATHS -c
+  "import scipy_openblas32 as b\nprint(b.get_include_dir())\nprint(b.get_lib_dir())")
+string(REPLACE "\n" ";" WEFT_OPENBLAS_PATHS "${WEFT_OPENBLAS_PATHS}")
+list(GET WEFT_OPENBLAS_PATHS 0 WEFT_OPENBLAS_INCLUDE)
+list(GET WEFT_OPENBLAS_PATHS 1 WEFT_OPENBLAS_LIB)
+add_library(weft_openblas SHARED IMPORTED)
+set_target_properties(weft_openblas PROPERTIES
+  IMPORTED_LOCATION "${WEFT_OPENBLAS_LIB}/libscipy_openblas.so"
+  INTERFACE_INCLUDE_DIRECTORIES "${WEFT_OPENBLAS_INCLUDE}")

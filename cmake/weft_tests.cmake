@@ -1,0 +1,14 @@
+# weft_tests: all csrc/**/*_test.cpp in one program; `weft_tests layout` runs the tests so named.
+weft_sources(test_sources "*_test.cpp" core ${upper_layers})
+add_executable(weft_tests csrc/testing.cpp ${test_sources})
+target_link_libraries(weft_tests PRIVATE weft Threads::Threads)
+target_compile_options(weft_tests PRIVATE -O1)  # checks need no optimizer; they build twice as fast
+target_precompile_headers(weft_tests PRIVATE
+  <cmath> <functional> <memory> <optional> <sstream> <string> <thread> <vector>
+  "${PROJECT_SOURCE_DIR}/csrc/core/tensor.h" "${PROJECT_SOURCE_DIR}/csrc/testing.h")
+if(TARGET weft_upper)
+  add_dependencies(weft_tests weft_upper)  # generated headers first
+endif()
+
+enable_testing()
+add_test(NAME weft_tests COMMAND weft_tests)

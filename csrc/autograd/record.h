@@ -1,0 +1,55 @@
+// What generated operator functions need to record themselves. Included by generated code alone.
+#pragma once
+
+#include <vector>
+
+#include "autograd/node.h"
+#include "core/error.h"
+
+namespace weft::autograd {
+
+// Runs an operator's body while its own node stands for it: what the body calls records nothing.
+template <class Body>
+auto without_graph(Body body) {
+  NoGradGuard guard;
+  return body();
+}
+
+// The history of values that an in-place operator overwrote with constants (`x.eq_(y)`).
+class OverwrittenBackward final : public Node {
+ public:
+  TensorList apply(TensorList) override { return TensorList(edges.size()); }
+  const char* name() const override { return "OverwrittenBackward0"; }
+};
+inline Ref<Node> overwritten(const Tensor& self) {
+  auto node = make_ref<OverwrittenBackward>();
+  node->add_input(self);
+  return node;
+}
+
+inline void save_list(std::vector<SavedTensor>& saved, const TensorList& tensors,
+                      const char* name) {
+  saved.resize(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) saved[i].save(tensors[i], false, name);
+}
+inline TensorList unpack_list(const std::vector<SavedTensor>& saved, const Node* owner) {
+  TensorList result;
+  result.reserve(saved.size());
+  for (const SavedTensor& one : saved) result.push_back(one.unpack(owner));
+  return result;
+}
+
+inline void check_out_graph(const char* op, bool needs_graph) {
+  WEFT_CHECK(!needs_graph, op,
+             ": expected operands without gradient for out=, got one that requires "
+             "grad; use the form without out=, or no_grad()");
+}
+// For out= forms of operators that make their own result: `out` must be as the result is.
+inline void check_out(const char* op, const Tensor& result, const Tensor& out) {
+  WEFT_CHECK(same(result.sizes(), out.sizes()), op, ": expected out of shape ",
+             AsTuple{result.sizes()}, ", got ", AsTuple{out.sizes()});
+  WEFT_CHECK(can_cast(result.dtype(), out.dtype()), op, ": expected out of a dtype that holds ",
+             result.dtype(), ", got ", out.dtype());
+}
+
+}  // namespace weft::autograd

@@ -1,0 +1,199 @@
+#include "autograd/views.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "autograd/arith.h"
+#include "autograd/hooks.h"
+
+namespace weft::autograd {
+namespace {
+
+// Views are refreshed rarely: one lock for all.
+std::mutex& refresh_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// Adds the gradient of a view into the elements of a flat buffer that the view covers.
+void add_view_gradient(const Tensor& flat, const Layout& view, Tensor grad) {
+  Layout layout = view;
+  // Broadcast dimensions (stride 0): every copy counts.
+  Dims once = view.sizes;
+  for (size_t i = 0; i < once.size(); ++i) {
+    if (view.strides[i] == 0 && once[i] > 1) once[i] = 1;
+  }
+  grad = arith::sum_to(grad, once);
+  layout.sizes = once;
+  if (layout.is_non_overlapping()) {
+    arith::copy_into(arith::as_strided(flat, layout), grad);
+    return;
+  }
+  const int64_t count[] = {layout.numel()};
+  const Tensor places = arith::as_strided(arith::arange(flat.numel(), flat.device()), layout);
+  arith::scatter_add_into(flat, arith::reshape(places, count), arith::reshape(grad, count));
+}
+
+// The history of a view as a part of its base.
+class AsStridedBackward final : public Node {
+ public:
+  AsStridedBackward(const Tensor& base, const Tensor& view)
+      : geometry_(base, view), dtype_(base.dtype()), device_(base.device()) {}
+  const char* name() const override { return "AsStridedBackward0"; }
+
+  TensorList apply(TensorList grads) override {
+    const Tensor flat = arith::flat_zeros(geometry_.length, dtype_, device_);
+    add_view_gradient(flat, geometry_.view, std::move(grads[0]));
+    return {arith::as_strided(flat, geometry_.base)};
+  }
+
+ private:
+  ViewGeometry geometry_;
+  DType dtype_;
+  Device device_;
+};
+
+// The history of a base after an in-place operator wrote into one of its views: the gradient of the
+// part goes through the operator's own node, that of the rest passes unchanged.
+class CopySlices final : public Node {
+ public:
+  CopySlices(const Tensor& base, const Tensor& view, Ref<Node> inner)
+      : geometry_(base, view), inner_(std::move(inner)) {
+    exclusive = inner_->exclusive;
+    edges.push_back(gradient_edge(base));
+    for (size_t i = 0; i < inner_->edges.size(); ++i) {
+      if (static_cast<int>(i) != inner_->self_edge) edges.push_back(inner_->edges[i]);
+    }
+  }
+  const char* name() const override { return "CopySlices"; }
+  void release_saved() override { inner_->release_saved(); }
+
+  TensorList apply(TensorList grads) override {
+    const Tensor& grad = grads[0];
+    const Tensor flat = arith::flat_zeros(geometry_.length, grad.dtype(), grad.device());
+    Tensor whole = arith::as_strided(flat, geometry_.base);
+    arith::copy_into(whole, grad);
+    const Tensor part = arith::as_strided(flat, geometry_.view);
+    TensorList inner =
+        inner_->apply({arith::copy_with_strides(part, contiguous_strides(part.sizes()))});
+
+    const int self = inner_->self_edge;
+    Tensor passed = self >= 0 && static_cast<size_t>(self) < inner.size() ? inner[self] : Tensor();
+    if (!passed.defined()) passed = arith::zeros(inner_->results[0]);
+    arith::copy_into(part, passed);
+    // Seen again from the flat buffer: the write above is part of its history.
+    TensorList outer{arith::as_strided(flat, geometry_.base)};
+    for (size_t i = 0; i < inner.size(); ++i) {
+      if (static_cast<int>(i) != self) outer.push_back(std::move(inner[i]));
+    }
+    return outer;
+  }
+
+ private:
+  ViewGeometry geometry_;
+  Ref<Node> inner_;
+};
+
+void move_retained_grad(AutogradMeta& meta, const Ref<Node>& node, uint32_t index) {
+  if (!meta.retains_grad) return;
+  if (meta.node) remove_retained(*meta.node, meta.slot.get());
+  add_retained(*node, index, meta.slot);
+}
+
+// `tensor` is no view.
+void give_history(const Tensor& tensor, const Ref<Node>& node, uint32_t index) {
+  AutogradMeta& meta = ensure_meta(tensor);
+  move_retained_grad(meta, node, index);
+  meta.node = node;
+  meta.index = index;
+  meta.leaf = false;
+  meta.requires_grad = true;
+  meta.epoch.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace
+
+ViewGeometry::ViewGeometry(const Tensor& base_tensor, const Tensor& view_tensor)
+    : base(base_tensor.layout()), view(view_tensor.layout()) {
+  const Layout::Extent outer = base.extent();
+  const Layout::Extent inner = view.extent();
+  const bool empty = inner.begin == inner.end;
+  const int64_t begin = empty ? outer.begin : std::min(outer.begin, inner.begin);
+  const int64_t end = empty ? outer.end : std::max(outer.end, inner.end);
+  length = end - begin;
+  base.offset = length == 0 ? 0 : base.offset - begin;
+  view.offset = empty ? 0 : view.offset - begin;
+}
+
+void mark_view(const Tensor& view, const Tensor& base) {
+  if (inference_enabled() || base.impl()->inference) return;
+  const AutogradMeta* base_meta = meta_of(base);
+  AutogradMeta& meta = ensure_meta(view);
+  meta.base = base_meta && base_meta->base.defined() ? base_meta->base : base;
+  meta.made_without_grad = !grad_enabled();
+  if (const AutogradMeta* root = meta_of(meta.base)) {
+    // A view of a stale view is as old as that.
+    const AutogradMeta& source = base_meta && base_meta->base.defined() ? *base_meta : *root;
+    meta.epoch.store(source.epoch.load(std::memory_order_acquire), std::memory_order_release);
+  }
+}
+
+void refresh_view(const Tensor& view) {
+  AutogradMeta& meta = *meta_of(view);
+  Ref<Node> old;  // dropped after the lock
+  std::lock_guard lock(refresh_mutex());
+  if (!is_stale_view(meta)) return;
+  const AutogradMeta& base = *meta_of(meta.base);
+  if (base.requires_grad && is_differentiable(view.dtype())) {
+    auto node = make_ref<AsStridedBackward>(meta.base, view);
+    node->add_input(meta.base);
+    node->add_result(view);
+    move_retained_grad(meta, node, 0);
+    old = std::exchange(meta.node, std::move(node));
+    meta.index = 0;
+    meta.leaf = false;
+    meta.requires_grad = true;
+  }
+  meta.epoch.store(base.epoch.load(std::memory_order_acquire), std::memory_order_release);
+}
+
+void check_inplace(const char* op, const Tensor& self) {
+  if (!grad_enabled()) return;
+  mode.inplace_target = self.impl();
+  const AutogradMeta* meta = meta_of(self);
+  if (!meta) return;
+  if (meta->base.defined()) {
+    const AutogradMeta* base = meta_of(meta->base);
+    if (!base || !base->requires_grad) return;
+    WEFT_CHECK(
+        !base->leaf, op,
+        ": expected a tensor that may be changed in place, got a view of a leaf that requires "
+        "grad; use no_grad() or detach()");
+    WEFT_CHECK(
+        !meta->made_without_grad, op,
+        ": expected a tensor that may be changed in place, got a view made under no_grad of a "
+        "tensor that requires grad; make the view with gradients enabled or use no_grad()");
+    return;
+  }
+  WEFT_CHECK(!meta->requires_grad || !meta->leaf, op,
+             ": expected a tensor that may be changed in place, got a leaf that requires grad; "
+             "use no_grad() or detach()");
+}
+
+void rebase_history(const Tensor& self, const Ref<Node>& node) {
+  mode.inplace_target = nullptr;
+  node->add_result(self);
+  if (!is_differentiable(self.dtype())) return;
+  const AutogradMeta* meta = meta_of(self);
+  if (!meta || !meta->base.defined()) {
+    give_history(self, node, static_cast<uint32_t>(node->results.size() - 1));
+    return;
+  }
+  const Tensor base = meta->base;
+  auto slices = make_ref<CopySlices>(base, self, node);
+  slices->add_result(base);
+  give_history(base, slices, 0);
+}
+
+}  // namespace weft::autograd

@@ -1,0 +1,208 @@
+// weft._C._autograd: what the Python files of weft.autograd are written with.
+#include "bindings/autograd.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "autograd/hooks.h"
+#include "bindings/bindings.h"
+#include "bindings/caster.h"
+#include "bindings/errors.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+
+using autograd::Node;
+
+Shared share(PyObject* object) {
+  Py_INCREF(object);
+  return Shared(object, [](PyObject* last) {
+    if (!interpreter_alive()) return;  // the process ends: leak it
+    TakeGil gil;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);  // it may go while an exception is on its way
+    Py_DECREF(last);
+    PyErr_Restore(type, value, trace);
+  });
+}
+
+Tensor tensor_or_none(const char* op, const char* what, PyObject* object) {
+  if (object == Py_None) return {};
+  WEFT_CHECK_TYPE(is_tensor(object), op, ": expected ", what, " of type Tensor or None, got ",
+                  short_type_name(object));
+  return unwrap(object);
+}
+
+TensorList tensors_or_none(const char* op, const char* what, PyObject* object) {
+  WEFT_CHECK_TYPE(PyTuple_Check(object) || PyList_Check(object), op, ": expected ", what,
+                  " as a tuple or list, got ", short_type_name(object));
+  TensorList result;
+  result.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
+    result.push_back(tensor_or_none(op, what, PySequence_Fast_ITEMS(object)[i]));
+  }
+  return result;
+}
+
+namespace {
+
+// The Python object of a node. One at a time: the node knows it while it lives.
+struct NodeObject {
+  Ref<Node> node;
+  explicit NodeObject(Ref<Node> held) : node(std::move(held)) {}
+  NodeObject(const NodeObject&) = delete;
+  ~NodeObject() { node->python_wrapper = nullptr; }
+};
+
+Object call(const Shared& function, std::initializer_list<PyObject*> args) {
+  return Object::checked(PyObject_Vectorcall(function.get(), args.begin(), args.size(), nullptr));
+}
+
+autograd::TensorHook tensor_hook(PyObject* function) {
+  return [held = share(function)](const Tensor& grad) {
+    TakeGil gil;
+    const Object argument = Object::steal(wrap(grad));
+    const Object result = call(held, {argument.get()});
+    return tensor_or_none("register_hook", "a result", result.get());
+  };
+}
+
+// What a node hook returned: nothing, one gradient, or a tuple of them.
+TensorList hook_result(const char* op, const Object& result, size_t count) {
+  if (result.get() == Py_None) return {};
+  if (count == 1 && is_tensor(result.get())) return {unwrap(result.get())};
+  return tensors_or_none(op, "a result", result.get());
+}
+
+autograd::PreHook pre_hook(PyObject* function) {
+  return [held = share(function)](const TensorList& grads) {
+    TakeGil gil;
+    const Object argument = Object::steal(wrap_tuple(grads));
+    return hook_result("register_prehook", call(held, {argument.get()}), grads.size());
+  };
+}
+
+autograd::PostHook post_hook(PyObject* function) {
+  return [held = share(function)](const TensorList& inputs, const TensorList& grads) {
+    TakeGil gil;
+    const Object first = Object::steal(wrap_tuple(inputs));
+    const Object second = Object::steal(wrap_tuple(grads));
+    return hook_result("register_hook", call(held, {first.get(), second.get()}), inputs.size());
+  };
+}
+
+void check_callable(const char* op, nb::handle hook) {
+  WEFT_CHECK_TYPE(PyCallable_Check(hook.ptr()), op, ": expected a callable, got ",
+                  short_type_name(hook.ptr()));
+}
+
+const Tensor& tensor_argument(const char* op, nb::handle object) {
+  WEFT_CHECK_TYPE(is_tensor(object.ptr()), op, ": expected a Tensor, got ",
+                  short_type_name(object.ptr()));
+  return unwrap(object.ptr());
+}
+
+nb::object next_functions(const NodeObject& self) {
+  nb::list list;
+  for (const autograd::Edge& edge : self.node->edges) {
+    list.append(nb::make_tuple(nb::steal(wrap_node(edge.node)), edge.index));
+  }
+  return nb::tuple(list);
+}
+
+void bind_node(nb::module_& module) {
+  nb::class_<NodeObject>(module, "Node", "One recorded operator call.")
+      .def("name", [](const NodeObject& self) { return self.node->name(); })
+      .def("__repr__",
+           [](const NodeObject& self) {
+             return str("<", self.node->name(), " object at ", static_cast<void*>(self.node.get()),
+                        ">");
+           })
+      .def("__eq__",
+           [](const NodeObject& self, nb::handle other) {
+             const NodeObject* node = nullptr;
+             return nb::try_cast(other, node) && node && node->node == self.node;
+           })
+      .def("__hash__",
+           [](const NodeObject& self) { return reinterpret_cast<intptr_t>(self.node.get()) >> 4; })
+      .def("_sequence_nr", [](const NodeObject& self) { return self.node->sequence; })
+      .def_prop_ro("next_functions", next_functions,
+                   "A tuple of (Node or None, input number), one per differentiable input.")
+      .def("_register_hook",
+           [](const NodeObject& self, nb::handle hook) {
+             check_callable("register_hook", hook);
+             return autograd::register_post_hook(*self.node, post_hook(hook.ptr()));
+           })
+      .def("_register_prehook",
+           [](const NodeObject& self, nb::handle hook) {
+             check_callable("register_prehook", hook);
+             return autograd::register_pre_hook(*self.node, pre_hook(hook.ptr()));
+           })
+      .def("_remove_hook",
+           [](const NodeObject& self, uint64_t id) { autograd::remove_hook(*self.node, id); });
+}
+
+void bind_mode(nb::module_& module) {
+  module.def("is_grad_enabled", [] { return autograd::grad_enabled(); });
+  module.def("set_grad_enabled", [](bool enabled) { return autograd::set_grad_enabled(enabled); });
+  module.def("is_inference_enabled", [] { return autograd::inference_enabled(); });
+  module.def("set_inference_enabled",
+             [](bool enabled) { return autograd::set_inference_enabled(enabled); });
+}
+
+void bind_hooks(nb::module_& module) {
+  // (node, id) of a new hook.
+  module.def("register_hook", [](nb::handle tensor, nb::handle hook) {
+    check_callable("register_hook", hook);
+    const Tensor& target = tensor_argument("register_hook", tensor);
+    const uint64_t id = autograd::register_hook(target, tensor_hook(hook.ptr()));
+    return nb::make_tuple(nb::steal(wrap_node(autograd::gradient_edge(target).node)), id);
+  });
+  // The hook takes no argument: weft.autograd holds the tensor weakly.
+  module.def("register_accumulated_hook", [](nb::handle tensor, nb::handle hook) {
+    check_callable("register_post_accumulate_grad_hook", hook);
+    const Tensor& target = tensor_argument("register_post_accumulate_grad_hook", tensor);
+    const uint64_t id = autograd::register_accumulated_hook(target, [held = share(hook.ptr())] {
+      TakeGil gil;
+      call(held, {});
+    });
+    return nb::make_tuple(nb::steal(wrap_node(autograd::gradient_edge(target).node)), id);
+  });
+}
+
+nb::object run_backward(nb::handle roots, nb::handle grads, nb::handle inputs, bool retain_graph,
+                        bool create_graph, bool accumulate, bool allow_unused) {
+  const char* op = accumulate ? "backward" : "grad";
+  const TensorList root_list = tensors_or_none(op, "roots", roots.ptr());
+  const TensorList grad_list = tensors_or_none(op, "gradients", grads.ptr());
+  const TensorList input_list = tensors_or_none(op, "inputs", inputs.ptr());
+  TensorList result;
+  {
+    ReleaseGil release;
+    result = autograd::backward(root_list, grad_list, input_list,
+                                {retain_graph, create_graph, accumulate, allow_unused});
+  }
+  return nb::steal(wrap_tuple(result));
+}
+
+}  // namespace
+
+PyObject* wrap_node(const Ref<Node>& node) {
+  if (!node) return new_ref(Py_None);
+  if (node->python_wrapper) return new_ref(static_cast<PyObject*>(node->python_wrapper));
+  nb::object made = nb::cast(new NodeObject(node), nb::rv_policy::take_ownership);
+  node->python_wrapper = made.ptr();
+  return made.release().ptr();
+}
+
+void bind_autograd(nb::module_& parent) {
+  nb::module_ module = parent.def_submodule("_autograd");
+  bind_node(module);
+  bind_mode(module);
+  bind_hooks(module);
+  bind_function_node(module);
+  module.def("run_backward", run_backward);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,82 @@
+// Which Python class each kind of failure becomes.
+#include "bindings/errors.h"
+
+#include <nanobind/nanobind.h>
+
+#include <new>
+#include <stdexcept>
+
+#include "bindings/bindings.h"
+#include "core/error.h"
+
+namespace weft::py {
+
+PyObject* out_of_memory_error = nullptr;
+
+namespace {
+
+PyObject* exception_class(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Value: return PyExc_ValueError;
+    case ErrorKind::Type: return PyExc_TypeError;
+    case ErrorKind::Index: return PyExc_IndexError;
+    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory: return out_of_memory_error;
+    case ErrorKind::Runtime:
+    case ErrorKind::Internal: break;
+  }
+  return PyExc_RuntimeError;
+}
+
+}  // namespace
+
+void translate_exception() noexcept {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    // The exception is set already.
+  } catch (const Error& error) {
+    PyErr_SetString(exception_class(error.kind()), error.what());
+  } catch (nanobind::python_error& error) {
+    error.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(out_of_memory_error, "expected memory for a small object, got none");
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_SystemError, "unknown C++ exception");
+  }
+}
+
+bool interpreter_alive() noexcept {
+  if (!Py_IsInitialized()) return false;
+#if PY_VERSION_HEX >= 0x030d0000
+  bool finalizing = Py_IsFinalizing();
+#else
+  bool finalizing = _Py_IsFinalizing();
+#endif
+  // While it goes down only the thread that takes it down may still call it.
+  return !finalizing || PyGILState_Check();
+}
+
+void add_object(PyObject* module, const char* name, PyObject* object) {
+  check_status(PyModule_AddObjectRef(module, name, object));
+}
+
+void init_errors(PyObject* module) {
+  out_of_memory_error = PyErr_NewExceptionWithDoc(
+      "weft.OutOfMemoryError", "Memory ran out, or the limit set on the allocator was reached.",
+      PyExc_RuntimeError, nullptr);
+  if (!out_of_memory_error) throw PythonError{};
+  add_object(module, "OutOfMemoryError", out_of_memory_error);
+  nanobind::register_exception_translator([](const std::exception_ptr& failure, void*) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const PythonError&) {
+    } catch (const Error& error) {
+      PyErr_SetString(exception_class(error.kind()), error.what());
+    }
+  });
+}
+
+}  // namespace weft::py

@@ -1,0 +1,228 @@
+// DLPack: tensors to and from other libraries without copying.
+#include <algorithm>
+#include <memory>
+
+#include "autograd/node.h"
+#include "bindings/args.h"
+#include "bindings/dlpack.h"
+#include "bindings/errors.h"
+#include "bindings/tensor_object.h"
+#include "ops.h"
+
+namespace weft::py {
+namespace {
+
+using dlpack::Managed;
+using dlpack::ManagedVersioned;
+
+[[noreturn]] void raise_buffer_error(const std::string& message) {
+  PyErr_SetString(PyExc_BufferError, message.c_str());
+  throw PythonError{};
+}
+
+dlpack::TypeInfo type_info(DType dtype) {
+  auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
+  if (dtype == DType::Bool) return {dlpack::kBool, bits, 1};
+  if (dtype == DType::BF16) return {dlpack::kBFloat, bits, 1};
+  if (is_complex(dtype)) return {dlpack::kComplex, bits, 1};
+  if (is_floating(dtype)) return {dlpack::kFloat, bits, 1};
+  bool is_signed = dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
+  return {static_cast<uint8_t>(is_signed ? dlpack::kInt : dlpack::kUInt), bits, 1};
+}
+
+std::optional<DType> dtype_of(dlpack::TypeInfo type) {
+  for (int i = 0; i < kDTypeCount && type.lanes == 1; ++i) {
+    dlpack::TypeInfo ours = type_info(static_cast<DType>(i));
+    if (ours.code == type.code && ours.bits == type.bits) return static_cast<DType>(i);
+  }
+  return {};
+}
+
+// ---- out ----
+
+template <class M>
+struct Exported {
+  M managed;
+  Ref<Storage> storage;
+  Dims shape, strides;
+};
+
+// Called by the consumer, on any thread, or by the capsule that nobody consumed.
+template <class M>
+void delete_exported(M* managed) {
+  delete static_cast<Exported<M>*>(managed->context);
+}
+
+template <class M>
+void delete_capsule(PyObject* capsule) {
+  // A consumer renames the capsule it takes over.
+  if (!PyCapsule_IsValid(capsule, M::kName)) return;
+  auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, M::kName));
+  managed->deleter(managed);
+}
+
+template <class M>
+PyObject* export_tensor(const Tensor& tensor, uint64_t flags) {
+  auto exported = std::make_unique<Exported<M>>();
+  exported->storage = tensor.storage();
+  exported->shape = tensor.sizes();
+  exported->strides = tensor.strides();
+  M& managed = exported->managed;
+  managed = {};
+  managed.tensor = {tensor.numel() > 0 ? tensor.data() : nullptr, {dlpack::kCpu, 0},
+                    static_cast<int32_t>(tensor.dim()), type_info(tensor.dtype()), exported->shape.data(),
+                    exported->strides.data(), 0};
+  managed.context = exported.get();
+  managed.deleter = delete_exported<M>;
+  if constexpr (std::is_same_v<M, ManagedVersioned>) {
+    managed.major = 1;
+    managed.minor = 0;
+    managed.flags = flags;
+  }
+  Object capsule = Object::checked(PyCapsule_New(&managed, M::kName, delete_capsule<M>));
+  exported.release();
+  return capsule.release();
+}
+
+// Whether the consumer understands version 1 or newer.
+bool wants_versioned(PyObject* max_version) {
+  if (absent(max_version)) return false;
+  WEFT_CHECK_TYPE(PyTuple_Check(max_version) && PyTuple_GET_SIZE(max_version) == 2,
+                  "__dlpack__: expected argument 'max_version' of type tuple of two ints, got ",
+                  short_type_name(max_version));
+  return int_arg("__dlpack__", "max_version", PyTuple_GET_ITEM(max_version, 0)) >= 1;
+}
+
+void check_target(PyObject* device) {
+  if (absent(device)) return;
+  int type = 0, id = 0;
+  if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id)) throw PythonError{};
+  if (type != dlpack::kCpu) raise_buffer_error(str("__dlpack__: expected dl_device (1, 0), got type ", type));
+}
+
+// ---- in ----
+
+template <class M>
+void release_imported(void* context) {
+  auto* managed = static_cast<M*>(context);
+  if (managed->deleter) managed->deleter(managed);
+}
+
+Layout read_layout(const char* op, const dlpack::TensorInfo& info) {
+  WEFT_CHECK_VALUE(info.ndim >= 0 && info.ndim <= 64, op, ": expected at most 64 dims, got ", info.ndim);
+  Dims sizes(IntList(info.shape, static_cast<size_t>(info.ndim)));
+  checked_numel(op, sizes);
+  if (!info.strides) return Layout::contiguous(sizes);
+  return {sizes, Dims(IntList(info.strides, static_cast<size_t>(info.ndim))), 0};
+}
+
+template <class M>
+Tensor adopt(const char* op, PyObject* capsule, uint8_t flags) {
+  auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, M::kName));
+  if (!managed) throw PythonError{};
+  const dlpack::TensorInfo& info = managed->tensor;
+  if (info.device.type != dlpack::kCpu && info.device.type != dlpack::kCudaHost) {
+    raise_buffer_error(str(op, ": expected a tensor on the CPU, got DLPack device type ", info.device.type));
+  }
+  std::optional<DType> dtype = dtype_of(info.dtype);
+  if (!dtype) {
+    raise_buffer_error(str(op, ": expected a dtype weft has, got DLPack type code ", int{info.dtype.code}, " with ",
+                           int{info.dtype.bits}, " bits and ", info.dtype.lanes, " lanes"));
+  }
+  Layout layout = read_layout(op, info);
+  auto item = static_cast<int64_t>(item_size(*dtype));
+  char* first = static_cast<char*>(info.data) + info.byte_offset;
+  size_t alignment = std::min<size_t>(item_size(*dtype), 8);
+  WEFT_CHECK_VALUE(reinterpret_cast<uintptr_t>(first) % alignment == 0, op, ": expected memory aligned to ",
+                   alignment, " bytes, got another address");
+  // The storage starts at the lowest element, which a negative stride puts before the first.
+  Layout::Extent extent = layout.extent();
+  layout.offset = -extent.begin;
+  Ref<Storage> storage =
+      Storage::wrap(first + extent.begin * item, static_cast<size_t>((extent.end - extent.begin) * item),
+                    release_imported<M>, managed, flags);
+  // From here on the storage owns the tensor.
+  PyCapsule_SetName(capsule, M::kUsedName);
+  return Tensor(std::move(storage), std::move(layout), *dtype);
+}
+
+Tensor from_capsule(const char* op, PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, ManagedVersioned::kName)) {
+    auto* managed = static_cast<ManagedVersioned*>(PyCapsule_GetPointer(capsule, ManagedVersioned::kName));
+    if (managed->major > 1) {
+      raise_buffer_error(str(op, ": expected DLPack version 1, got ", managed->major));
+    }
+    uint8_t flags = kForeign | (managed->flags & dlpack::kReadOnlyFlag ? kReadOnly : 0);
+    return adopt<ManagedVersioned>(op, capsule, flags);
+  }
+  if (PyCapsule_IsValid(capsule, Managed::kName)) return adopt<Managed>(op, capsule, kForeign);
+  const char* name = PyCapsule_GetName(capsule);
+  fail(ErrorKind::Value, str(op, ": expected an unused DLPack capsule, got one named \"", name ? name : "", "\""));
+}
+
+// obj.__dlpack__(max_version=(1, 0)); producers before version 1 know no arguments.
+Object ask_producer(PyObject* object, PyObject* copy) {
+  Object method = Object::checked(PyObject_GetAttrString(object, "__dlpack__"));
+  Object none = Object::checked(PyTuple_New(0));
+  Object keywords = Object::checked(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
+  if (!absent(copy)) check_status(PyDict_SetItemString(keywords.get(), "copy", copy));
+  PyObject* capsule = PyObject_Call(method.get(), none.get(), keywords.get());
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) && absent(copy)) {
+    PyErr_Clear();
+    capsule = PyObject_CallNoArgs(method.get());
+  }
+  return Object::checked(capsule);
+}
+
+PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    auto [source, device, copy] = parse_args("from_dlpack", {"ext_tensor", "device", "copy"}, 1, args, count, names);
+    device_arg("from_dlpack", device);
+    if (PyCapsule_CheckExact(source)) return wrap(from_capsule("from_dlpack", source));
+    WEFT_CHECK_TYPE(PyObject_HasAttrString(source, "__dlpack__"),
+                    "from_dlpack: expected an object with __dlpack__, got ", short_type_name(source));
+    return wrap(from_capsule("from_dlpack", ask_producer(source, copy).get()));
+  });
+}
+
+PyMethodDef functions[] = {
+    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(from_dlpack)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "from_dlpack(ext_tensor, *, device=None, copy=None)\n\n"
+     "A tensor over the memory of another library's; read-only when that says so."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+Tensor tensor_from_dlpack(const char* op, PyObject* object) {
+  return from_capsule(op, ask_producer(object, nullptr).get());
+}
+
+PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    auto [stream, max_version, device, copy] = parse_args(
+        "__dlpack__", {"stream", "max_version", "dl_device", "copy"}, 0, args, count, names);
+    (void)stream;
+    Tensor tensor = unwrap(self);
+    if (autograd::requires_grad(tensor)) {
+      raise_buffer_error("__dlpack__: expected a tensor that does not require grad, got one that does; use detach()");
+    }
+    check_target(device);
+    bool copied = bool_arg("__dlpack__", "copy", copy, false);
+    if (copied) tensor = ops::clone(tensor);
+    bool read_only = tensor.storage()->has(kReadOnly);
+    uint64_t flags = (read_only ? dlpack::kReadOnlyFlag : 0u) | (copied ? dlpack::kCopiedFlag : 0u);
+    if (wants_versioned(max_version)) return export_tensor<ManagedVersioned>(tensor, flags);
+    if (read_only) {
+      raise_buffer_error("__dlpack__: expected a consumer of DLPack 1 for a read-only tensor, got an older one");
+    }
+    return export_tensor<Managed>(tensor, flags);
+  });
+}
+
+PyObject* tensor_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", dlpack::kCpu, 0); }
+
+void init_dlpack(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace weft::py

@@ -1,0 +1,184 @@
+// NumPy arrays, reached through Python objects alone: no header of NumPy, no version to agree on, and no
+// import before the first use.
+#include <array>
+#include <vector>
+
+#include "autograd/node.h"
+#include "bindings/args.h"
+#include "bindings/errors.h"
+#include "bindings/tensor_methods.h"
+#include "bindings/tensor_object.h"
+
+namespace weft::py {
+namespace {
+
+// ---- the module ----
+
+PyTypeObject* class_of(PyObject* numpy, const char* name) {
+  return reinterpret_cast<PyTypeObject*>(Object::checked(PyObject_GetAttrString(numpy, name)).release());
+}
+
+const NumpyTypes* load_types(PyObject* numpy) {
+  static NumpyTypes types;
+  types = {class_of(numpy, "ndarray"), class_of(numpy, "generic"),  class_of(numpy, "bool_"),
+           class_of(numpy, "integer"), class_of(numpy, "floating"), class_of(numpy, "complexfloating")};
+  return &types;
+}
+
+PyObject* import_numpy() {
+  static PyObject* numpy = nullptr;
+  if (!numpy) numpy = Object::checked(PyImport_ImportModule("numpy")).release();
+  return numpy;
+}
+
+// ---- out ----
+
+// The bytes of a storage as a Python object: what an array made by numpy() has as its base.
+struct StorageObject {
+  PyObject_HEAD
+  Ref<Storage> storage;
+};
+PyTypeObject* storage_type = nullptr;
+
+int storage_getbuffer(PyObject* self, Py_buffer* view, int flags) {
+  Storage& storage = *reinterpret_cast<StorageObject*>(self)->storage;
+  return PyBuffer_FillInfo(view, self, storage.data(), static_cast<Py_ssize_t>(storage.nbytes()),
+                           storage.has(kReadOnly), flags);
+}
+void storage_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  reinterpret_cast<StorageObject*>(self)->storage.~Ref<Storage>();
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+Object wrap_storage(const Ref<Storage>& storage) {
+  Object object = Object::checked(storage_type->tp_alloc(storage_type, 0));
+  new (&reinterpret_cast<StorageObject*>(object.get())->storage) Ref<Storage>(storage);
+  return object;
+}
+
+PyObject* numpy_dtype(DType dtype) {
+  static std::array<PyObject*, kDTypeCount> cache{};
+  PyObject*& entry = cache[static_cast<size_t>(dtype)];
+  if (!entry) {
+    entry = Object::checked(PyObject_CallMethod(import_numpy(), "dtype", "s",
+                                                std::string(dtype_name(dtype)).c_str())).release();
+  }
+  return entry;
+}
+
+Object int_tuple(IntList values, int64_t factor) {
+  Object tuple = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (size_t i = 0; i < values.size(); ++i) {
+    PyObject* item = Object::checked(PyLong_FromLongLong(values[i] * factor)).release();
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item);
+  }
+  return tuple;
+}
+
+// numpy.ndarray(shape, dtype, buffer, offset, strides) over the storage.
+PyObject* to_array(const char* op, const Tensor& tensor, bool force) {
+  WEFT_CHECK(force || !autograd::grad_enabled() || !autograd::requires_grad(tensor), op,
+             ": expected a tensor that does not require grad, got one that does; use detach().numpy()");
+  WEFT_CHECK_TYPE(tensor.dtype() != DType::BF16, op,
+                  ": expected a dtype that NumPy has, got bfloat16; use float().numpy()");
+  import_numpy();
+  Object shape = int_tuple(tensor.sizes(), 1);
+  auto* ndarray = reinterpret_cast<PyObject*>(numpy_if_loaded()->ndarray);
+  PyObject* dtype = numpy_dtype(tensor.dtype());
+  if (tensor.numel() == 0) {
+    PyObject* args[] = {shape.get(), dtype};
+    return PyObject_Vectorcall(ndarray, args, 2, nullptr);
+  }
+  auto item = static_cast<int64_t>(tensor.item_size());
+  Object storage = wrap_storage(tensor.storage());
+  Object offset = Object::checked(PyLong_FromLongLong(tensor.offset() * item));
+  if (tensor.is_contiguous()) {
+    PyObject* args[] = {shape.get(), dtype, storage.get(), offset.get()};
+    return PyObject_Vectorcall(ndarray, args, 4, nullptr);
+  }
+  Object strides = int_tuple(tensor.strides(), item);
+  PyObject* args[] = {shape.get(), dtype, storage.get(), offset.get(), strides.get()};
+  return PyObject_Vectorcall(ndarray, args, 5, nullptr);
+}
+
+PyObject* from_numpy(PyObject*, PyObject* array) {
+  return guarded([&] {
+    WEFT_CHECK_TYPE(is_numpy_array(array), "from_numpy: expected a numpy.ndarray, got ", short_type_name(array));
+    return wrap(tensor_from_exporter("from_numpy", array));
+  });
+}
+
+PyMethodDef functions[] = {
+    {"from_numpy", from_numpy, METH_O,
+     "from_numpy(array)\n\nA tensor over the memory of an array. A read-only array gives a read-only tensor, a "
+     "negative stride a view."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+const NumpyTypes* numpy_if_loaded() {
+  static const NumpyTypes* types = nullptr;
+  if (types) [[likely]] return types;
+  static PyObject* name = PyUnicode_InternFromString("numpy");
+  Object numpy = Object::steal(PyImport_GetModule(name));
+  if (!numpy) {
+    if (PyErr_Occurred()) throw PythonError{};
+    return nullptr;
+  }
+  // While numpy itself is being imported its classes may not be there yet.
+  if (!PyObject_HasAttrString(numpy.get(), "complexfloating")) return nullptr;
+  return types = load_types(numpy.get());
+}
+
+DType numpy_scalar_dtype(const char* op, PyObject* scalar) {
+  Object dtype = Object::checked(PyObject_GetAttrString(scalar, "dtype"));
+  Object name = Object::checked(PyObject_Str(dtype.get()));
+  std::string_view text = utf8(name.get());
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (text == dtype_name(static_cast<DType>(i))) return static_cast<DType>(i);
+  }
+  fail(ErrorKind::Type, str(op, ": expected numbers of a dtype weft has, got dtype ", text));
+}
+
+Tensor tensor_from_numpy(const char* op, PyObject* array) { return tensor_from_exporter(op, array); }
+
+PyObject* tensor_numpy_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    auto [force] = parse_args("numpy", {"force"}, 0, args, count, names);
+    return to_array("numpy", unwrap(self), bool_arg("numpy", "force", force, false));
+  });
+}
+
+// __array__(dtype=None, copy=None) of NumPy's protocol.
+PyObject* tensor_array_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    auto [dtype, copy] = parse_args("__array__", {"dtype", "copy"}, 0, args, count, names);
+    Object array = Object::checked(to_array("numpy", unwrap(self), false));
+    bool must_copy = bool_arg("__array__", "copy", copy, false);
+    if (absent(dtype)) return must_copy ? PyObject_CallMethod(array.get(), "copy", nullptr) : array.release();
+    Object own = Object::checked(PyObject_GetAttrString(array.get(), "dtype"));
+    Object wanted = Object::checked(PyObject_CallMethod(import_numpy(), "dtype", "O", dtype));
+    int equal = PyObject_RichCompareBool(own.get(), wanted.get(), Py_EQ);
+    check_status(equal);
+    WEFT_CHECK_VALUE(equal || copy != Py_False, "__array__: expected the tensor's own dtype with copy=False, got ",
+                     "another");
+    if (equal && !must_copy) return array.release();
+    return PyObject_CallMethod(array.get(), "astype", "O", wanted.get());
+  });
+}
+
+void init_numpy(PyObject* module) {
+  static PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+      {Py_bf_getbuffer, reinterpret_cast<void*>(storage_getbuffer)},
+      {0, nullptr},
+  };
+  PyType_Spec spec = {"weft._C.StorageBuffer", sizeof(StorageObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  storage_type = reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());
+  check_status(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace weft::py

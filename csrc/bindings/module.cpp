@@ -1,0 +1,29 @@
+// weft._C: puts the parts together.
+#include <nanobind/nanobind.h>
+
+#include "bindings/bindings.h"
+#include "bindings/errors.h"
+#include "bindings/objects.h"
+#include "bindings/tensor_object.h"
+
+NB_MODULE(_C, module) {
+  using namespace weft::py;
+  // dtypes and the like live as long as the process.
+  nanobind::set_leak_warnings(false);
+  try {
+    init_errors(module.ptr());
+    init_size_type(module.ptr());
+    init_tensor_type(module.ptr());
+    bind_objects(module);
+    bind_settings(module);
+    init_construct(module.ptr());
+    init_buffers(module.ptr());
+    init_numpy(module.ptr());
+    init_dlpack(module.ptr());
+    init_storage_face(module.ptr());
+    init_op_functions(module.ptr());
+    bind_autograd(module);
+  } catch (const PythonError&) {
+    nanobind::raise_python_error();
+  }
+}

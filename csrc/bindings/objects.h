@@ -1,0 +1,11 @@
+// The nanobind side of module.cpp: functions that add their names to the module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace weft::py {
+
+void bind_objects(nanobind::module_& module);   // dtype, device, layout, Generator
+void bind_settings(nanobind::module_& module);  // threads, default dtype, allocator
+
+}  // namespace weft::py

@@ -1,0 +1,287 @@
+// The operators of the table as Python callables. A group holds the overloads of one name; the schema
+// strings are parsed at the first call.
+//
+// Two types over one struct: OpFunction behaves like a built-in function (a class attribute of that type
+// does not bind), OpMethod like a method of Tensor.
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "autograd/node.h"
+#include "bindings/bindings.h"
+#include "bindings/errors.h"
+#include "bindings/op_parse.h"
+#include "bindings/tensor_object.h"
+#include "core/error.h"
+
+namespace weft::py {
+namespace {
+
+// Calls that touch at least this many bytes let other Python threads run meanwhile.
+constexpr size_t kLargeBytes = size_t{1} << 17;
+
+struct OpGroup {
+  const char* name;
+  bool method;
+  std::vector<const OpRecord*> records;
+  std::vector<Signature> signatures;  // empty until the first call
+
+  void parse() {
+    std::vector<Signature> parsed;
+    for (const OpRecord* record : records) parsed.push_back(parse_signature(*record, method));
+    signatures = std::move(parsed);
+  }
+};
+
+struct OpObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  OpGroup* group;  // lives as long as the process
+};
+
+PyTypeObject* function_type = nullptr;
+PyTypeObject* method_type = nullptr;
+
+OpGroup& group_of(PyObject* object) {
+  OpGroup& group = *reinterpret_cast<OpObject*>(object)->group;
+  if (group.signatures.empty()) [[unlikely]] group.parse();
+  return group;
+}
+
+// ---- results ----
+
+PyTypeObject* make_result_type(Signature& signature) {
+  // PyStructSequence keeps pointers to these strings.
+  static std::deque<std::string> texts;
+  auto keep = [](std::string text) { return texts.emplace_back(std::move(text)).c_str(); };
+  std::vector<PyStructSequence_Field> fields;
+  for (const std::string& name : signature.result_names) fields.push_back({keep(name), nullptr});
+  fields.push_back({nullptr, nullptr});
+  PyStructSequence_Desc description = {
+      keep(str("torch.return_types.", signature.record->name)), nullptr, fields.data(),
+      static_cast<int>(signature.result_names.size())};
+  PyTypeObject* type = PyStructSequence_NewType(&description);
+  if (!type) throw PythonError{};
+  return signature.result_type = type;
+}
+
+PyObject* wrap_value(const Value& value) {
+  switch (value.tag()) {
+    case ValueTag::Tensor: return wrap(value.to_tensor());
+    case ValueTag::None: return new_ref(Py_None);
+    case ValueTag::Bool: return PyBool_FromLong(value.to_bool());
+    case ValueTag::Int: return PyLong_FromLongLong(value.to_int());
+    case ValueTag::Double: return PyFloat_FromDouble(value.to_double());
+    case ValueTag::Complex: return from_scalar(value.to_scalar());
+    case ValueTag::DType: return new_ref(dtype_object(value.to_dtype()));
+    case ValueTag::TensorSpan:
+    case ValueTag::TensorList: return wrap_tuple(value.to_tensors());
+    default: break;
+  }
+  fail_internal(__FILE__, __LINE__, "wrap_value", "no Python form for this kind of result");
+}
+
+PyObject* wrap_results(Signature& signature, const Value* results) {
+  auto count = static_cast<Py_ssize_t>(signature.record->result_count);
+  if (count == 1) return wrap_value(results[0]);
+  if (count == 0) return new_ref(Py_None);
+  bool named = !signature.result_names.empty();
+  PyTypeObject* type = signature.result_type;
+  if (named && !type) type = make_result_type(signature);
+  Object tuple = Object::checked(named ? PyStructSequence_New(type) : PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    // A struct sequence is a tuple: same items.
+    PyTuple_SET_ITEM(tuple.get(), i, Object::checked(wrap_value(results[i])).release());
+  }
+  return tuple.release();
+}
+
+// ---- the call ----
+
+bool is_large(const Signature& signature, Frame& frame) {
+  const Value* values = frame.values();
+  for (size_t i = 0; i < frame.count(); ++i) {
+    const Value& value = values[i];
+    if (value.tag() == ValueTag::Tensor) {
+      if (value.to_tensor().storage()->nbytes() >= kLargeBytes) return true;
+    } else if (value.tag() == ValueTag::TensorList) {
+      for (const Tensor& tensor : value.to_tensors()) {
+        if (tensor.defined() && tensor.storage()->nbytes() >= kLargeBytes) return true;
+      }
+    } else if (signature.factory && value.tag() == ValueTag::IntSpan) {
+      double bytes = 8;
+      for (int64_t size : value.to_ints()) bytes *= static_cast<double>(size);
+      if (bytes >= static_cast<double>(kLargeBytes)) return true;
+    }
+  }
+  return false;
+}
+
+PyObject* run(Signature& signature, Frame& frame) {
+  Value results[kMaxResults];
+  if (is_large(signature, frame)) [[unlikely]] {
+    ReleaseGil release;
+    signature.record->call(frame.values(), results);
+  } else {
+    signature.record->call(frame.values(), results);
+  }
+  if (frame.requires_grad) [[unlikely]] autograd::set_requires_grad(results[0].to_tensor(), true);
+  return wrap_results(signature, results);
+}
+
+PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    OpGroup& group = group_of(self);
+    CallArgs call{args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names};
+    Frame frame;
+    for (Signature& signature : group.signatures) {
+      if (bind_call(signature, call, frame, nullptr)) return run(signature, frame);
+    }
+    raise_mismatch(group.name, group.signatures, call);
+  });
+}
+
+// ---- the rest of the object ----
+
+PyObject* op_descr_get(PyObject* self, PyObject* instance, PyObject*) {
+  return instance ? PyMethod_New(self, instance) : new_ref(self);
+}
+
+PyObject* op_repr(PyObject* self) {
+  OpGroup* group = reinterpret_cast<OpObject*>(self)->group;
+  return PyUnicode_FromFormat(group->method ? "<method '%s' of 'weft.Tensor' objects>"
+                                            : "<built-in function %s>",
+                              group->name);
+}
+
+PyObject* op_name(PyObject* self, void*) {
+  return PyUnicode_FromString(reinterpret_cast<OpObject*>(self)->group->name);
+}
+PyObject* op_qualname(PyObject* self, void*) {
+  OpGroup* group = reinterpret_cast<OpObject*>(self)->group;
+  return PyUnicode_FromFormat(group->method ? "Tensor.%s" : "%s", group->name);
+}
+PyObject* op_module(PyObject*, void*) { return PyUnicode_FromString("weft"); }
+
+PyObject* op_doc(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    std::string text;
+    for (const Signature& signature : group_of(self).signatures) text += signature.text() + "\n";
+    for (const Signature& signature : group_of(self).signatures) {
+      const char* doc = signature.record->doc;
+      if (doc && text.find(doc) == std::string::npos) text += std::string("\n") + doc;
+    }
+    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+  });
+}
+
+// The schema strings, as the table has them.
+PyObject* op_overloads(PyObject* self, void*) {
+  OpGroup* group = reinterpret_cast<OpObject*>(self)->group;
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(group->records.size()));
+  if (!tuple) return nullptr;
+  for (size_t i = 0; i < group->records.size(); ++i) {
+    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyUnicode_FromString(group->records[i]->schema));
+  }
+  return tuple;
+}
+
+// A function is pickled by its name in weft, a method as getattr(Tensor, name).
+PyObject* op_reduce(PyObject* self, PyObject*) {
+  OpGroup* group = reinterpret_cast<OpObject*>(self)->group;
+  if (!group->method) return PyUnicode_FromString(group->name);
+  PyObject* builtins = PyEval_GetBuiltins();
+  return Py_BuildValue("O(Os)", PyDict_GetItemString(builtins, "getattr"), tensor_type, group->name);
+}
+
+void op_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef op_methods[] = {
+    {"__reduce__", op_reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyGetSetDef op_getset[] = {
+    {"__name__", op_name, nullptr, nullptr, nullptr},
+    {"__qualname__", op_qualname, nullptr, nullptr, nullptr},
+    {"__module__", op_module, nullptr, nullptr, nullptr},
+    {"__doc__", op_doc, nullptr, nullptr, nullptr},
+    {"overloads", op_overloads, nullptr, "The schemas of the table behind this name.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyMemberDef op_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyTypeObject* make_type(const char* name, bool method) {
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(op_dealloc)},
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_repr, reinterpret_cast<void*>(op_repr)},
+      {Py_tp_methods, op_methods},
+      {Py_tp_getset, op_getset},
+      {Py_tp_members, op_members},
+      {method ? Py_tp_descr_get : 0, reinterpret_cast<void*>(op_descr_get)},
+      {0, nullptr},
+  };
+  unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  if (method) flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
+  PyType_Spec spec = {name, sizeof(OpObject), 0, flags, slots};
+  return reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());
+}
+
+PyObject* make_op(PyTypeObject* type, OpGroup* group) {
+  PyObject* object = Object::checked(type->tp_alloc(type, 0)).release();
+  reinterpret_cast<OpObject*>(object)->vectorcall = op_vectorcall;
+  reinterpret_cast<OpObject*>(object)->group = group;
+  return object;
+}
+
+using Groups = std::map<std::string_view, std::unique_ptr<OpGroup>>;
+
+Groups group_records(uint8_t variant, bool method) {
+  Groups groups;
+  for (const OpRecord& record : op_records()) {
+    if (!(record.variants & variant)) continue;
+    std::unique_ptr<OpGroup>& group = groups[record.name];
+    if (!group) group = std::make_unique<OpGroup>(OpGroup{record.name, method, {}, {}});
+    group->records.push_back(&record);
+  }
+  return groups;
+}
+
+void add_all(Groups groups, PyTypeObject* type, PyObject* dict) {
+  for (auto& [name, group] : groups) {
+    Object op = Object::steal(make_op(type, group.release()));
+    // What is written by hand wins over the table.
+    if (!PyDict_GetItemString(dict, name.data())) {
+      check_status(PyDict_SetItemString(dict, name.data(), op.get()));
+    }
+  }
+}
+
+}  // namespace
+
+void init_op_functions(PyObject* module) {
+  function_type = make_type("weft._C.OpFunction", false);
+  method_type = make_type("weft._C.OpMethod", true);
+  add_object(module, "_OpFunction", reinterpret_cast<PyObject*>(function_type));
+  add_object(module, "_OpMethod", reinterpret_cast<PyObject*>(method_type));
+
+  Object functions = Object::checked(PyDict_New());
+  add_all(group_records(1, false), function_type, functions.get());
+  add_object(module, "_functions", functions.get());
+
+  add_all(group_records(2, true), method_type, tensor_type->tp_dict);
+  PyType_Modified(tensor_type);
+
+  Object neural = Object::checked(PyModule_New("weft._C._nn"));
+  add_all(group_records(4, false), function_type, PyModule_GetDict(neural.get()));
+  add_object(module, "_nn", neural.get());
+}
+
+}  // namespace weft::py

@@ -1,0 +1,322 @@
+// Binding Python arguments to parameters: positions, names and their aliases, then conversion by kind.
+#include "bindings/op_parse.h"
+
+#include <algorithm>
+
+#include "autograd/node.h"
+#include "bindings/bindings.h"
+#include "bindings/tensor_object.h"
+#include "core/error.h"
+
+namespace weft::py {
+namespace {
+
+// Names NumPy users write. Interned, so that most look-ups compare pointers.
+struct Alias {
+  const char* given;
+  const char* name;
+};
+constexpr Alias kAliases[] = {{"self", "input"}, {"axis", "dim"}, {"keepdims", "keepdim"}};
+
+bool name_is(PyObject* name, PyObject* wanted) {
+  return name == wanted || PyUnicode_Compare(name, wanted) == 0;
+}
+
+int find_param(const Signature& signature, PyObject* name) {
+  size_t n = signature.params.size();
+  for (size_t i = 0; i < n; ++i) {
+    if (signature.params[i].name == name) return static_cast<int>(i);
+  }
+  for (size_t i = 0; i < n; ++i) {
+    if (name_is(name, signature.params[i].name)) return static_cast<int>(i);
+  }
+  for (const Alias& alias : kAliases) {
+    if (PyUnicode_CompareWithASCIIString(name, alias.given) != 0) continue;
+    for (size_t i = 0; i < n; ++i) {
+      if (PyUnicode_CompareWithASCIIString(signature.params[i].name, alias.name) == 0) {
+        return static_cast<int>(i);
+      }
+    }
+  }
+  return -1;
+}
+
+bool store_ints(PyObject* const* items, size_t count, Frame& frame, Value& out) {
+  int64_t* room = frame.ints(count);
+  std::vector<int64_t> spill;
+  if (!room) {
+    spill.resize(count);
+    room = spill.data();
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (!to_int(items[i], &room[i])) return false;
+  }
+  out = spill.empty() ? Value::borrow(IntList(room, count)) : Value(std::move(spill));
+  return true;
+}
+
+bool is_list(PyObject* object) { return PyTuple_Check(object) || PyList_Check(object); }
+
+bool repeat_int(int64_t value, int64_t count, Frame& frame, Value& out) {
+  int64_t* room = frame.ints(static_cast<size_t>(count));
+  WEFT_INTERNAL_ASSERT(room);
+  std::fill_n(room, count, value);
+  out = Value::borrow(IntList(room, static_cast<size_t>(count)));
+  return true;
+}
+
+bool convert_ints(const Param& param, PyObject* object, Frame& frame, Value& out) {
+  if (is_list(object)) {
+    auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
+    PyObject** items = PySequence_Fast_ITEMS(object);
+    int64_t only;
+    if (count == 1 && param.list_size > 1 && to_int(items[0], &only)) {
+      return repeat_int(only, param.list_size, frame, out);
+    }
+    return store_ints(items, count, frame, out);
+  }
+  int64_t value;
+  return param.list_size > 0 && to_int(object, &value) &&
+         repeat_int(value, param.list_size, frame, out);
+}
+
+bool convert_tensors(const Param& param, PyObject* object, Value& out) {
+  if (!is_list(object)) return false;
+  Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
+  PyObject** items = PySequence_Fast_ITEMS(object);
+  TensorList tensors;
+  tensors.reserve(static_cast<size_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (is_tensor(items[i])) {
+      tensors.push_back(unwrap(items[i]));
+    } else if (param.element_optional && items[i] == Py_None) {
+      tensors.emplace_back();
+    } else {
+      return false;
+    }
+  }
+  out = Value(std::move(tensors));
+  return true;
+}
+
+template <class T, class Convert>
+bool convert_list(PyObject* object, Convert convert, Value& out) {
+  if (!is_list(object)) return false;
+  std::vector<T> values(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    if (!convert(PySequence_Fast_ITEMS(object)[i], &value)) return false;
+    values[i] = value;
+  }
+  out = Value(std::move(values));
+  return true;
+}
+
+bool convert_scalar(PyObject* object, Value& out) {
+  if (PyFloat_CheckExact(object)) {
+    out = Value(PyFloat_AS_DOUBLE(object));
+    return true;
+  }
+  if (is_tensor(object)) {
+    const Tensor& tensor = unwrap(object);
+    if (tensor.dim() != 0) return false;
+    out = Value(tensor.item());
+    return true;
+  }
+  Scalar scalar;
+  if (!to_scalar(object, &scalar)) return false;
+  out = Value(scalar);
+  return true;
+}
+
+template <class T>
+bool convert_with(bool (*convert)(PyObject*, T*), PyObject* object, Value& out) {
+  T value;
+  if (!convert(object, &value)) return false;
+  out = Value(value);
+  return true;
+}
+
+bool convert_generator(PyObject* object, Value& out) {
+  Ref<Generator> generator;
+  if (!to_generator(object, &generator)) return false;
+  out = Value(std::move(generator));
+  return true;
+}
+
+bool convert(const Param& param, PyObject* object, Frame& frame, Value& out) {
+  if (object == Py_None && param.optional) return true;
+  switch (param.kind) {
+    case ParamKind::Tensor:
+      if (!is_tensor(object)) return false;
+      out = Value(unwrap(object));
+      return true;
+    case ParamKind::TensorList: return convert_tensors(param, object, out);
+    case ParamKind::Int: return convert_with<int64_t>(to_int, object, out);
+    case ParamKind::Float: return convert_with<double>(to_double, object, out);
+    case ParamKind::Bool: return convert_with<bool>(to_bool, object, out);
+    case ParamKind::Scalar: return convert_scalar(object, out);
+    case ParamKind::IntList: return convert_ints(param, object, frame, out);
+    case ParamKind::FloatList: return convert_list<double>(object, to_double, out);
+    case ParamKind::BoolList: return convert_list<bool>(object, to_bool, out);
+    case ParamKind::DType: return convert_with<DType>(to_dtype, object, out);
+    case ParamKind::Device: return convert_with<Device>(to_device, object, out);
+    case ParamKind::Layout: return convert_with<int64_t>(to_layout, object, out);
+    case ParamKind::MemoryFormat: return convert_with<int64_t>(to_memory_format, object, out);
+    case ParamKind::Generator: return convert_generator(object, out);
+    case ParamKind::Str:
+      if (!PyUnicode_Check(object)) return false;
+      out = Value(std::string(utf8(object)));
+      return true;
+  }
+  __builtin_unreachable();
+}
+
+struct Binding {
+  const Signature& signature;
+  const CallArgs& call;
+  Frame& frame;
+  Mismatch* mismatch;
+  PyObject* given[kMaxParams];  // set by run(): by parameter, null where not given
+
+  Binding(const Signature& s, const CallArgs& c, Frame& f, Mismatch* m)
+      : signature(s), call(c), frame(f), mismatch(m) {}
+
+  bool fail(Mismatch::Kind kind, size_t progress, const Param* param, PyObject* object) {
+    if (mismatch) *mismatch = {kind, progress, param, object};
+    return false;
+  }
+
+  // view(2, 3): everything from the int[] parameter on is one list.
+  bool spread() const {
+    if (signature.varargs < 0) return false;
+    auto at = static_cast<size_t>(signature.varargs);
+    return call.count > at + 1 || (call.count == at + 1 && !is_list(call.args[at]) &&
+                                   signature.params[at].list_size == 0);
+  }
+
+  PyObject* first_not_int(size_t from) const {
+    int64_t ignored;
+    while (from + 1 < call.count && to_int(call.args[from], &ignored)) ++from;
+    return call.args[from];
+  }
+
+  bool take_names() {
+    for (size_t i = 0; i < call.name_count(); ++i) {
+      PyObject* name = PyTuple_GET_ITEM(call.names, static_cast<Py_ssize_t>(i));
+      PyObject* object = call.args[call.count + i];
+      int at = find_param(signature, name);
+      if (at >= 0) {
+        if (given[at]) return fail(Mismatch::GivenTwice, 0, nullptr, name);
+        given[at] = object;
+      } else if (object == Py_None && PyUnicode_CompareWithASCIIString(name, "out") == 0) {
+        continue;
+      } else if (signature.factory && PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
+        if (!to_bool(object, &frame.requires_grad)) return fail(Mismatch::UnknownName, 0, nullptr, name);
+      } else {
+        return fail(Mismatch::UnknownName, 0, nullptr, name);
+      }
+    }
+    return true;
+  }
+
+  bool convert_all(size_t spread_at) {
+    size_t progress = 1;
+    for (size_t i = 0; i < signature.params.size(); ++i) {
+      const Param& param = signature.params[i];
+      Value& out = frame.values()[param.slot];
+      if (i == spread_at) {
+        if (!store_ints(call.args + i, call.count - i, frame, out)) {
+          return fail(Mismatch::Type, progress, &param, first_not_int(i));
+        }
+      } else if (given[i]) {
+        if (!convert(param, given[i], frame, out)) {
+          return fail(Mismatch::Type, progress, &param, given[i]);
+        }
+        ++progress;
+      } else if (param.has_default) {
+        out = param.default_value;
+      } else {
+        return fail(Mismatch::Missing, progress, &param, nullptr);
+      }
+    }
+    return true;
+  }
+
+  bool run() {
+    size_t n = signature.params.size();
+    bool spreads = spread();
+    size_t positional = spreads ? static_cast<size_t>(signature.varargs) : call.count;
+    if (positional > signature.positional) return fail(Mismatch::TooMany, 0, nullptr, nullptr);
+    frame.start(n);
+    std::copy_n(call.args, positional, given);
+    std::fill(given + positional, given + n, nullptr);
+    if (call.names && !take_names()) return false;
+    return convert_all(spreads ? static_cast<size_t>(signature.varargs) : n);
+  }
+};
+
+std::string got(const Mismatch& mismatch) {
+  if (mismatch.kind == Mismatch::Missing) return "nothing";
+  PyObject* object = mismatch.object;
+  // "tuple of ints" is wrong only because of what is inside.
+  if (is_list(object) && mismatch.param->kind != ParamKind::Tensor) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
+      PyObject* item = PySequence_Fast_ITEMS(object)[i];
+      int64_t ignored;
+      bool fits = mismatch.param->kind == ParamKind::TensorList ? is_tensor(item) : to_int(item, &ignored);
+      if (!fits) return str(short_type_name(object), " with ", short_type_name(item));
+    }
+  }
+  return std::string(short_type_name(object));
+}
+
+std::string complaint(const std::vector<Mismatch>& best, const CallArgs& call) {
+  const Mismatch& first = best.front();
+  switch (first.kind) {
+    case Mismatch::Type:
+    case Mismatch::Missing: {
+      std::string types;
+      for (const Mismatch& mismatch : best) {
+        if (!mismatch.param || mismatch.param->name != first.param->name) continue;
+        std::string type = describe(*mismatch.param);
+        if (mismatch.param->optional) type += " or None";
+        if (types.find(type) != std::string::npos) continue;
+        types += (types.empty() ? "" : " or ") + type;
+      }
+      return str("argument '", first.param->name_text(), "' of type ", types, ", got ", got(first));
+    }
+    case Mismatch::UnknownName:
+      return str("known argument names, got '", utf8(first.object), "'");
+    case Mismatch::GivenTwice:
+      return str("argument '", utf8(first.object), "' once, got it twice");
+    default:
+      return str("fewer positional arguments, got ", call.count);
+  }
+}
+
+}  // namespace
+
+bool bind_call(const Signature& signature, const CallArgs& call, Frame& frame, Mismatch* mismatch) {
+  return Binding(signature, call, frame, mismatch).run();
+}
+
+void raise_mismatch(const char* name, const std::vector<Signature>& signatures, const CallArgs& call) {
+  // The overloads that got furthest speak.
+  std::vector<Mismatch> best;
+  Frame frame;
+  for (const Signature& signature : signatures) {
+    Mismatch mismatch;
+    bind_call(signature, call, frame, &mismatch);
+    if (!best.empty() && mismatch.progress < best.front().progress) continue;
+    if (!best.empty() && mismatch.progress > best.front().progress) best.clear();
+    best.push_back(mismatch);
+  }
+  std::string hint;
+  for (const Signature& signature : signatures) {
+    hint += (hint.empty() ? "" : " | ") + signature.text();
+  }
+  fail(ErrorKind::Type, str(name, ": expected ", complaint(best, call), "; accepted: ", hint));
+}
+
+}  // namespace weft::py

@@ -1,0 +1,100 @@
+// Python.h and the two words everything in this folder is written with: an owned reference, and
+// "a Python exception is set".
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>  // after Python.h
+
+#include <string_view>
+#include <utility>
+
+namespace weft::py {
+
+// Thrown by C++ code after a Python call failed: the exception itself waits in the interpreter.
+struct PythonError {};
+
+// An owned reference to a Python object. Use only while holding the GIL.
+class Object {
+ public:
+  Object() = default;
+  // Takes over a reference the caller owns.
+  static Object steal(PyObject* object) noexcept {
+    Object result;
+    result.ptr_ = object;
+    return result;
+  }
+  // As steal, for the result of a Python call: null raises.
+  static Object checked(PyObject* object) {
+    if (!object) [[unlikely]] throw PythonError{};
+    return steal(object);
+  }
+  static Object borrow(PyObject* object) noexcept {
+    Py_XINCREF(object);
+    return steal(object);
+  }
+  Object(const Object& other) noexcept : ptr_(other.ptr_) { Py_XINCREF(ptr_); }
+  Object(Object&& other) noexcept : ptr_(std::exchange(other.ptr_, nullptr)) {}
+  Object& operator=(Object other) noexcept {
+    std::swap(ptr_, other.ptr_);
+    return *this;
+  }
+  ~Object() { Py_XDECREF(ptr_); }
+
+  PyObject* get() const noexcept { return ptr_; }
+  PyObject* release() noexcept { return std::exchange(ptr_, nullptr); }
+  explicit operator bool() const noexcept { return ptr_ != nullptr; }
+
+ private:
+  PyObject* ptr_ = nullptr;
+};
+
+inline PyObject* new_ref(PyObject* object) noexcept {
+  Py_INCREF(object);
+  return object;
+}
+inline void check_status(int status) {
+  if (status < 0) [[unlikely]] throw PythonError{};
+}
+inline const char* type_name(PyObject* object) noexcept { return Py_TYPE(object)->tp_name; }
+// The last part of a dotted type name: "ndarray" of "numpy.ndarray".
+inline std::string_view short_type_name(PyObject* object) noexcept {
+  std::string_view name = type_name(object);
+  return name.substr(name.rfind('.') + 1);
+}
+inline std::string_view utf8(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(text, &size);
+  if (!data) throw PythonError{};
+  return {data, static_cast<size_t>(size)};
+}
+
+// For work that is long enough to let other threads run (releasing and taking costs 25 ns).
+class ReleaseGil {
+ public:
+  explicit ReleaseGil(bool wanted = true) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
+  ~ReleaseGil() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+  ReleaseGil(const ReleaseGil&) = delete;
+  ReleaseGil& operator=(const ReleaseGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+class TakeGil {
+ public:
+  TakeGil() : state_(PyGILState_Ensure()) {}
+  ~TakeGil() { PyGILState_Release(state_); }
+  TakeGil(const TakeGil&) = delete;
+  TakeGil& operator=(const TakeGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+// False once the interpreter goes down and this thread may not call it any more.
+bool interpreter_alive() noexcept;
+
+}  // namespace weft::py

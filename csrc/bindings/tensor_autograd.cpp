@@ -1,0 +1,76 @@
+// Tensor methods about the recorded graph. Hooks need Python callables and live in autograd.cpp.
+#include "bindings/args.h"
+#include "bindings/errors.h"
+#include "bindings/tensor_methods.h"
+#include "bindings/tensor_object.h"
+
+namespace weft::py {
+namespace {
+
+// None, one tensor, or a list of them.
+TensorList tensors_arg(const char* op, const char* name, PyObject* object) {
+  TensorList tensors;
+  if (absent(object)) return tensors;
+  if (is_tensor(object)) return {unwrap(object)};
+  WEFT_CHECK_TYPE(PyTuple_Check(object) || PyList_Check(object), op, ": expected argument '", name,
+                  "' of type Tensor or tuple of Tensors, got ", short_type_name(object));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
+    PyObject* item = PySequence_Fast_ITEMS(object)[i];
+    WEFT_CHECK_TYPE(is_tensor(item), op, ": expected argument '", name,
+                    "' of type Tensor or tuple of Tensors, got ", short_type_name(object), " with ",
+                    short_type_name(item));
+    tensors.push_back(unwrap(item));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+PyObject* tensor_detach(PyObject* self, PyObject*) {
+  return guarded([&] { return wrap(autograd::detach(unwrap(self))); });
+}
+
+PyObject* tensor_detach_(PyObject* self, PyObject*) {
+  return guarded([&] {
+    autograd::detach_(unwrap(self));
+    return new_ref(self);
+  });
+}
+
+PyObject* tensor_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    auto [flag] = parse_args("requires_grad_", {"requires_grad"}, 0, args, count, names);
+    autograd::set_requires_grad(unwrap(self), bool_arg("requires_grad_", "requires_grad", flag, true));
+    return new_ref(self);
+  });
+}
+
+PyObject* tensor_retain_grad(PyObject* self, PyObject*) {
+  return guarded([&] {
+    autograd::retain_grad(unwrap(self));
+    return new_ref(Py_None);
+  });
+}
+
+PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    auto [gradient, retain, create, inputs] = parse_args(
+        "backward", {"gradient", "retain_graph", "create_graph", "inputs"}, 0, args, count, names);
+    WEFT_CHECK_TYPE(absent(gradient) || is_tensor(gradient),
+                    "backward: expected argument 'gradient' of type Tensor, got ", short_type_name(gradient));
+    autograd::BackwardOptions options;
+    options.create_graph = bool_arg("backward", "create_graph", create, false);
+    options.retain_graph = bool_arg("backward", "retain_graph", retain, options.create_graph);
+    TensorList targets = tensors_arg("backward", "inputs", inputs);
+    WEFT_CHECK(absent(inputs) || !targets.empty(), "backward: expected at least one of inputs, got none");
+    TensorList roots{unwrap(self)};
+    TensorList grads{absent(gradient) ? Tensor() : unwrap(gradient)};
+    {
+      ReleaseGil release;
+      autograd::backward(roots, grads, targets, options);
+    }
+    return new_ref(Py_None);
+  });
+}
+
+}  // namespace weft::py

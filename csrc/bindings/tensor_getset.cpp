@@ -1,0 +1,180 @@
+// Attributes of weft.Tensor.
+#include "autograd/node.h"
+#include "bindings/bindings.h"
+#include "bindings/errors.h"
+#include "bindings/tensor_object.h"
+#include "core/error.h"
+#include "ops.h"
+
+namespace weft::py {
+namespace {
+
+template <class Fn>
+PyObject* get(PyObject* self, Fn&& fn) {
+  return guarded([&]() -> PyObject* { return fn(unwrap(self)); });
+}
+PyObject* py_bool(bool value) { return PyBool_FromLong(value); }
+
+PyObject* get_shape(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return wrap_size(t.sizes()); });
+}
+PyObject* get_dtype(PyObject* self, void*) { return new_ref(dtype_object(unwrap(self).dtype())); }
+PyObject* get_device(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return wrap_device(t.device()); });
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(unwrap(self).dim()); }
+PyObject* get_layout(PyObject*, void*) { return new_ref(strided_object()); }
+PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(unwrap(self).item_size()); }
+PyObject* get_nbytes(PyObject* self, void*) {
+  const Tensor& tensor = unwrap(self);
+  return PyLong_FromLongLong(tensor.numel() * static_cast<int64_t>(tensor.item_size()));
+}
+PyObject* get_version(PyObject* self, void*) {
+  return PyLong_FromUnsignedLong(unwrap(self).storage()->version());
+}
+PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
+PyObject* get_is_cpu(PyObject* self, void*) { return py_bool(unwrap(self).device().type == DeviceType::CPU); }
+
+// ---- autograd ----
+
+PyObject* get_requires_grad(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return py_bool(autograd::requires_grad(t)); });
+}
+int set_requires_grad(PyObject* self, PyObject* value, void*) {
+  return guarded([&] {
+    WEFT_CHECK_TYPE(value && PyBool_Check(value), "requires_grad: expected a bool, got ",
+                    value ? short_type_name(value) : "del");
+    autograd::set_requires_grad(unwrap(self), value == Py_True);
+    return 0;
+  });
+}
+PyObject* get_grad(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return wrap(autograd::grad(t)); });
+}
+int set_grad(PyObject* self, PyObject* value, void*) {
+  return guarded([&] {
+    bool clear = !value || value == Py_None;
+    WEFT_CHECK_TYPE(clear || is_tensor(value), "grad: expected a Tensor or None, got ",
+                    short_type_name(value));
+    WEFT_CHECK(clear || value != self, "grad: expected another tensor than the one it belongs to, got the same");
+    autograd::set_grad(unwrap(self), clear ? Tensor() : unwrap(value));
+    return 0;
+  });
+}
+PyObject* get_grad_fn(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return wrap_node(autograd::grad_fn(t)); });
+}
+PyObject* get_is_leaf(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return py_bool(autograd::is_leaf(t)); });
+}
+PyObject* get_retains_grad(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return py_bool(autograd::retains_grad(t)); });
+}
+PyObject* get_output_nr(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return PyLong_FromUnsignedLong(autograd::result_index(t)); });
+}
+PyObject* get_base(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return wrap(autograd::view_base(t)); });
+}
+PyObject* get_data(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return wrap(autograd::detach(t)); });
+}
+int set_data(PyObject* self, PyObject* value, void*) {
+  return guarded([&] {
+    WEFT_CHECK_TYPE(value && is_tensor(value), "data: expected a Tensor, got ",
+                    value ? short_type_name(value) : "del");
+    TensorImpl* target = unwrap(self).impl();
+    const Tensor source = unwrap(value);
+    target->storage = source.storage();
+    target->layout = source.layout();
+    target->dtype = source.dtype();
+    autograd::data_changed(unwrap(self));
+    return 0;
+  });
+}
+
+// ---- views ----
+
+PyObject* get_T(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) {
+    if (t.dim() == 2) return wrap(ops::t(t));
+    Dims reversed;
+    for (int64_t d = t.dim(); d-- > 0;) reversed.push_back(d);
+    return wrap(ops::permute(t, reversed));
+  });
+}
+Tensor matrix_transpose(const char* op, const Tensor& t) {
+  WEFT_CHECK(t.dim() >= 2, op, ": expected a tensor with at least 2 dims, got shape ", AsTuple{t.sizes()});
+  return ops::transpose(t, -2, -1);
+}
+Tensor conjugate_transpose(const char* op, const Tensor& t) {
+  Tensor view = matrix_transpose(op, t);
+  return is_complex(t.dtype()) ? ops::conj(view) : view;
+}
+PyObject* get_mT(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return wrap(matrix_transpose("mT", t)); });
+}
+PyObject* get_mH(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) { return wrap(conjugate_transpose("mH", t)); });
+}
+PyObject* get_H(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) {
+    WEFT_CHECK(t.dim() == 0 || t.dim() == 2, "H: expected a tensor with 2 dims, got shape ", AsTuple{t.sizes()});
+    return wrap(t.dim() == 0 ? t : conjugate_transpose("H", t));
+  });
+}
+// A complex element is two real ones side by side; `part` is 0 for the real one.
+Tensor complex_part(const char* op, const Tensor& t, int64_t part) {
+  WEFT_CHECK(!autograd::grad_enabled() || !autograd::requires_grad(t), op,
+             ": expected a tensor that does not require grad, got one that does");
+  Layout layout = t.layout();
+  for (int64_t& stride : layout.strides) stride *= 2;
+  layout.offset = 2 * layout.offset + part;
+  return Tensor(t.storage(), std::move(layout), real_of(t.dtype()));
+}
+PyObject* get_real(PyObject* self, void*) {
+  if (!is_complex(unwrap(self).dtype())) return new_ref(self);
+  return get(self, [](const Tensor& t) { return wrap(complex_part("real", t, 0)); });
+}
+PyObject* get_imag(PyObject* self, void*) {
+  return get(self, [](const Tensor& t) {
+    WEFT_CHECK(is_complex(t.dtype()), "imag: expected a complex tensor, got ", t.dtype());
+    return wrap(complex_part("imag", t, 1));
+  });
+}
+
+}  // namespace
+
+PyGetSetDef tensor_getset[] = {
+    {"shape", get_shape, nullptr, "Sizes of the dimensions.", nullptr},
+    {"dtype", get_dtype, nullptr, "Type of the elements.", nullptr},
+    {"device", get_device, nullptr, "Where the elements are.", nullptr},
+    {"ndim", get_ndim, nullptr, "Number of dimensions.", nullptr},
+    {"layout", get_layout, nullptr, "Always weft.strided.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Whether operators on it are recorded.", nullptr},
+    {"grad", get_grad, set_grad, "The gradient that backward left, or None.", nullptr},
+    {"grad_fn", get_grad_fn, nullptr, "The graph node that made it; None for leaves.", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operator made it.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, "Whether retain_grad() was asked for.", nullptr},
+    {"output_nr", get_output_nr, nullptr, "Which result of its grad_fn it is.", nullptr},
+    {"data", get_data, set_data, "The same elements without history.", nullptr},
+    {"T", get_T, nullptr, "View with the dimensions reversed.", nullptr},
+    {"mT", get_mT, nullptr, "View with the last two dimensions swapped.", nullptr},
+    {"H", get_H, nullptr, "Conjugate transpose of a matrix.", nullptr},
+    {"mH", get_mH, nullptr, "Conjugate transpose of the last two dimensions.", nullptr},
+    {"real", get_real, nullptr, "View of the real parts; a real tensor itself.", nullptr},
+    {"imag", get_imag, nullptr, "View of the imaginary parts.", nullptr},
+    {"is_cpu", get_is_cpu, nullptr, "Whether it is in main memory.", nullptr},
+    {"is_cuda", get_false, nullptr, "False: this build has the CPU only.", nullptr},
+    {"is_sparse", get_false, nullptr, "False: all tensors are strided.", nullptr},
+    {"is_quantized", get_false, nullptr, "False: there are no quantized tensors.", nullptr},
+    {"is_meta", get_false, nullptr, "False: all tensors have elements.", nullptr},
+    {"_version", get_version, nullptr, "Writes to the storage so far.", nullptr},
+    {"_base", get_base, nullptr, "The tensor it is a view of, or None.", nullptr},
+    {"__dict__", tensor_get_dict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+}  // namespace weft::py

@@ -1,0 +1,180 @@
+// Who owns whom: making, keeping and freeing the wrappers of tensors.
+//
+// All functions here run with the GIL held, except release_from_cpp, which takes it.
+#include <new>
+
+#include "bindings/errors.h"
+#include "bindings/tensor_object.h"
+
+namespace weft::py {
+namespace {
+
+// Dead exact Tensors wait here for the next wrap; each keeps its reference to the type.
+constexpr int kMaxFree = 128;
+PyObject* free_list[kMaxFree];
+int free_count = 0;
+
+TensorObject* as_object(PyObject* object) { return reinterpret_cast<TensorObject*>(object); }
+
+void track(PyObject* object) {
+  if (!PyObject_GC_IsTracked(object)) PyObject_GC_Track(object);
+}
+
+PyObject* allocate_exact() {
+  if (free_count > 0) {
+    PyObject* object = free_list[--free_count];
+    _Py_NewReference(object);
+    return object;
+  }
+  TensorObject* made = PyObject_GC_New(TensorObject, tensor_type);
+  if (!made) throw PythonError{};
+  made->dict = nullptr;
+  made->weakrefs = nullptr;
+  return reinterpret_cast<PyObject*>(made);
+}
+
+// The wrapper stops counting its tensor: from here on the tensor owns the wrapper. The wrapper's one
+// reference must exist already. Last touch of `self`: the tensor may die here, and the wrapper with it.
+void hand_to_cpp(TensorObject* self) {
+  TensorImpl* impl = self->tensor.impl();
+  impl->wrapper.owned = true;
+  if (impl->release()) destroy_ref(impl);
+}
+
+// Whether C++ holds the tensor beside this wrapper, and the wrapper has something to lose.
+bool worth_keeping(TensorObject* self) {
+  PyObject* object = reinterpret_cast<PyObject*>(self);
+  if (is_exact_tensor(object) && !self->dict && !self->weakrefs) return false;
+  TensorImpl* impl = self->tensor.impl();
+  return impl && !impl->wrapper.owned && impl->wrapper.object == object && impl->use_count() > 1 &&
+         interpreter_alive();
+}
+
+// The wrapper lost its tensor's last owner but was found through a weak reference: it gets the contents.
+Tensor heir_of(TensorImpl* dying, PyObject* wrapper) {
+  Ref<TensorImpl> heir(TensorImpl::create());
+  heir->storage = std::move(dying->storage);
+  heir->layout = std::move(dying->layout);
+  heir->dtype = dying->dtype;
+  heir->inference = dying->inference;
+  heir->autograd = std::move(dying->autograd);
+  heir->wrapper = {wrapper, false};
+  return Tensor(std::move(heir));
+}
+
+// The core calls this for a dying tensor that owns its wrapper; on any thread.
+void release_from_cpp(void* pointer) {
+  if (!interpreter_alive()) return;  // the process ends: leak the wrapper
+  TakeGil gil;
+  auto* object = static_cast<PyObject*>(pointer);
+  TensorObject* self = as_object(object);
+  TensorImpl* dying = self->tensor.impl();
+  dying->wrapper = {};
+  // Not counted any more, so it is overwritten, not assigned.
+  if (Py_REFCNT(object) > 1) {
+    new (&self->tensor) Tensor(heir_of(dying, object));
+  } else {
+    new (&self->tensor) Tensor();
+  }
+  // A dying tensor may be dropped while an exception is on its way.
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  Py_DECREF(object);
+  PyErr_Restore(type, value, trace);
+}
+
+void drop_tensor(TensorObject* self) {
+  if (TensorImpl* impl = self->tensor.impl(); impl && impl->wrapper.object == self) impl->wrapper = {};
+  self->tensor.~Tensor();
+}
+
+}  // namespace
+
+void init_identity() { release_wrapper = release_from_cpp; }
+
+PyObject* wrap(Tensor tensor) {
+  TensorImpl* impl = tensor.impl();
+  if (!impl) return new_ref(Py_None);
+  if (auto* object = static_cast<PyObject*>(impl->wrapper.object)) {
+    if (!impl->wrapper.owned) return new_ref(object);
+    impl->wrapper.owned = false;  // its reference goes to the caller; it counts the tensor again
+    impl->retain();
+    return object;
+  }
+  PyObject* object = allocate_exact();
+  new (&as_object(object)->tensor) Tensor(std::move(tensor));
+  impl->wrapper.object = object;
+  return object;
+}
+
+PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
+  if (type == tensor_type) return wrap(std::move(tensor));
+  PyObject* object = type->tp_alloc(type, 0);
+  if (!object) throw PythonError{};
+  tensor.impl()->wrapper.object = object;
+  new (&as_object(object)->tensor) Tensor(std::move(tensor));
+  return object;
+}
+
+PyObject* wrap_tuple(const TensorList& tensors) {
+  Object tuple = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(tensors[i]));
+  }
+  return tuple.release();
+}
+
+PyObject* wrap_list(const TensorList& tensors) {
+  Object list = Object::checked(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), wrap(tensors[i]));
+  }
+  return list.release();
+}
+
+void tensor_dealloc(PyObject* object) {
+  TensorObject* self = as_object(object);
+  if (worth_keeping(self)) {
+    Py_SET_REFCNT(object, 1);
+    hand_to_cpp(self);
+    return;
+  }
+  PyObject_GC_UnTrack(object);
+  if (self->weakrefs) PyObject_ClearWeakRefs(object);
+  Py_CLEAR(self->dict);
+  drop_tensor(self);
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == tensor_type && free_count < kMaxFree) {
+    free_list[free_count++] = object;
+    return;
+  }
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+// While C++ holds the tensor, what hangs on the wrapper is reachable from there: not showing the dict to
+// the collector makes it, and all that is reachable from it, count as referenced from outside.
+int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  if (!worth_keeping(as_object(object))) Py_VISIT(as_object(object)->dict);
+  return 0;
+}
+
+int tensor_clear(PyObject* object) {
+  Py_CLEAR(as_object(object)->dict);
+  return 0;
+}
+
+int tensor_setattro(PyObject* object, PyObject* name, PyObject* value) {
+  int status = PyObject_GenericSetAttr(object, name, value);
+  if (as_object(object)->dict) track(object);
+  return status;
+}
+
+PyObject* tensor_get_dict(PyObject* object, void*) {
+  PyObject* dict = PyObject_GenericGetDict(object, nullptr);
+  if (dict) track(object);
+  return dict;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,60 @@
+// The Python object of a tensor, and the two ways across the border: wrap and unwrap.
+//
+// Identity: at most one wrapper exists per TensorImpl at a time. A wrapper normally owns its tensor. When
+// its last Python reference goes while C++ still holds the tensor, a wrapper that carries state (a dict,
+// weak references, a subclass) is kept: ownership turns round, the TensorImpl owns the wrapper, until
+// wrap() hands it out again. A wrapper without state is simply dropped; the next wrap makes a new one.
+// (What a subclass keeps in __slots__ is lost then: Python clears those before it asks us.)
+#pragma once
+
+#include "bindings/python.h"
+#include "core/tensor.h"
+
+namespace weft::py {
+
+struct TensorObject {
+  PyObject_HEAD
+  Tensor tensor;       // counts only while the wrapper owns the tensor
+  PyObject* dict;      // attributes; made on first use, and only then is the object tracked by the gc
+  PyObject* weakrefs;
+};
+
+extern PyTypeObject* tensor_type;
+
+inline bool is_exact_tensor(PyObject* object) noexcept { return Py_TYPE(object) == tensor_type; }
+inline bool is_tensor(PyObject* object) noexcept {
+  return is_exact_tensor(object) || PyType_IsSubtype(Py_TYPE(object), tensor_type);
+}
+// The tensor of an object known to be one; the handle lives as long as the object.
+inline const Tensor& unwrap(PyObject* object) noexcept {
+  return reinterpret_cast<TensorObject*>(object)->tensor;
+}
+
+// New reference to the wrapper of `tensor` (None when undefined). Raises PythonError.
+PyObject* wrap(Tensor tensor);
+// New reference to a wrapper of the given subclass. The tensor must not have a wrapper yet.
+PyObject* wrap_as(PyTypeObject* type, Tensor tensor);
+// A tuple or list of wrappers.
+PyObject* wrap_tuple(const TensorList& tensors);
+PyObject* wrap_list(const TensorList& tensors);
+
+// ---- parts of the type, assembled by tensor_type.cpp ----
+void init_identity();  // hooks the core's release_wrapper
+void tensor_dealloc(PyObject* object);
+int tensor_traverse(PyObject* object, visitproc visit, void* arg);
+int tensor_clear(PyObject* object);
+int tensor_setattro(PyObject* object, PyObject* name, PyObject* value);
+PyObject* tensor_get_dict(PyObject* object, void*);
+
+extern PyGetSetDef tensor_getset[];
+extern PyMethodDef tensor_methods[];
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs);
+PyObject* tensor_subscript(PyObject* self, PyObject* index);
+int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value);
+int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags);
+void tensor_releasebuffer(PyObject* self, Py_buffer* view);
+
+// Makes weft.Tensor and adds it to the module.
+void init_tensor_type(PyObject* module);
+
+}  // namespace weft::py

@@ -1,0 +1,170 @@
+// Python's operators on tensors, straight to the operator functions.
+//
+// Tensor with Tensor and Tensor with number are handled here; anything else gives NotImplemented, so that
+// the other operand gets its turn.
+#include "bindings/tensor_slots.h"
+
+#include "bindings/bindings.h"
+#include "bindings/errors.h"
+#include "bindings/tensor_object.h"
+#include "ops.h"
+
+namespace weft::py {
+namespace {
+
+// Operators on at least this many bytes let other Python threads run meanwhile.
+constexpr size_t kLargeBytes = size_t{1} << 17;
+
+bool is_large(const Tensor& tensor) { return tensor.storage()->nbytes() >= kLargeBytes; }
+
+template <class Fn>
+Tensor run(bool large, Fn&& fn) {
+  if (!large) [[likely]] return fn();
+  ReleaseGil release;
+  return fn();
+}
+
+// A 0-d tensor that takes part in promotion as a number does.
+Tensor as_tensor(const Scalar& number) { return Tensor::scalar(number, number.dtype()); }
+
+// An operator: how it is computed from two tensors, a tensor and a number, a number and a tensor.
+#define WEFT_BINARY(Name, TENSOR, NUMBER, REFLECTED)                                            \
+  struct Name {                                                                                 \
+    static Tensor call(const Tensor& a, const Tensor& b) { return TENSOR; }                     \
+    static Tensor call(const Tensor& a, const Scalar& b) { return NUMBER; }                     \
+    static Tensor call(const Scalar& a, const Tensor& b) { return REFLECTED; }                  \
+  };
+WEFT_BINARY(Add, ops::add(a, b), ops::add(a, b), ops::add(b, a))
+WEFT_BINARY(Sub, ops::sub(a, b), ops::sub(a, b), ops::rsub(b, a))
+WEFT_BINARY(Mul, ops::mul(a, b), ops::mul(a, b), ops::mul(b, a))
+WEFT_BINARY(Div, ops::div(a, b), ops::div(a, b), ops::mul(ops::reciprocal(b), a))
+WEFT_BINARY(FloorDiv, ops::div(a, b, "floor"), ops::div(a, b, "floor"), ops::div(as_tensor(a), b, "floor"))
+WEFT_BINARY(Remainder, ops::remainder(a, b), ops::remainder(a, b), ops::remainder(as_tensor(a), b))
+WEFT_BINARY(Pow, ops::pow(a, b), ops::pow(a, b), ops::pow(a, b))
+WEFT_BINARY(And, ops::bitwise_and(a, b), ops::bitwise_and(a, b), ops::bitwise_and(b, a))
+WEFT_BINARY(Or, ops::bitwise_or(a, b), ops::bitwise_or(a, b), ops::bitwise_or(b, a))
+WEFT_BINARY(Xor, ops::bitwise_xor(a, b), ops::bitwise_xor(a, b), ops::bitwise_xor(b, a))
+#undef WEFT_BINARY
+
+template <class Op>
+PyObject* binary(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    if (is_tensor(a)) [[likely]] {
+      const Tensor& left = unwrap(a);
+      if (is_tensor(b)) {
+        const Tensor& right = unwrap(b);
+        return wrap(run(is_large(left) || is_large(right), [&] { return Op::call(left, right); }));
+      }
+      Scalar number;
+      if (!to_scalar(b, &number)) Py_RETURN_NOTIMPLEMENTED;
+      return wrap(run(is_large(left), [&] { return Op::call(left, number); }));
+    }
+    Scalar number;
+    if (!to_scalar(a, &number)) Py_RETURN_NOTIMPLEMENTED;
+    const Tensor& right = unwrap(b);
+    return wrap(run(is_large(right), [&] { return Op::call(number, right); }));
+  });
+}
+
+template <class Fn>
+PyObject* inplace(PyObject* self, PyObject* other, Fn&& fn) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& left = unwrap(self);
+    Scalar number;
+    if (is_tensor(other)) {
+      const Tensor& right = unwrap(other);
+      run(is_large(left), [&] { return fn(left, right); });
+    } else if (to_scalar(other, &number)) {
+      run(is_large(left), [&] { return fn(left, number); });
+    } else {
+      Py_RETURN_NOTIMPLEMENTED;
+    }
+    return new_ref(self);
+  });
+}
+
+template <class Fn>
+PyObject* unary(PyObject* self, Fn&& fn) {
+  return guarded([&] {
+    const Tensor& tensor = unwrap(self);
+    return wrap(run(is_large(tensor), [&] { return fn(tensor); }));
+  });
+}
+
+template <class Fn>
+PyObject* compare(PyObject* a, PyObject* b, Fn&& fn) {
+  const Tensor& left = unwrap(a);
+  if (is_tensor(b)) {
+    const Tensor& right = unwrap(b);
+    return wrap(run(is_large(left) || is_large(right), [&] { return fn(left, right); }));
+  }
+  Scalar number;
+  if (!to_scalar(b, &number)) Py_RETURN_NOTIMPLEMENTED;
+  return wrap(run(is_large(left), [&] { return fn(left, number); }));
+}
+
+}  // namespace
+
+PyObject* tensor_add(PyObject* a, PyObject* b) { return binary<Add>(a, b); }
+PyObject* tensor_subtract(PyObject* a, PyObject* b) { return binary<Sub>(a, b); }
+PyObject* tensor_multiply(PyObject* a, PyObject* b) { return binary<Mul>(a, b); }
+PyObject* tensor_true_divide(PyObject* a, PyObject* b) { return binary<Div>(a, b); }
+PyObject* tensor_floor_divide(PyObject* a, PyObject* b) { return binary<FloorDiv>(a, b); }
+PyObject* tensor_remainder(PyObject* a, PyObject* b) { return binary<Remainder>(a, b); }
+PyObject* tensor_and(PyObject* a, PyObject* b) { return binary<And>(a, b); }
+PyObject* tensor_or(PyObject* a, PyObject* b) { return binary<Or>(a, b); }
+PyObject* tensor_xor(PyObject* a, PyObject* b) { return binary<Xor>(a, b); }
+
+PyObject* tensor_power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return binary<Pow>(a, b);
+}
+
+PyObject* tensor_matrix_multiply(PyObject* a, PyObject* b) {
+  if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&] {
+    const Tensor& left = unwrap(a);
+    const Tensor& right = unwrap(b);
+    return wrap(run(is_large(left) || is_large(right), [&] { return ops::matmul(left, right); }));
+  });
+}
+
+PyObject* tensor_inplace_add(PyObject* a, PyObject* b) {
+  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::add_(x, y); });
+}
+PyObject* tensor_inplace_subtract(PyObject* a, PyObject* b) {
+  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::sub_(x, y); });
+}
+PyObject* tensor_inplace_multiply(PyObject* a, PyObject* b) {
+  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::mul_(x, y); });
+}
+PyObject* tensor_inplace_true_divide(PyObject* a, PyObject* b) {
+  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::div_(x, y); });
+}
+
+PyObject* tensor_negative(PyObject* self) {
+  return unary(self, [](const Tensor& x) { return ops::neg(x); });
+}
+PyObject* tensor_absolute(PyObject* self) {
+  return unary(self, [](const Tensor& x) { return ops::abs(x); });
+}
+PyObject* tensor_invert(PyObject* self) {
+  return unary(self, [](const Tensor& x) { return ops::bitwise_not(x); });
+}
+PyObject* tensor_positive(PyObject* self) { return new_ref(self); }
+
+PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
+  return guarded([&]() -> PyObject* {
+    switch (op) {
+      case Py_EQ: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::eq(x, y); });
+      case Py_NE: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::ne(x, y); });
+      case Py_LT: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::lt(x, y); });
+      case Py_LE: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::le(x, y); });
+      case Py_GT: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::gt(x, y); });
+      case Py_GE: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::ge(x, y); });
+      default: Py_RETURN_NOTIMPLEMENTED;
+    }
+  });
+}
+
+}  // namespace weft::py

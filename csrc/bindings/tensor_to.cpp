@@ -1,0 +1,154 @@
+// Changing the dtype of a tensor: to() and its many short names.
+#include "bindings/args.h"
+#include "bindings/errors.h"
+#include "bindings/tensor_methods.h"
+#include "bindings/tensor_object.h"
+#include "ops.h"
+
+namespace weft::py {
+namespace {
+
+// The tensor itself when nothing changes and no copy is asked for.
+PyObject* convert(PyObject* self, std::optional<DType> dtype, bool copy, std::optional<int64_t> format = {}) {
+  const Tensor& tensor = unwrap(self);
+  DType target = dtype.value_or(tensor.dtype());
+  bool right_format = !format || *format == 1 ||
+                      (*format == 2 ? tensor.layout().is_channels_last() : tensor.is_contiguous());
+  if (target == tensor.dtype() && !copy && right_format) return new_ref(self);
+  Tensor result;
+  {
+    ReleaseGil release(tensor.storage()->nbytes() >= (size_t{1} << 17));
+    result = ops::_to_copy(tensor, target, {}, {}, {}, false, format);
+  }
+  return wrap(std::move(result));
+}
+
+PyObject* simple(PyObject* self, DType dtype) {
+  return guarded([&] { return convert(self, dtype, false); });
+}
+
+struct ToArguments {
+  PyObject *dtype = nullptr, *device = nullptr, *other = nullptr, *copy = nullptr, *format = nullptr;
+  PyObject* non_blocking = nullptr;
+};
+
+// to(dtype, non_blocking, copy), to(device, dtype, non_blocking, copy), to(other, non_blocking, copy);
+// every argument may come by name.
+ToArguments parse_to(PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  ToArguments out;
+  Py_ssize_t next = 0;
+  if (count > 0) {
+    DType dtype;
+    if (is_tensor(args[0])) {
+      out.other = args[next++];
+    } else if (to_dtype(args[0], &dtype)) {
+      out.dtype = args[next++];
+    } else {
+      out.device = args[next++];
+      if (count > 1 && !PyBool_Check(args[1])) out.dtype = args[next++];
+    }
+    if (next < count) out.non_blocking = args[next++];
+    if (next < count) out.copy = args[next++];
+    WEFT_CHECK_TYPE(next == count, "to: expected at most ", next, " positional arguments, got ", count);
+  }
+  auto take = [&](PyObject* name, PyObject* value) {
+    constexpr std::pair<const char*, PyObject * ToArguments::*> kNames[] = {
+        {"dtype", &ToArguments::dtype},     {"device", &ToArguments::device},
+        {"other", &ToArguments::other},     {"copy", &ToArguments::copy},
+        {"memory_format", &ToArguments::format}, {"non_blocking", &ToArguments::non_blocking}};
+    for (auto [text, member] : kNames) {
+      if (PyUnicode_CompareWithASCIIString(name, text) != 0) continue;
+      WEFT_CHECK_TYPE(!(out.*member), "to: expected argument '", text, "' once, got it twice");
+      out.*member = value;
+      return;
+    }
+    WEFT_CHECK_TYPE(false, "to: expected known argument names, got '", utf8(name), "'");
+  };
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
+    take(PyTuple_GET_ITEM(names, i), args[count + i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+PyObject* tensor_to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    ToArguments given = parse_to(args, count, names);
+    device_arg("to", given.device);
+    std::optional<DType> dtype = dtype_arg("to", given.dtype);
+    if (!absent(given.other)) {
+      WEFT_CHECK_TYPE(is_tensor(given.other), "to: expected argument 'other' of type Tensor, got ",
+                      short_type_name(given.other));
+      dtype = unwrap(given.other).dtype();
+    }
+    std::optional<int64_t> format;
+    if (!absent(given.format)) {
+      int64_t code;
+      WEFT_CHECK_TYPE(to_memory_format(given.format, &code),
+                      "to: expected argument 'memory_format' of type memory_format, got ",
+                      short_type_name(given.format));
+      format = code;
+    }
+    return convert(self, dtype, bool_arg("to", "copy", given.copy, false), format);
+  });
+}
+
+// type(): the old-style name, "torch.FloatTensor". type(dtype): as to(dtype).
+PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    auto [dtype, non_blocking] = parse_args("type", {"dtype", "non_blocking"}, 0, args, count, names);
+    (void)non_blocking;
+    static constexpr const char* kNames[] = {
+        "Bool", "Byte", "Char", "Short", "Int", "Long", "UInt16", "UInt32", "UInt64",
+        "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+    if (absent(dtype)) {
+      return PyUnicode_FromFormat("torch.%sTensor", kNames[static_cast<int>(unwrap(self).dtype())]);
+    }
+    if (PyUnicode_Check(dtype)) {
+      std::string_view text = utf8(dtype);
+      for (int i = 0; i < kDTypeCount; ++i) {
+        if (text == str("torch.", kNames[i], "Tensor")) return convert(self, static_cast<DType>(i), false);
+      }
+      fail(ErrorKind::Value, str("type: expected the name of a tensor type, got \"", text, "\""));
+    }
+    return convert(self, dtype_arg("type", dtype), false);
+  });
+}
+
+PyObject* tensor_cpu(PyObject* self, PyObject*) { return new_ref(self); }
+
+PyObject* tensor_type_as(PyObject* self, PyObject* other) {
+  return guarded([&] {
+    WEFT_CHECK_TYPE(is_tensor(other), "type_as: expected a Tensor, got ", short_type_name(other));
+    return convert(self, unwrap(other).dtype(), false);
+  });
+}
+
+PyObject* tensor_view_as(PyObject* self, PyObject* other) {
+  return guarded([&] {
+    WEFT_CHECK_TYPE(is_tensor(other), "view_as: expected a Tensor, got ", short_type_name(other));
+    return wrap(ops::view(unwrap(self), unwrap(other).sizes()));
+  });
+}
+PyObject* tensor_reshape_as(PyObject* self, PyObject* other) {
+  return guarded([&] {
+    WEFT_CHECK_TYPE(is_tensor(other), "reshape_as: expected a Tensor, got ", short_type_name(other));
+    return wrap(ops::reshape(unwrap(self), unwrap(other).sizes()));
+  });
+}
+
+PyObject* tensor_to_float(PyObject* self, PyObject*) { return simple(self, DType::F32); }
+PyObject* tensor_to_double(PyObject* self, PyObject*) { return simple(self, DType::F64); }
+PyObject* tensor_to_half(PyObject* self, PyObject*) { return simple(self, DType::F16); }
+PyObject* tensor_to_bfloat16(PyObject* self, PyObject*) { return simple(self, DType::BF16); }
+PyObject* tensor_to_long(PyObject* self, PyObject*) { return simple(self, DType::I64); }
+PyObject* tensor_to_int(PyObject* self, PyObject*) { return simple(self, DType::I32); }
+PyObject* tensor_to_short(PyObject* self, PyObject*) { return simple(self, DType::I16); }
+PyObject* tensor_to_char(PyObject* self, PyObject*) { return simple(self, DType::I8); }
+PyObject* tensor_to_byte(PyObject* self, PyObject*) { return simple(self, DType::U8); }
+PyObject* tensor_to_bool(PyObject* self, PyObject*) { return simple(self, DType::Bool); }
+PyObject* tensor_to_cfloat(PyObject* self, PyObject*) { return simple(self, DType::C64); }
+PyObject* tensor_to_cdouble(PyObject* self, PyObject*) { return simple(self, DType::C128); }
+
+}  // namespace weft::py

@@ -1,0 +1,51 @@
+// Device names.
+#include "core/device.h"
+
+#include <charconv>
+
+#include "core/error.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kNames[] = {"cpu", "cuda", "meta"};
+
+}  // namespace
+
+Device Device::parse(std::string_view text) {
+  const std::string_view kind = text.substr(0, text.find(':'));
+  Device device;
+  bool known = false;
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    if (kind != kNames[i]) continue;
+    device.type = static_cast<DeviceType>(i);
+    known = true;
+  }
+  bool valid = known;
+  if (known && kind.size() < text.size()) {
+    const char* end = text.data() + text.size();
+    int index = -1;
+    const auto [stop, code] = std::from_chars(text.data() + kind.size() + 1, end, index);
+    valid = code == std::errc() && stop == end && index >= 0 && index <= 127;
+    device.index = static_cast<int8_t>(index);
+  }
+  WEFT_CHECK(valid,
+             "device: expected \"cpu\", \"cuda\" or \"meta\", with an index as in \"cuda:1\" ",
+             "at most, got \"", text, '"');
+  return device;
+}
+
+std::string Device::str() const {
+  std::string text(kNames[static_cast<size_t>(type)]);
+  if (index >= 0) text += ":" + std::to_string(index);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }
+
+void check_available(const char* op, Device device) {
+  WEFT_CHECK(device.type == DeviceType::CPU && device.index <= 0, op, ": expected device cpu, got ",
+             device, "; this build has no other device");
+}
+
+}  // namespace weft

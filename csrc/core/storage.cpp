@@ -1,0 +1,70 @@
+// Storages: made, wrapped, resized, given back.
+#include "core/storage.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "core/error.h"
+#include "core/thread_cache.h"
+
+namespace weft {
+
+Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
+  if (device.type != DeviceType::CPU) [[unlikely]]
+    check_available("storage", device);
+  Allocator& allocator = cpu_allocator();
+  void* block = allocator.allocate(nbytes);
+  void* memory = detail::take_object(detail::kStorageBin, sizeof(Storage));
+  auto* storage = new (memory) Storage;
+  storage->data_ = block;
+  storage->nbytes_ = nbytes;
+  storage->device_ = device;
+  storage->allocator_ = &allocator;
+  return Ref<Storage>(storage);
+}
+
+Ref<Storage> Storage::wrap(void* data, size_t nbytes, Deleter deleter, void* context, uint8_t flags,
+                           Device device) {
+  void* memory = detail::take_object(detail::kStorageBin, sizeof(Storage));
+  auto* storage = new (memory) Storage;
+  storage->data_ = data;
+  storage->nbytes_ = nbytes;
+  storage->device_ = device;
+  storage->flags_ = flags;
+  storage->deleter_ = deleter;
+  storage->context_ = context;
+  return Ref<Storage>(storage);
+}
+
+void Storage::resize(size_t nbytes) {
+  WEFT_CHECK(allocator_ != nullptr && !has(kForeign),
+             "resize_: expected a storage weft allocated, ",
+             "got memory of somebody else, which cannot be resized");
+  WEFT_CHECK(!has(kReadOnly), "resize_: expected a writable storage, got a read-only one");
+  if (nbytes == nbytes_) return;
+  Allocator& allocator = cpu_allocator();
+  void* block = allocator.allocate(nbytes);
+  const size_t common = std::min(nbytes, nbytes_);
+  if (common > 0) std::memcpy(block, data_, common);
+  release_block();
+  data_ = block;
+  nbytes_ = nbytes;
+  allocator_ = &allocator;
+}
+
+void Storage::release_block() noexcept {
+  if (allocator_ != nullptr) {
+    allocator_->free(data_, nbytes_);
+  } else if (deleter_ != nullptr) {
+    deleter_(context_);
+  }
+}
+
+void Storage::destroy(Storage* storage) {
+  storage->release_block();
+  storage->~Storage();
+  detail::give_object(detail::kStorageBin, storage, sizeof(Storage));
+}
+
+}  // namespace weft

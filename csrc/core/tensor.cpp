@@ -1,0 +1,108 @@
+// Tensors: making them, views, the checks before a write.
+#include "core/tensor.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "core/error.h"
+#include "core/thread_cache.h"
+
+namespace weft {
+
+void (*release_wrapper)(void* object) = nullptr;
+
+TensorImpl* TensorImpl::create() {
+  return new (detail::take_object(detail::kTensorBin, sizeof(TensorImpl))) TensorImpl;
+}
+
+void TensorImpl::destroy(TensorImpl* tensor) {
+  if (tensor->wrapper.owned && release_wrapper != nullptr) [[unlikely]] {
+    tensor->wrapper.owned = false;
+    release_wrapper(std::exchange(tensor->wrapper.object, nullptr));
+  }
+  tensor->~TensorImpl();
+  detail::give_object(detail::kTensorBin, tensor, sizeof(TensorImpl));
+}
+
+Tensor::Tensor(Ref<Storage> storage, Layout layout, DType dtype) : impl_(TensorImpl::create()) {
+  impl_->storage = std::move(storage);
+  impl_->layout = std::move(layout);
+  impl_->dtype = dtype;
+}
+
+Tensor Tensor::empty(IntList sizes, DType dtype, Device device, const char* op) {
+  check_available(op, device);
+  const int64_t numel = checked_numel(op, sizes);
+  int64_t nbytes = 0;
+  const auto item = static_cast<int64_t>(weft::item_size(dtype));
+  WEFT_CHECK(!__builtin_mul_overflow(numel, item, &nbytes), op,
+             ": expected fewer than 2**63 bytes, got sizes ", AsTuple{sizes}, " of ", dtype);
+  Ref<Storage> storage = Storage::allocate(static_cast<size_t>(nbytes), device);
+  Tensor result(Ref<TensorImpl>(TensorImpl::create()));
+  TensorImpl& impl = *result.impl_;
+  impl.storage = std::move(storage);
+  impl.layout.sizes.assign(sizes);
+  impl.layout.strides = contiguous_strides(sizes);
+  impl.dtype = dtype;
+  return result;
+}
+
+Tensor Tensor::scalar(const Scalar& value, DType dtype) {
+  Tensor result = empty({}, dtype);
+  value.store(dtype, result.data());
+  return result;
+}
+
+int64_t Tensor::size(int64_t dim) const {
+  WEFT_CHECK_INDEX(this->dim() > 0, "size: expected a tensor with dims, got a 0-d one");
+  return sizes()[static_cast<size_t>(wrap_dim("size", dim, this->dim()))];
+}
+
+int64_t Tensor::stride(int64_t dim) const {
+  WEFT_CHECK_INDEX(this->dim() > 0, "stride: expected a tensor with dims, got a 0-d one");
+  return strides()[static_cast<size_t>(wrap_dim("stride", dim, this->dim()))];
+}
+
+Tensor Tensor::with_layout(Layout layout, const char* op) const {
+  const Layout::Extent extent = layout.extent();
+  const auto capacity = static_cast<int64_t>(storage()->nbytes() / item_size());
+  WEFT_CHECK(extent.begin >= 0 && extent.end <= capacity, op,
+             ": expected a view inside the storage of ", capacity, " elements, got sizes ",
+             AsTuple{layout.sizes}, ", strides ", AsTuple{layout.strides}, ", offset ",
+             layout.offset);
+  Tensor view(Ref<TensorImpl>(TensorImpl::create()));
+  TensorImpl& impl = *view.impl_;
+  impl.storage = storage();
+  impl.layout = std::move(layout);
+  impl.dtype = dtype();
+  impl.inference = impl_->inference;
+  return view;
+}
+
+void Tensor::check_writable(const char* op) const {
+  WEFT_CHECK(!storage()->has(kReadOnly), op,
+             ": expected a writable tensor, got a read-only one; write to a clone() of it");
+  bump_version();
+}
+
+Scalar Tensor::item() const {
+  WEFT_CHECK(numel() == 1, "item: expected a tensor with one element, got ", numel());
+  return dispatch(dtype(), [&]<class T>(std::type_identity<T>) {
+    T value;
+    std::memcpy(&value, data(), sizeof(T));
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      return Scalar(static_cast<double>(static_cast<float>(value)));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return Scalar(value);
+    } else if constexpr (std::is_integral_v<T>) {
+      return Scalar(static_cast<int64_t>(value));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return Scalar(static_cast<double>(value));
+    } else {
+      return Scalar(std::complex<double>(value));
+    }
+  });
+}
+
+}  // namespace weft

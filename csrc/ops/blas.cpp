@@ -1,0 +1,309 @@
+#include "ops/blas.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <climits>
+#include <complex>
+#include <type_traits>
+
+#include "core/thread_pool.h"
+#include "ops/scratch.h"
+#include "ops/small_gemm.h"
+
+namespace weft::blas {
+namespace {
+
+// OpenBLAS must not start threads of its own: it is called from ours.
+const bool single_threaded = [] {
+  scipy_openblas_set_num_threads(1);
+  return true;
+}();
+
+template <class T>
+constexpr bool is_blas = !std::is_integral_v<T>;
+template <class T>
+constexpr bool is_complex_type = std::is_same_v<T, std::complex<float>> ||
+                                 std::is_same_v<T, std::complex<double>>;
+
+// The strides of a dimension of size 1 say nothing: give the matrix its plain form.
+template <class T>
+Matrix<const T> normalised(Matrix<const T> a, int64_t rows, int64_t columns) {
+  if (rows == 1) a.row = a.column == 1 ? std::max<int64_t>(columns, 1) : 1;
+  if (columns == 1) a.column = a.row == 1 && rows > 1 ? rows : 1;
+  return a;
+}
+
+// How BLAS can read a matrix: row by row, column by column, or not at all.
+enum class Order { Rows, Columns, Neither };
+template <class T>
+Order order_of(const Matrix<const T>& a, int64_t rows, int64_t columns) {
+  if (a.column == 1 && a.row >= std::max<int64_t>(columns, 1) && a.row <= INT_MAX) return Order::Rows;
+  if (a.row == 1 && a.column >= std::max<int64_t>(rows, 1) && a.column <= INT_MAX) {
+    return Order::Columns;
+  }
+  return Order::Neither;
+}
+
+// Copies a into rows of `out_row` elements; blocks of 16 keep both sides in cache.
+template <class T>
+void pack_rows(const Matrix<const T>& a, int64_t rows, int64_t columns, T* out, int64_t out_row) {
+  constexpr int64_t kBlock = 16;
+  if (a.column == 1) {
+    for (int64_t i = 0; i < rows; ++i) std::copy_n(a.data + i * a.row, columns, out + i * out_row);
+    return;
+  }
+  for (int64_t j0 = 0; j0 < columns; j0 += kBlock) {
+    const int64_t j1 = std::min(columns, j0 + kBlock);
+    for (int64_t i = 0; i < rows; ++i) {
+      const T* from = a.data + i * a.row;
+      for (int64_t j = j0; j < j1; ++j) out[i * out_row + j] = from[j * a.column];
+    }
+  }
+}
+
+template <class T>
+void call_blas(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a, Order a_order,
+               const Matrix<const T>& b, Order b_order, T beta, T* c, int64_t c_row) {
+  const auto ta = a_order == Order::Rows ? CblasNoTrans : CblasTrans;
+  const auto tb = b_order == Order::Rows ? CblasNoTrans : CblasTrans;
+  const int lda = static_cast<int>(a_order == Order::Rows ? a.row : a.column);
+  const int ldb = static_cast<int>(b_order == Order::Rows ? b.row : b.column);
+  const int M = static_cast<int>(m), N = static_cast<int>(n), K = static_cast<int>(k);
+  const int ldc = static_cast<int>(c_row);
+  if constexpr (std::is_same_v<T, float>) {
+    scipy_cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
+  } else if constexpr (std::is_same_v<T, double>) {
+    scipy_cblas_dgemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    scipy_cblas_cgemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
+  } else {
+    scipy_cblas_zgemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
+  }
+}
+
+template <class T>
+void scale_rows(int64_t m, int64_t n, T beta, T* c, int64_t c_row) {
+  for (int64_t i = 0; i < m; ++i) {
+    T* row = c + i * c_row;
+    if (beta == T(0)) {
+      std::fill_n(row, n, T(0));
+    } else if (beta != T(1)) {
+      for (int64_t j = 0; j < n; ++j) row[j] *= beta;
+    }
+  }
+}
+
+// Plain triple loop, for shapes BLAS cannot express (sizes beyond 32 bits of complex matrices).
+template <class T>
+void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
+                const Matrix<const T>& b, T* c, int64_t c_row) {
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t p = 0; p < k; ++p) {
+      const T x = alpha * a.data[i * a.row + p * a.column];
+      for (int64_t j = 0; j < n; ++j) c[i * c_row + j] += x * b.data[p * b.row + j * b.column];
+    }
+  }
+}
+
+// Our own tiles over blocks of b that fit in L2.
+template <class T>
+void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
+                const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
+  constexpr int64_t kDepth = 256, kWidth = 128;
+  const int64_t width = std::min(n, kWidth), depth = std::min(k, kDepth);
+  Scratch<T> packed(depth * packed_columns(width));
+  for (int64_t j = 0; j < n; j += kWidth) {
+    const int64_t columns = std::min(kWidth, n - j), stride = packed_columns(columns);
+    for (int64_t p = 0; p < k; p += kDepth) {
+      const int64_t rows = std::min(kDepth, k - p);
+      const Matrix<const T> block{b.data + p * b.row + j * b.column, b.row, b.column};
+      pack_rows(block, rows, columns, packed.data(), stride);
+      for (int64_t i = 0; i < rows && columns < stride; ++i) {
+        std::fill(packed.data() + i * stride + columns, packed.data() + (i + 1) * stride, T(0));
+      }
+      gemm_packed(m, columns, rows, alpha, a.data + p * a.column, a.row, a.column, packed.data(),
+                  p == 0 ? beta : T(1), c + j, c_row);
+    }
+  }
+}
+
+// One row times a matrix: each element of b is used once, so memory sets the speed.
+template <class T>
+void row_times_matrix(int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
+                      const Matrix<const T>& b, T beta, T* c) {
+  constexpr int64_t kGrain = int64_t{1} << 16;  // elements of b a thread should have at least
+  if (b.row == 1) {
+    Scratch<T> packed(a.column == 1 ? 0 : k);
+    const T* x = a.data;
+    if (a.column != 1) {
+      for (int64_t p = 0; p < k; ++p) packed.data()[p] = a.data[p * a.column];
+      x = packed.data();
+    }
+    parallel_for(n, std::max<int64_t>(1, kGrain / k), [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) {
+        const T value = alpha * dot_contiguous(k, x, b.data + j * b.column);
+        c[j] = beta == T(0) ? value : static_cast<T>(value + beta * c[j]);
+      }
+    });
+    return;
+  }
+  Scratch<T> scaled(k);
+  for (int64_t p = 0; p < k; ++p) scaled.data()[p] = alpha * a.data[p * a.column];
+  // Threads take columns in whole cache lines.
+  const int64_t grain = std::max<int64_t>(64, kGrain / k);
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kPanel = 2048;  // of c: stays in L1 while the rows of b stream by
+    for (int64_t j = begin; j < end; j += kPanel) {
+      const int64_t width = std::min(kPanel, end - j);
+      scale_rows(1, width, beta, c + j, 0);
+      accumulate_rows(width, k, scaled.data(), 1, b.data + j, b.row, c + j);
+    }
+  });
+}
+
+// The body of gemm for one panel of c, on one thread. Neither m, n nor k is 0.
+template <class T>
+void panel_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
+                const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
+  if constexpr (!is_blas<T>) {
+    tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+  } else {
+    const Order a_order = order_of(a, m, k), b_order = order_of(b, k, n);
+    const bool fits = std::max({m, n, k, c_row}) <= INT_MAX;
+    if (fits && a_order != Order::Neither && b_order != Order::Neither) {
+      call_blas(m, n, k, alpha, a, a_order, b, b_order, beta, c, c_row);
+    } else if constexpr (is_complex_type<T>) {
+      scale_rows(m, n, beta, c, c_row);
+      plain_gemm(m, n, k, alpha, a, b, c, c_row);
+    } else {
+      tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+    }
+  }
+}
+
+// Cuts c into one panel a thread along its longer side, each a multiple of a register tile.
+template <class T>
+void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
+                   const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
+  constexpr int64_t kTile = 16;
+  const bool by_rows = m >= n;
+  const int64_t tiles = ((by_rows ? m : n) + kTile - 1) / kTile;
+  const int64_t panels = std::min<int64_t>(num_threads(), tiles);
+  parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
+    const int64_t first = tiles * begin / panels * kTile;
+    const int64_t last = std::min(tiles * end / panels * kTile, by_rows ? m : n);
+    if (by_rows) {
+      panel_gemm(last - first, n, k, alpha, {a.data + first * a.row, a.row, a.column}, b, beta,
+                 c + first * c_row, c_row);
+    } else {
+      panel_gemm(m, last - first, k, alpha, a, {b.data + first * b.column, b.row, b.column}, beta,
+                 c + first, c_row);
+    }
+  });
+}
+
+// Products of three sizes: below the first our loops beat a BLAS call, above the second two threads
+// pay for waking one.
+constexpr double kSmall = 16.0 * 1024;
+constexpr double kParallel = 96.0 * 96 * 96;
+
+template <class T>
+void dispatch_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
+                   T beta, T* c, int64_t c_row) {
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  if constexpr (!is_complex_type<T>) {
+    if (work <= kSmall && n > 1) return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+    if (m == 1 && (b.row == 1 || b.column == 1)) {
+      return row_times_matrix(n, k, alpha, a, b, beta, c);
+    }
+    // c is a column: c^T = b^T @ a^T is the case above when c is dense.
+    if (n == 1 && c_row == 1 && (a.row == 1 || a.column == 1)) {
+      return row_times_matrix(m, k, alpha, b.transposed(), a.transposed(), beta, c);
+    }
+  }
+  if (work < kParallel || num_threads() == 1 || in_parallel_region()) {
+    return panel_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+  }
+  threaded_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+}
+
+}  // namespace
+
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta,
+          T* c, int64_t c_row) {
+  if (m == 0 || n == 0) return;
+  if (k == 0) return scale_rows(m, n, beta, c, c_row);
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    // Wrapping arithmetic is defined for unsigned integers, and gives the same bits.
+    using U = std::make_unsigned_t<T>;
+    auto cast = [](Matrix<const T> x) {
+      return Matrix<const U>{reinterpret_cast<const U*>(x.data), x.row, x.column};
+    };
+    gemm<U>(m, n, k, static_cast<U>(alpha), cast(a), cast(b), static_cast<U>(beta),
+            reinterpret_cast<U*>(c), c_row);
+  } else {
+    a = normalised(a, m, k);
+    b = normalised(b, k, n);
+    if (m == 1) c_row = n;
+    const bool small = static_cast<double>(m) * n * k <= kSmall;
+    if constexpr (is_blas<T>) {
+      // BLAS reads matrices with one unit stride; others are copied once.
+      const bool copy_a = !small && order_of(a, m, k) == Order::Neither;
+      const bool copy_b = !small && order_of(b, k, n) == Order::Neither;
+      if (copy_a || copy_b) {
+        Scratch<T> packed_a(copy_a ? m * k : 0), packed_b(copy_b ? k * n : 0);
+        if (copy_a) {
+          pack_rows(a, m, k, packed_a.data(), k);
+          a = {packed_a.data(), k, 1};
+        }
+        if (copy_b) {
+          pack_rows(b, k, n, packed_b.data(), n);
+          b = {packed_b.data(), n, 1};
+        }
+        return dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+      }
+    }
+    dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+  }
+}
+
+template <class T>
+T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(dot(n, reinterpret_cast<const U*>(a), a_stride,
+                              reinterpret_cast<const U*>(b), b_stride));
+  } else {
+    if constexpr (!is_complex_type<T>) {
+      if (n == 1 || (a_stride == 1 && b_stride == 1)) return dot_contiguous(n, a, b);
+    }
+    using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+    Sum sum(0);
+    for (int64_t i = 0; i < n; ++i) {
+      sum += static_cast<Sum>(a[i * a_stride]) * static_cast<Sum>(b[i * b_stride]);
+    }
+    return static_cast<T>(sum);
+  }
+}
+
+#define INSTANTIATE(T)                                                                           \
+  template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*,   \
+                        int64_t);                                                                \
+  template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(std::complex<float>)
+INSTANTIATE(std::complex<double>)
+INSTANTIATE(uint8_t)
+INSTANTIATE(int8_t)
+INSTANTIATE(int16_t)
+INSTANTIATE(int32_t)
+INSTANTIATE(int64_t)
+INSTANTIATE(uint16_t)
+INSTANTIATE(uint32_t)
+INSTANTIATE(uint64_t)
+#undef INSTANTIATE
+
+}  // namespace weft::blas

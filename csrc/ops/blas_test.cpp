@@ -1,0 +1,131 @@
+#include "ops/blas.h"
+
+#include <complex>
+#include <vector>
+
+#include "core/thread_pool.h"
+#include "testing.h"
+
+namespace weft {
+namespace {
+
+using blas::Matrix;
+
+// Small whole numbers: every product is exact in every type.
+template <class T>
+std::vector<T> numbers(int64_t count, int seed) {
+  std::vector<T> values(static_cast<size_t>(count));
+  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 1;
+  for (T& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<T>(static_cast<int>(state >> 29));
+  }
+  return values;
+}
+
+enum class Form { Rows, Columns, Gaps };
+
+// Memory for a rows x columns matrix of the form, and its strides.
+template <class T>
+struct Sample {
+  std::vector<T> memory;
+  Matrix<const T> matrix;
+  Sample(int64_t rows, int64_t columns, Form form, int seed)
+      : memory(numbers<T>(4 * (rows + 1) * (columns + 1), seed)) {
+    matrix.data = memory.data();
+    matrix.row = form == Form::Rows ? columns : form == Form::Columns ? 1 : 2 * columns + 1;
+    matrix.column = form == Form::Rows ? 1 : form == Form::Columns ? rows : 2;
+  }
+  T at(int64_t i, int64_t j) const { return matrix.data[i * matrix.row + j * matrix.column]; }
+};
+
+template <class T>
+void check_gemm(int64_t m, int64_t n, int64_t k, Form a_form, Form b_form, T alpha, T beta,
+                int64_t extra) {
+  const Sample<T> a(m, k, a_form, 1), b(k, n, b_form, 2);
+  const int64_t c_row = n + extra;
+  std::vector<T> c = numbers<T>(m * c_row, 3), start = c;
+  blas::gemm<T>(m, n, k, alpha, a.matrix, b.matrix, beta, c.data(), c_row);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      T sum(0);
+      for (int64_t p = 0; p < k; ++p) sum = static_cast<T>(sum + a.at(i, p) * b.at(p, j));
+      const T expected = static_cast<T>(alpha * sum + (beta == T(0) ? T(0) : beta * start[i * c_row + j]));
+      CHECK_TRUE(c[i * c_row + j] == expected);
+    }
+    for (int64_t j = n; j < c_row; ++j) CHECK_TRUE(c[i * c_row + j] == start[i * c_row + j]);
+  }
+}
+
+template <class T>
+void check_all() {
+  const int64_t shapes[][3] = {{1, 1, 1},   {3, 5, 7},    {16, 8, 16}, {1, 33, 70}, {40, 1, 65},
+                               {65, 33, 2}, {33, 49, 65}, {0, 3, 2},   {3, 0, 2},   {2, 3, 0}};
+  for (const auto& shape : shapes) {
+    for (Form a : {Form::Rows, Form::Columns, Form::Gaps}) {
+      for (Form b : {Form::Rows, Form::Columns, Form::Gaps}) {
+        check_gemm<T>(shape[0], shape[1], shape[2], a, b, T(1), T(0), 0);
+        check_gemm<T>(shape[0], shape[1], shape[2], a, b, T(2), T(3), 5);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST(blas_gemm_float) { check_all<float>(); }
+TEST(blas_gemm_double) { check_all<double>(); }
+TEST(blas_gemm_complex) {
+  check_all<std::complex<float>>();
+  check_all<std::complex<double>>();
+}
+TEST(blas_gemm_integers) {
+  check_all<int64_t>();
+  check_all<int32_t>();
+  check_all<int16_t>();
+  check_all<uint8_t>();
+}
+
+TEST(blas_gemm_threads) {
+  const int before = num_threads();
+  for (int threads : {1, 2, 3}) {
+    set_num_threads(threads);
+    check_gemm<float>(150, 97, 101, Form::Rows, Form::Columns, 1.f, 1.f, 3);
+    check_gemm<float>(31, 300, 150, Form::Gaps, Form::Rows, 1.f, 0.f, 0);
+    check_gemm<float>(1, 3000, 90, Form::Rows, Form::Rows, 1.f, 2.f, 0);
+    check_gemm<float>(1, 900, 300, Form::Rows, Form::Columns, 1.f, 0.f, 0);
+    check_gemm<int64_t>(130, 100, 300, Form::Rows, Form::Rows, 1, 1, 0);
+  }
+  set_num_threads(before);
+}
+
+TEST(blas_gemm_does_not_read_c_when_beta_is_zero) {
+  for (int64_t n : {3, 90}) {
+    const Sample<float> a(n, n, Form::Rows, 1), b(n, n, Form::Rows, 2);
+    std::vector<float> c(static_cast<size_t>(n * n), NAN);
+    blas::gemm<float>(n, n, n, 1, a.matrix, b.matrix, 0, c.data(), n);
+    for (float value : c) CHECK_TRUE(value == value);
+  }
+}
+
+TEST(blas_integers_wrap_around) {
+  const int32_t a = INT32_MAX, b = INT32_MAX;
+  int32_t c = 0;
+  blas::gemm<int32_t>(1, 1, 1, 1, {&a, 1, 1}, {&b, 1, 1}, 0, &c, 1);
+  CHECK_EQ(c, 1);
+}
+
+TEST(blas_dot) {
+  const std::vector<double> a = numbers<double>(400, 1), b = numbers<double>(400, 2);
+  for (int64_t n : {0, 1, 15, 64, 130}) {
+    double dense = 0, strided = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      dense += a[i] * b[i];
+      strided += a[i * 3] * b[i * 2];
+    }
+    CHECK_EQ(blas::dot<double>(n, a.data(), 1, b.data(), 1), dense);
+    CHECK_EQ(blas::dot<double>(n, a.data(), 3, b.data(), 2), strided);
+  }
+}
+
+}  // namespace weft

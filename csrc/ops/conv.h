@@ -1,0 +1,65 @@
+// What the convolution operators share: the checked geometry and the unrolled image.
+//
+// Unrolling ("im2col") writes, for each channel and each tap of the kernel, the input values that meet
+// this tap, one for each output position: convolution is then a matrix product.
+#pragma once
+
+#include "ops/support.h"
+
+namespace weft::native::conv {
+
+struct Geometry {
+  int64_t batch, in_channels, height, width;
+  int64_t out_channels, out_height, out_width;
+  int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+  int64_t groups;
+
+  int64_t group_in() const { return in_channels / groups; }
+  int64_t group_out() const { return out_channels / groups; }
+  int64_t taps() const { return kernel_h * kernel_w; }
+  int64_t depth() const { return group_in() * taps(); }          // rows of the unrolled image
+  int64_t positions() const { return out_height * out_width; }   // its columns
+  int64_t in_plane() const { return height * width; }
+  bool is_depthwise() const { return groups > 1 && group_in() == 1; }
+  // The unrolled image is the image itself.
+  bool is_pointwise() const {
+    return taps() == 1 && stride_h == 1 && stride_w == 1 && pad_h == 0 && pad_w == 0;
+  }
+};
+
+struct Window {
+  IntList stride, padding, dilation;
+  int64_t groups;
+};
+
+// Sizes with a batch dimension in front: (C, H, W) counts as a batch of one.
+// Raises RuntimeError naming `op`.
+Geometry geometry(const char* op, IntList input, IntList weight, const Window& window);
+
+// One value of an int[2] argument; a single one counts for both.
+int64_t pair_at(const char* op, const char* what, IntList values, size_t at);
+
+// The size of the result in one direction; negative or 0 when the kernel does not fit.
+int64_t output_size(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation);
+
+// columns[depth][positions] from one group of one image, and its transpose, which adds.
+template <class T>
+void unroll(const Geometry& g, const T* image, T* columns);
+template <class T>
+void unroll_add(const Geometry& g, const T* columns, T* image);
+
+// Calls fn with an element type that convolution computes in.
+template <class Fn>
+void dispatch_conv(const char* op, DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::F32: return fn(std::type_identity<float>{});
+    case DType::F64: return fn(std::type_identity<double>{});
+    case DType::C64: return fn(std::type_identity<std::complex<float>>{});
+    case DType::C128: return fn(std::type_identity<std::complex<double>>{});
+    case DType::I64: return fn(std::type_identity<uint64_t>{});  // unsigned: overflow wraps
+    case DType::I32: return fn(std::type_identity<uint32_t>{});
+    default: WEFT_CHECK(false, op, ": expected a floating or complex dtype, got ", dtype);
+  }
+}
+
+}  // namespace weft::native::conv

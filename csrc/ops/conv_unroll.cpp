@@ -1,0 +1,152 @@
+// Geometry checks of convolution, and the unrolled image.
+#include <climits>
+
+#include "ops/conv.h"
+
+namespace weft::native::conv {
+
+int64_t pair_at(const char* op, const char* what, IntList values, size_t at) {
+  WEFT_CHECK(values.size() == 1 || values.size() == 2, op, ": expected 1 or 2 values of ", what,
+             ", got ", AsTuple{values});
+  return values.size() == 1 ? values[0] : values[at];
+}
+
+int64_t output_size(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                    int64_t dilation) {
+  const int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+namespace {
+
+// Values of stride, padding and dilation are kept small enough that no product overflows.
+int64_t checked_pair(const char* op, const char* what, IntList values, size_t at, int64_t least) {
+  const int64_t value = pair_at(op, what, values, at);
+  WEFT_CHECK(value >= least && value <= INT_MAX, op, ": expected ", what, " >= ", least, ", got ",
+             AsTuple{values});
+  return value;
+}
+
+}  // namespace
+
+Geometry geometry(const char* op, IntList input, IntList weight, const Window& window) {
+  WEFT_CHECK(input.size() == 3 || input.size() == 4, op,
+             ": expected an input of shape (N, C, H, W) or (C, H, W), got ", AsTuple{input});
+  WEFT_CHECK(weight.size() == 4, op, ": expected a weight of shape (O, C / groups, kH, kW), got ",
+             AsTuple{weight});
+  const size_t c = input.size() - 3;
+  Geometry g{};
+  g.batch = c == 0 ? 1 : input[0];
+  g.in_channels = input[c];
+  g.height = input[c + 1];
+  g.width = input[c + 2];
+  g.out_channels = weight[0];
+  g.kernel_h = weight[2];
+  g.kernel_w = weight[3];
+  g.groups = window.groups;
+  g.stride_h = checked_pair(op, "stride", window.stride, 0, 1);
+  g.stride_w = checked_pair(op, "stride", window.stride, 1, 1);
+  g.pad_h = checked_pair(op, "padding", window.padding, 0, 0);
+  g.pad_w = checked_pair(op, "padding", window.padding, 1, 0);
+  g.dilation_h = checked_pair(op, "dilation", window.dilation, 0, 1);
+  g.dilation_w = checked_pair(op, "dilation", window.dilation, 1, 1);
+  WEFT_CHECK(g.groups >= 1, op, ": expected groups >= 1, got ", g.groups);
+  WEFT_CHECK(g.in_channels % g.groups == 0 && weight[1] == g.in_channels / g.groups, op,
+             ": expected a weight of shape (O, C / groups, kH, kW) for input ", AsTuple{input},
+             " and groups ", g.groups, ", got ", AsTuple{weight});
+  WEFT_CHECK(g.out_channels % g.groups == 0, op, ": expected output channels divisible by groups ",
+             g.groups, ", got ", g.out_channels);
+  WEFT_CHECK(g.kernel_h > 0 && g.kernel_w > 0 && std::max(g.kernel_h, g.kernel_w) <= INT_MAX, op,
+             ": expected a kernel of at least 1 x 1, got weight ", AsTuple{weight});
+  g.out_height = output_size(g.height, g.kernel_h, g.stride_h, g.pad_h, g.dilation_h);
+  g.out_width = output_size(g.width, g.kernel_w, g.stride_w, g.pad_w, g.dilation_w);
+  WEFT_CHECK(g.out_height > 0 && g.out_width > 0, op, ": expected a kernel no larger than the padded input ",
+             "(", g.height + 2 * g.pad_h, ", ", g.width + 2 * g.pad_w, "), got (",
+             g.dilation_h * (g.kernel_h - 1) + 1, ", ", g.dilation_w * (g.kernel_w - 1) + 1, ")");
+  return g;
+}
+
+namespace {
+
+// The output positions [first, last) whose tap at `shift` (kernel offset minus padding) falls
+// inside [0, size).
+struct Range {
+  int64_t first, last;
+};
+Range inside(int64_t shift, int64_t stride, int64_t size, int64_t count) {
+  const int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+  const int64_t last = size - shift <= 0 ? 0 : (size - shift - 1) / stride + 1;
+  return {std::min(first, count), std::clamp(last, std::min(first, count), count)};
+}
+
+// Calls row(line of columns, line of the image or null when in the padding, columns inside, shift)
+// for each line of output positions.
+template <class Fn>
+void for_each_line(const Geometry& g, Fn&& row) {
+  for (int64_t c = 0; c < g.group_in(); ++c) {
+    for (int64_t i = 0; i < g.kernel_h; ++i) {
+      for (int64_t j = 0; j < g.kernel_w; ++j) {
+        const int64_t line = (c * g.kernel_h + i) * g.kernel_w + j;
+        const int64_t shift_h = i * g.dilation_h - g.pad_h, shift_w = j * g.dilation_w - g.pad_w;
+        const Range range = inside(shift_w, g.stride_w, g.width, g.out_width);
+        for (int64_t y = 0; y < g.out_height; ++y) {
+          const int64_t from = y * g.stride_h + shift_h;
+          const bool hit = from >= 0 && from < g.height;
+          row(line * g.positions() + y * g.out_width,
+              hit ? c * g.in_plane() + from * g.width : -1, range, shift_w);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void unroll(const Geometry& g, const T* image, T* columns) {
+  for_each_line(g, [&](int64_t to, int64_t from, Range range, int64_t shift) {
+    T* out = columns + to;
+    if (from < 0) {
+      std::fill_n(out, g.out_width, T(0));
+      return;
+    }
+    std::fill(out, out + range.first, T(0));
+    std::fill(out + range.last, out + g.out_width, T(0));
+    if (range.first == range.last) return;
+    const T* in = image + from + range.first * g.stride_w + shift;
+    const int64_t count = range.last - range.first;
+    if (g.stride_w == 1) {
+      std::copy_n(in, count, out + range.first);
+    } else {
+      for (int64_t x = 0; x < count; ++x) out[range.first + x] = in[x * g.stride_w];
+    }
+  });
+}
+
+template <class T>
+void unroll_add(const Geometry& g, const T* columns, T* image) {
+  for_each_line(g, [&](int64_t to, int64_t from, Range range, int64_t shift) {
+    if (from < 0 || range.first == range.last) return;
+    T* out = image + from + range.first * g.stride_w + shift;
+    const T* in = columns + to + range.first;
+    const int64_t count = range.last - range.first;
+    if (g.stride_w == 1) {
+      for (int64_t x = 0; x < count; ++x) out[x] += in[x];
+    } else {
+      for (int64_t x = 0; x < count; ++x) out[x * g.stride_w] += in[x];
+    }
+  });
+}
+
+#define INSTANTIATE(T)                                             \
+  template void unroll<T>(const Geometry&, const T*, T*);          \
+  template void unroll_add<T>(const Geometry&, const T*, T*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(std::complex<float>)
+INSTANTIATE(std::complex<double>)
+INSTANTIATE(uint64_t)
+INSTANTIATE(uint32_t)
+#undef INSTANTIATE
+
+}  // namespace weft::native::conv

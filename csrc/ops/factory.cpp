@@ -1,0 +1,151 @@
+// Tensors made from sizes or from the form of another one.
+#include "ops/factory.h"
+
+#include "native.h"
+#include "ops/support.h"
+
+namespace weft::native {
+namespace {
+
+using MaybeDType = std::optional<DType>;
+using MaybeInt = std::optional<int64_t>;
+using MaybeDevice = std::optional<Device>;
+using MaybeBool = std::optional<bool>;
+
+Dims channels_last_strides(const char* op, IntList size) {
+  WEFT_CHECK(size.size() == 4, op, ": expected 4 dims for channels_last, got shape ", AsTuple{size});
+  const int64_t c = std::max<int64_t>(size[1], 1), h = std::max<int64_t>(size[2], 1);
+  const int64_t w = std::max<int64_t>(size[3], 1);
+  return {h * w * c, 1, w * c, c};
+}
+
+void zero_memory(const Tensor& tensor) {
+  const size_t bytes = static_cast<size_t>(tensor.numel()) * tensor.item_size();
+  if (bytes > 0) std::memset(tensor.data(), 0, bytes);
+}
+
+}  // namespace
+
+void check_options(const char* op, const FactoryOptions& options) {
+  if (options.device) check_available(op, *options.device);
+  WEFT_CHECK(options.layout.value_or(0) == 0, op, ": expected the strided layout, got another one");
+  WEFT_CHECK(!options.pin_memory.value_or(false), op, ": expected pin_memory=False, got True");
+}
+
+Tensor make_empty(const char* op, IntList size, const FactoryOptions& options) {
+  check_options(op, options);
+  const int64_t format = options.memory_format.value_or(0);
+  if (format == static_cast<int64_t>(MemoryFormat::ChannelsLast)) {
+    Dims strides = channels_last_strides(op, size);
+    const Tensor dense = Tensor::empty(size, options.dtype, {}, op);
+    return Tensor(dense.storage(), {Dims(size), std::move(strides), 0}, options.dtype);
+  }
+  WEFT_CHECK(format == static_cast<int64_t>(MemoryFormat::Contiguous), op,
+             ": expected memory format contiguous_format or channels_last, got another one");
+  return Tensor::empty(size, options.dtype, {}, op);
+}
+
+Tensor empty(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
+             MaybeBool pin_memory, MaybeInt memory_format) {
+  return make_empty("empty", size,
+                    {dtype ? *dtype : default_dtype(), layout, device, pin_memory, memory_format});
+}
+
+Tensor empty_strided(IntList size, IntList stride, MaybeDType dtype, MaybeInt layout,
+                     MaybeDevice device, MaybeBool pin_memory) {
+  const char* op = "empty_strided";
+  const FactoryOptions options{dtype ? *dtype : default_dtype(), layout, device, pin_memory, {}};
+  check_options(op, options);
+  WEFT_CHECK(size.size() == stride.size(), op, ": expected as many strides as sizes, got ",
+             AsTuple{size}, " and ", AsTuple{stride});
+  checked_numel(op, size);
+  int64_t reach = 1;  // elements from the first to the last one
+  for (size_t i = 0; i < size.size(); ++i) {
+    int64_t step = 0;
+    WEFT_CHECK(stride[i] >= 0 && !__builtin_mul_overflow(std::max<int64_t>(size[i] - 1, 0), stride[i], &step) &&
+                   !__builtin_add_overflow(reach, step, &reach),
+               op, ": expected strides >= 0 within memory, got ", AsTuple{stride});
+  }
+  const int64_t elements[] = {reach};
+  const Tensor memory = Tensor::empty(elements, options.dtype, {}, op);
+  return Tensor(memory.storage(), {Dims(size), Dims(stride), 0}, options.dtype);
+}
+
+Tensor zeros(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
+             MaybeBool pin_memory) {
+  Tensor out = make_empty("zeros", size, {dtype ? *dtype : default_dtype(), layout, device, pin_memory, {}});
+  zero_memory(out);
+  return out;
+}
+
+Tensor full(IntList size, const Scalar& fill_value, MaybeDType dtype, MaybeInt layout,
+            MaybeDevice device, MaybeBool pin_memory) {
+  Tensor out = make_empty("full", size, {dtype ? *dtype : fill_value.dtype(), layout, device, pin_memory, {}});
+  fill(out, fill_value, "full");
+  return out;
+}
+
+Tensor ones(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
+            MaybeBool pin_memory) {
+  Tensor out = make_empty("ones", size, {dtype ? *dtype : default_dtype(), layout, device, pin_memory, {}});
+  fill(out, Scalar(1), "ones");
+  return out;
+}
+
+Tensor scalar_tensor(const Scalar& s, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
+                     MaybeBool pin_memory) {
+  return full({}, s, dtype ? *dtype : default_dtype(), layout, device, pin_memory);
+}
+
+Tensor empty_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
+                  MaybeBool pin_memory, MaybeInt memory_format) {
+  const FactoryOptions options{dtype.value_or(self.dtype()), layout, device, pin_memory, memory_format};
+  const auto preserve = static_cast<int64_t>(MemoryFormat::Preserve);
+  if (memory_format.value_or(preserve) != preserve) return make_empty("empty_like", self.sizes(), options);
+  check_options("empty_like", options);
+  if (self.is_contiguous()) return Tensor::empty(self.sizes(), options.dtype, {}, "empty_like");
+  return empty_preserve(self, options.dtype);
+}
+
+Tensor zeros_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
+                  MaybeBool pin_memory, MaybeInt memory_format) {
+  Tensor out = empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  zero_memory(out);
+  return out;
+}
+
+Tensor full_like(const Tensor& self, const Scalar& fill_value, MaybeDType dtype, MaybeInt layout,
+                 MaybeDevice device, MaybeBool pin_memory, MaybeInt memory_format) {
+  Tensor out = empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  fill(out, fill_value, "full_like");
+  return out;
+}
+
+Tensor ones_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
+                 MaybeBool pin_memory, MaybeInt memory_format) {
+  Tensor out = empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  fill(out, Scalar(1), "ones_like");
+  return out;
+}
+
+Tensor new_empty(const Tensor& self, IntList size, MaybeDType dtype, MaybeInt layout,
+                 MaybeDevice device, MaybeBool pin_memory) {
+  return empty(size, dtype.value_or(self.dtype()), layout, device, pin_memory, {});
+}
+
+Tensor new_zeros(const Tensor& self, IntList size, MaybeDType dtype, MaybeInt layout,
+                 MaybeDevice device, MaybeBool pin_memory) {
+  return zeros(size, dtype.value_or(self.dtype()), layout, device, pin_memory);
+}
+
+Tensor new_ones(const Tensor& self, IntList size, MaybeDType dtype, MaybeInt layout,
+                MaybeDevice device, MaybeBool pin_memory) {
+  return ones(size, dtype.value_or(self.dtype()), layout, device, pin_memory);
+}
+
+Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, MaybeDType dtype,
+                MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
+  return full(size, fill_value, dtype.value_or(self.dtype()), layout, device, pin_memory);
+}
+
+}  // namespace weft::native

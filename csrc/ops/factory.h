@@ -1,0 +1,27 @@
+// Options that all tensor factories take, checked in one place.
+#pragma once
+
+#include <optional>
+
+#include "core/tensor.h"
+
+namespace weft::native {
+
+// PyTorch's numbers for memory formats.
+enum class MemoryFormat : int64_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2 };
+
+struct FactoryOptions {
+  DType dtype;
+  std::optional<int64_t> layout;
+  std::optional<Device> device;
+  std::optional<bool> pin_memory;
+  std::optional<int64_t> memory_format;
+};
+
+// Raises RuntimeError for a layout, device or memory this build has not.
+void check_options(const char* op, const FactoryOptions& options);
+
+// Uninitialised, laid out as asked.
+Tensor make_empty(const char* op, IntList size, const FactoryOptions& options);
+
+}  // namespace weft::native

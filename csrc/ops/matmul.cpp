@@ -1,0 +1,289 @@
+// Matrix products of tensors: mm, addmm, bmm, baddbmm, mv, dot, linear, matmul.
+//
+// float16 and bfloat16 compute in float32. Operands are read where they lie, whatever their strides.
+#include "core/thread_pool.h"
+#include "native.h"
+#include "ops.h"
+#include "ops/blas.h"
+#include "ops/support.h"
+#include "ops/views.h"
+
+namespace weft::native {
+namespace {
+
+template <class T>
+blas::Matrix<const T> matrix_of(const Tensor& tensor, int64_t batch = 0) {
+  const Dims& strides = tensor.strides();
+  const size_t at = strides.size() - 2;
+  const int64_t start = at == 0 ? 0 : batch * strides[0];
+  return {tensor.data_as<const T>() + start, strides[at], strides[at + 1]};
+}
+
+// Calls fn with the element type; bool and the 16-bit floats never come here.
+template <class Fn>
+void dispatch_numeric(DType dtype, Fn&& fn) {
+  dispatch(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (!std::is_same_v<T, bool> && !is_small_float<T>) fn(type);
+  });
+}
+
+void check_operands(const char* op, const Tensor& a, const Tensor& b) {
+  WEFT_CHECK(a.dtype() == b.dtype(), op, ": expected tensors of one dtype, got ", a.dtype(), " and ",
+             b.dtype());
+  WEFT_CHECK(a.dtype() != DType::Bool, op, ": expected a numeric dtype, got ", a.dtype());
+}
+
+void check_dims(const char* op, const Tensor& tensor, int64_t dims) {
+  WEFT_CHECK(tensor.dim() == dims, op, ": expected ", dims, "-d tensors, got shape ",
+             AsTuple{tensor.sizes()});
+}
+
+void check_inner(const char* op, const Tensor& a, const Tensor& b, bool match) {
+  WEFT_CHECK(match, op, ": expected shapes (..., k) and (k, n), got ", AsTuple{a.sizes()}, " and ",
+             AsTuple{b.sizes()});
+}
+
+// out = beta * out + alpha * a @ b; out is contiguous, of the operands' (computing) dtype.
+void gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
+               const Scalar& alpha) {
+  dispatch_numeric(out.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[1];
+    blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a), matrix_of<T>(b),
+                  number_as<T>(beta), out.data_as<T>(), n);
+  });
+}
+
+// The same for each matrix of a batch; threads take whole products where there are enough.
+void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
+                       const Scalar& alpha) {
+  const int64_t batch = a.sizes()[0], m = a.sizes()[1], k = a.sizes()[2], n = b.sizes()[2];
+  dispatch_numeric(out.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    auto product = [&](int64_t i) {
+      blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a, i), matrix_of<T>(b, i),
+                    number_as<T>(beta), out.data_as<T>() + i * m * n, n);
+    };
+    const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    constexpr double kGrainWork = 128.0 * 1024;
+    if (batch < num_threads() && work > kGrainWork) {
+      for (int64_t i = 0; i < batch; ++i) product(i);
+      return;
+    }
+    const auto grain = static_cast<int64_t>(kGrainWork / std::max(work, 1.0)) + 1;
+    parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) product(i);
+    });
+  });
+}
+
+using GemmInto = void (*)(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&);
+
+// Allocates the result, starts it from `start` (undefined: nothing) and runs the product.
+Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor& a, const Tensor& b,
+               const Scalar& beta, const Scalar& alpha, GemmInto gemm) {
+  const DType dtype = a.dtype();
+  const DType compute = compute_type(dtype);
+  if (compute != dtype) {
+    return as_dtype(product(op, sizes, start, as_dtype(a, compute), as_dtype(b, compute), beta,
+                            alpha, gemm), dtype);
+  }
+  Tensor out = Tensor::empty(sizes, compute, {}, op);
+  const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
+  if (starts) copy_into(out, start);  // broadcasts
+  gemm(out, a, b, starts ? beta : Scalar(0), alpha);
+  return out;
+}
+
+void check_start(const char* op, const Tensor& self, const Tensor& a, IntList sizes,
+                 const Scalar& beta, const Scalar& alpha) {
+  WEFT_CHECK(self.dtype() == a.dtype(), op, ": expected tensors of one dtype, got ", self.dtype(),
+             " and ", a.dtype());
+  WEFT_CHECK(same(broadcast_sizes(op, self.sizes(), sizes), sizes), op,
+             ": expected a self that broadcasts to ", AsTuple{sizes}, ", got shape ",
+             AsTuple{self.sizes()});
+  WEFT_CHECK((beta.is_integral() && alpha.is_integral()) || !is_integral(a.dtype()), op,
+             ": expected integer alpha and beta for dtype ", a.dtype(), ", got ", alpha, " and ", beta);
+  WEFT_CHECK((!beta.is_complex() && !alpha.is_complex()) || is_complex(a.dtype()), op,
+             ": expected real alpha and beta for dtype ", a.dtype(), ", got ", alpha, " and ", beta);
+}
+
+}  // namespace
+
+Tensor mm(const Tensor& self, const Tensor& mat2) {
+  check_dims("mm", self, 2);
+  check_dims("mm", mat2, 2);
+  check_operands("mm", self, mat2);
+  check_inner("mm", self, mat2, self.sizes()[1] == mat2.sizes()[0]);
+  const int64_t sizes[] = {self.sizes()[0], mat2.sizes()[1]};
+  return product("mm", sizes, {}, self, mat2, 0, 1, gemm_into);
+}
+
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+             const Scalar& alpha) {
+  check_dims("addmm", mat1, 2);
+  check_dims("addmm", mat2, 2);
+  check_operands("addmm", mat1, mat2);
+  check_inner("addmm", mat1, mat2, mat1.sizes()[1] == mat2.sizes()[0]);
+  const int64_t sizes[] = {mat1.sizes()[0], mat2.sizes()[1]};
+  check_start("addmm", self, mat1, sizes, beta, alpha);
+  return product("addmm", sizes, self, mat1, mat2, beta, alpha, gemm_into);
+}
+
+Tensor bmm(const Tensor& self, const Tensor& mat2) {
+  check_dims("bmm", self, 3);
+  check_dims("bmm", mat2, 3);
+  check_operands("bmm", self, mat2);
+  const Dims &a = self.sizes(), &b = mat2.sizes();
+  check_inner("bmm", self, mat2, a[0] == b[0] && a[2] == b[1]);
+  const int64_t sizes[] = {a[0], a[1], b[2]};
+  return product("bmm", sizes, {}, self, mat2, 0, 1, batched_gemm_into);
+}
+
+Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+               const Scalar& alpha) {
+  check_dims("baddbmm", batch1, 3);
+  check_dims("baddbmm", batch2, 3);
+  check_operands("baddbmm", batch1, batch2);
+  const Dims &a = batch1.sizes(), &b = batch2.sizes();
+  check_inner("baddbmm", batch1, batch2, a[0] == b[0] && a[2] == b[1]);
+  const int64_t sizes[] = {a[0], a[1], b[2]};
+  check_start("baddbmm", self, batch1, sizes, beta, alpha);
+  return product("baddbmm", sizes, self, batch1, batch2, beta, alpha, batched_gemm_into);
+}
+
+Tensor mv(const Tensor& self, const Tensor& vec) {
+  check_dims("mv", self, 2);
+  check_dims("mv", vec, 1);
+  check_operands("mv", self, vec);
+  check_inner("mv", self, vec, self.sizes()[1] == vec.sizes()[0]);
+  const Tensor column = vec.with_layout({{vec.sizes()[0], 1}, {vec.strides()[0], 1}, vec.offset()});
+  const int64_t sizes[] = {self.sizes()[0]};
+  return product("mv", sizes, {}, self, column, 0, 1, gemm_into);
+}
+
+Tensor dot(const Tensor& self, const Tensor& tensor) {
+  check_dims("dot", self, 1);
+  check_dims("dot", tensor, 1);
+  check_operands("dot", self, tensor);
+  WEFT_CHECK(self.numel() == tensor.numel(), "dot: expected vectors of one length, got shapes ",
+             AsTuple{self.sizes()}, " and ", AsTuple{tensor.sizes()});
+  const DType dtype = self.dtype(), compute = compute_type(dtype);
+  if (compute != dtype) {
+    return as_dtype(dot(as_dtype(self, compute), as_dtype(tensor, compute)), dtype);
+  }
+  Tensor out = Tensor::empty({}, dtype, {}, "dot");
+  dispatch_numeric(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    *out.data_as<T>() = blas::dot(self.numel(), self.data_as<const T>(), self.strides()[0],
+                                  tensor.data_as<const T>(), tensor.strides()[0]);
+  });
+  return out;
+}
+
+namespace {
+
+// A tensor of shape [..., k] seen as [rows, k], copied only where its strides do not allow that.
+Tensor as_rows(const Tensor& tensor) {
+  if (tensor.dim() == 2) return tensor;
+  const int64_t k = tensor.sizes().back();
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < tensor.sizes().size(); ++i) rows *= tensor.sizes()[i];
+  const int64_t sizes[] = {rows, k};
+  if (auto strides = views::view_strides(tensor.layout(), sizes)) {
+    return tensor.with_layout({Dims(IntList(sizes)), std::move(*strides), tensor.offset()});
+  }
+  const Tensor dense = in_order(tensor);
+  return dense.with_layout({Dims(IntList(sizes)), {k, 1}, dense.offset()});
+}
+
+Tensor transposed(const Tensor& matrix) {
+  return matrix.with_layout(views::transpose(matrix.layout(), 0, 1));
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  WEFT_CHECK(input.dim() >= 1, "linear: expected an input of at least 1 dim, got a 0-d tensor");
+  WEFT_CHECK(weight.dim() == 1 || weight.dim() == 2, "linear: expected a 2-d weight, got shape ",
+             AsTuple{weight.sizes()});
+  check_operands("linear", input, weight);
+  const bool vector = weight.dim() == 1;  // a weight of shape (k,) gives one number a row
+  const Tensor matrix =
+      vector ? weight.with_layout(views::unsqueeze(weight.layout(), 0)) : weight;
+  const int64_t k = matrix.sizes()[1], n = matrix.sizes()[0];
+  WEFT_CHECK(input.sizes().back() == k, "linear: expected an input of shape (..., ", k, "), got ",
+             AsTuple{input.sizes()}, " for weight ", AsTuple{weight.sizes()});
+  const Tensor rows = as_rows(input);
+  const int64_t flat[] = {rows.sizes()[0], n};
+  if (bias.defined()) check_start("linear", bias, input, flat, 1, 1);
+  Tensor out = product("linear", flat, bias, rows, transposed(matrix), 1, 1, gemm_into);
+  if (input.dim() == 2 && !vector) return out;
+  Dims sizes = input.sizes();
+  if (vector) {
+    sizes.resize(sizes.size() - 1);
+  } else {
+    sizes.back() = n;
+  }
+  return out.with_layout(Layout::contiguous(sizes));
+}
+
+// The gradient of linear to its weight: grad_output^T @ input over all leading dimensions.
+Tensor _linear_backward_weight(const Tensor& grad_output, const Tensor& input) {
+  check_operands("linear", grad_output, input);
+  const Tensor grads = transposed(as_rows(grad_output)), rows = as_rows(input);
+  const int64_t sizes[] = {grads.sizes()[0], rows.sizes()[1]};
+  return product("linear", sizes, {}, grads, rows, 0, 1, gemm_into);
+}
+
+namespace {
+
+// The batch dimensions of both operands broadcast and flattened: a 3-d tensor.
+Tensor as_batch(const Tensor& tensor, IntList batch) {
+  Dims sizes(batch);
+  sizes.push_back(tensor.size(-2));
+  sizes.push_back(tensor.size(-1));
+  int64_t count = 1;
+  for (int64_t size : batch) count *= size;
+  const int64_t flat[] = {count, tensor.size(-2), tensor.size(-1)};
+  return ops::reshape(ops::expand(tensor, sizes), flat);
+}
+
+Tensor batched_matmul(const Tensor& self, const Tensor& other) {
+  const IntList a(self.sizes()), b(other.sizes());
+  const Dims batch = broadcast_sizes("matmul", a.first(a.size() - 2), b.first(b.size() - 2));
+  check_inner("matmul", self, other, self.size(-1) == other.size(-2));
+  const Tensor out = ops::bmm(as_batch(self, batch), as_batch(other, batch));
+  Dims sizes = batch;
+  sizes.push_back(self.size(-2));
+  sizes.push_back(other.size(-1));
+  return ops::view(out, sizes);
+}
+
+// Left operand of at least 3 dims times a matrix or vector: one product over all its rows.
+Tensor folded_matmul(const Tensor& self, const Tensor& other) {
+  check_inner("matmul", self, other, self.size(-1) == other.size(0));
+  const int64_t flat[] = {-1, self.size(-1)};
+  Dims sizes = self.sizes();
+  if (self.numel() == 0) return batched_matmul(self, other);
+  const Tensor out = ops::mm(ops::reshape(self, flat), other);
+  sizes.back() = other.size(-1);
+  return ops::view(out, sizes);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& self, const Tensor& other) {
+  const int64_t a = self.dim(), b = other.dim();
+  WEFT_CHECK(a >= 1 && b >= 1, "matmul: expected tensors of at least 1 dim, got shapes ",
+             AsTuple{self.sizes()}, " and ", AsTuple{other.sizes()});
+  if (a == 2 && b == 2) return ops::mm(self, other);
+  if (a == 1 && b == 1) return ops::dot(self, other);
+  if (a == 2 && b == 1) return ops::mv(self, other);
+  if (a == 1) return ops::squeeze(matmul(ops::unsqueeze(self, 0), other), -2);
+  if (b == 1) return ops::squeeze(matmul(self, ops::unsqueeze(other, 1)), -1);
+  return b == 2 ? folded_matmul(self, other) : batched_matmul(self, other);
+}
+
+}  // namespace weft::native

@@ -1,0 +1,118 @@
+// Adaptive average pooling: windows chosen so that the result has the size asked for.
+#include <climits>
+
+#include "core/thread_pool.h"
+#include "native.h"
+#include "ops/conv.h"
+#include "ops/support.h"
+
+namespace weft::native {
+namespace {
+
+struct Adaptive {
+  int64_t planes, height, width, out_height, out_width;
+  Dims out_sizes;
+};
+
+// Window i of `out` over `size`: the ranges cover everything and may overlap.
+int64_t window_begin(int64_t i, int64_t size, int64_t out) { return i * size / out; }
+int64_t window_end(int64_t i, int64_t size, int64_t out) { return ((i + 1) * size + out - 1) / out; }
+
+Adaptive make_adaptive(const char* op, IntList input, IntList output) {
+  WEFT_CHECK(input.size() == 3 || input.size() == 4, op,
+             ": expected an input of shape (N, C, H, W) or (C, H, W), got ", AsTuple{input});
+  const size_t rows = input.size() - 2;
+  Adaptive a{1, input[rows], input[rows + 1], conv::pair_at(op, "output_size", output, 0),
+             conv::pair_at(op, "output_size", output, 1), Dims(input)};
+  WEFT_CHECK(a.height > 0 && a.width > 0, op, ": expected H and W of at least 1, got shape ",
+             AsTuple{input});
+  WEFT_CHECK(a.out_height >= 0 && a.out_width >= 0 && std::max(a.out_height, a.out_width) <= INT_MAX,
+             op, ": expected output_size >= 0, got ", AsTuple{output});
+  for (size_t i = 0; i < rows; ++i) a.planes *= input[i];
+  a.out_sizes[rows] = a.out_height;
+  a.out_sizes[rows + 1] = a.out_width;
+  return a;
+}
+
+// Calls body(output element, row begin, row end, column begin, column end) for each window.
+template <class Fn>
+void for_each_window(const Adaptive& a, Fn&& body) {
+  for (int64_t y = 0; y < a.out_height; ++y) {
+    const int64_t top = window_begin(y, a.height, a.out_height);
+    const int64_t bottom = window_end(y, a.height, a.out_height);
+    for (int64_t x = 0; x < a.out_width; ++x) {
+      body(y * a.out_width + x, top, bottom, window_begin(x, a.width, a.out_width),
+           window_end(x, a.width, a.out_width));
+    }
+  }
+}
+
+template <class T>
+void mean_plane(const Adaptive& a, const T* in, T* out) {
+  for_each_window(a, [&](int64_t at, int64_t top, int64_t bottom, int64_t left, int64_t right) {
+    T sum(0);
+    for (int64_t r = top; r < bottom; ++r) {
+      for (int64_t c = left; c < right; ++c) sum += in[r * a.width + c];
+    }
+    out[at] = sum / static_cast<T>((bottom - top) * (right - left));
+  });
+}
+
+template <class T>
+void spread_plane(const Adaptive& a, const T* grad, T* out) {
+  for_each_window(a, [&](int64_t at, int64_t top, int64_t bottom, int64_t left, int64_t right) {
+    const T share = grad[at] / static_cast<T>((bottom - top) * (right - left));
+    for (int64_t r = top; r < bottom; ++r) {
+      for (int64_t c = left; c < right; ++c) out[r * a.width + c] += share;
+    }
+  });
+}
+
+// Runs body(type, plane) with float or double, threads over planes.
+template <class Fn>
+void for_each_plane(const char* op, const Adaptive& a, DType dtype, Fn&& body) {
+  WEFT_CHECK(dtype == DType::F32 || dtype == DType::F64, op, ": expected a floating dtype, got ", dtype);
+  const int64_t work = std::max<int64_t>(1, a.height * a.width + a.out_height * a.out_width);
+  parallel_for(a.planes, (int64_t{1} << 14) / work + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      if (dtype == DType::F32) {
+        body(std::type_identity<float>{}, plane);
+      } else {
+        body(std::type_identity<double>{}, plane);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
+  const char* op = "adaptive_avg_pool2d";
+  const Adaptive a = make_adaptive(op, self.sizes(), output_size);
+  const Tensor x = in_order(as_dtype(self, compute_type(self.dtype())));
+  Tensor out = Tensor::empty(a.out_sizes, x.dtype(), {}, op);
+  for_each_plane(op, a, x.dtype(), [&](auto type, int64_t plane) {
+    using T = typename decltype(type)::type;
+    mean_plane(a, x.data_as<const T>() + plane * a.height * a.width,
+               out.data_as<T>() + plane * a.out_height * a.out_width);
+  });
+  return as_dtype(out, self.dtype());
+}
+
+Tensor _adaptive_avg_pool2d_backward(const Tensor& grad_output, IntList input_size,
+                                     IntList output_size) {
+  const char* op = "_adaptive_avg_pool2d_backward";
+  const Adaptive a = make_adaptive(op, input_size, output_size);
+  WEFT_CHECK(grad_output.sizes() == a.out_sizes, op, ": expected a gradient of shape ",
+             AsTuple{a.out_sizes}, ", got ", AsTuple{grad_output.sizes()});
+  const Tensor grad = in_order(as_dtype(grad_output, compute_type(grad_output.dtype())));
+  Tensor out = zeros_of(input_size, grad.dtype(), op);
+  for_each_plane(op, a, grad.dtype(), [&](auto type, int64_t plane) {
+    using T = typename decltype(type)::type;
+    spread_plane(a, grad.data_as<const T>() + plane * a.out_height * a.out_width,
+                 out.data_as<T>() + plane * a.height * a.width);
+  });
+  return as_dtype(out, grad_output.dtype());
+}
+
+}  // namespace weft::native

@@ -1,0 +1,323 @@
+// Random numbers: the in-place fills every other random operator is made of.
+//
+// The streams are PyTorch's: the same seed gives the same numbers, dtype by dtype. A tensor that is
+// not contiguous is filled in the order of its memory.
+#include "ops/random.h"
+
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "native.h"
+#include "ops/support.h"
+#include "ops/views.h"
+
+namespace weft::native {
+
+const Ref<Generator>& generator_or_default(const Ref<Generator>& generator) {
+  return generator ? generator : default_generator();
+}
+
+namespace {
+
+// The tensor with its dimensions sorted by stride: its elements in the order of memory.
+Tensor memory_order(const Tensor& tensor) {
+  Dims order(static_cast<size_t>(tensor.dim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::abs(tensor.strides()[a]) > std::abs(tensor.strides()[b]);
+  });
+  return tensor.with_layout(views::permute(tensor.layout(), order));
+}
+
+// Runs fill(contiguous tensor) on the tensor itself or on a copy that is then written back.
+template <class Fn>
+void fill_in_memory_order(const char* op, const Tensor& self, Fn&& fill) {
+  self.check_writable(op);
+  if (self.numel() == 0) return;
+  if (self.is_contiguous()) return fill(self);
+  const Tensor sorted = memory_order(self);
+  if (sorted.is_contiguous()) return fill(sorted);
+  Tensor dense = Tensor::empty(sorted.sizes(), self.dtype(), {}, op);
+  fill(dense);
+  copy_into(sorted, dense);
+}
+
+// Fills with next() cast to the element type; complex elements take two.
+template <class Next>
+void fill_each(const char* op, const Tensor& self, const Ref<Generator>& generator, Next&& next) {
+  Generator& source = *generator_or_default(generator);
+  fill_in_memory_order(op, self, [&](const Tensor& dense) {
+    const std::lock_guard lock(source.mutex);
+    dispatch(dense.dtype(), [&](auto type) {
+      using T = typename decltype(type)::type;
+      T* data = dense.data_as<T>();
+      for (int64_t i = 0, count = dense.numel(); i < count; ++i) data[i] = next(source, type);
+    });
+  });
+}
+
+void check_floating(const char* op, const Tensor& self) {
+  WEFT_CHECK(is_floating(self.dtype()) || is_complex(self.dtype()), op,
+             ": expected a floating or complex dtype, got ", self.dtype());
+}
+
+// A complex tensor as real numbers, a dimension of two more.
+Tensor as_real(const Tensor& self) {
+  Layout layout = self.layout();
+  for (int64_t& stride : layout.strides) stride *= 2;
+  layout.offset *= 2;
+  layout.sizes.push_back(2);
+  layout.strides.push_back(1);
+  return Tensor(self.storage(), std::move(layout), real_of(self.dtype()));
+}
+
+template <class T>
+T cast_real(double value) {
+  if constexpr (is_small_float<T>) {
+    return T(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return value != 0;
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+double draw_normal(Generator& generator) {
+  if (generator.next_double_normal) {
+    const double value = *generator.next_double_normal;
+    generator.next_double_normal.reset();
+    return value;
+  }
+  const double u1 = generator.uniform_double(), u2 = generator.uniform_double();
+  const double radius = std::sqrt(-2 * std::log1p(-u2)), theta = 2 * std::numbers::pi * u1;
+  generator.next_double_normal = radius * std::sin(theta);
+  return radius * std::cos(theta);
+}
+
+template <class T>
+T draw_uniform(Generator& generator) {
+  if constexpr (std::is_same_v<T, double>) {
+    return generator.uniform_double();
+  } else {
+    return T(generator.uniform_float());
+  }
+}
+
+// Sixteen uniforms become sixteen normals, eight Box-Muller pairs.
+template <class T>
+void box_muller_16(T* data, double mean, double std) {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  for (int j = 0; j < 8; ++j) {
+    const Real u1 = Real(1) - static_cast<Real>(data[j]), u2 = static_cast<Real>(data[j + 8]);
+    const Real radius = std::sqrt(Real(-2) * std::log(u1));
+    const Real theta = Real(2 * std::numbers::pi) * u2;
+    data[j] = T(radius * std::cos(theta) * static_cast<Real>(std) + static_cast<Real>(mean));
+    data[j + 8] = T(radius * std::sin(theta) * static_cast<Real>(std) + static_cast<Real>(mean));
+  }
+}
+
+template <class T>
+void fill_normal(T* data, int64_t count, double mean, double std, Generator& generator) {
+  for (int64_t i = 0; i < count; ++i) data[i] = draw_uniform<T>(generator);
+  for (int64_t i = 0; i + 16 <= count; i += 16) box_muller_16(data + i, mean, std);
+  if (count % 16 == 0) return;
+  // The last sixteen are drawn anew.
+  T* last = data + count - 16;
+  for (int i = 0; i < 16; ++i) last[i] = draw_uniform<T>(generator);
+  box_muller_16(last, mean, std);
+}
+
+}  // namespace
+
+Tensor uniform_(const Tensor& self, double from, double to, const Ref<Generator>& generator) {
+  check_floating("uniform_", self);
+  WEFT_CHECK(from <= to, "uniform_: expected from <= to, got ", from, " and ", to);
+  if (is_complex(self.dtype())) {
+    uniform_(as_real(self), from, to, generator);
+    return self;
+  }
+  fill_each("uniform_", self, generator, [&](Generator& source, auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_same_v<T, double>) return source.uniform_double() * (to - from) + from;
+    const float low = static_cast<float>(from), high = static_cast<float>(to);
+    return cast_real<T>(source.uniform_float() * (high - low) + low);
+  });
+  return self;
+}
+
+Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>& generator) {
+  const char* op = "normal_";
+  check_floating(op, self);
+  WEFT_CHECK(std >= 0, op, ": expected std >= 0, got ", std);
+  if (is_complex(self.dtype())) {
+    // The variance is shared by both parts.
+    WEFT_CHECK(mean == 0, op, ": expected mean 0 for a complex dtype, got ", mean);
+    normal_(as_real(self), 0, std / std::numbers::sqrt2, generator);
+    return self;
+  }
+  if (self.numel() < 16 || !self.is_contiguous()) {
+    fill_each(op, self, generator, [&](Generator& source, auto type) {
+      return cast_real<typename decltype(type)::type>(draw_normal(source) * std + mean);
+    });
+    return self;
+  }
+  self.check_writable(op);
+  Generator& source = *generator_or_default(generator);
+  const std::lock_guard lock(source.mutex);
+  dispatch(self.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_floating_point_v<T> || is_small_float<T>) {
+      fill_normal(self.data_as<T>(), self.numel(), mean, std, source);
+    }
+  });
+  return self;
+}
+
+Tensor exponential_(const Tensor& self, double lambd, const Ref<Generator>& generator) {
+  WEFT_CHECK(is_floating(self.dtype()), "exponential_: expected a floating dtype, got ", self.dtype());
+  WEFT_CHECK(lambd > 0, "exponential_: expected lambd > 0, got ", lambd);
+  fill_each("exponential_", self, generator, [&](Generator& source, auto type) {
+    return cast_real<typename decltype(type)::type>(-std::log1p(-source.uniform_double()) / lambd);
+  });
+  return self;
+}
+
+Tensor bernoulli_(const Tensor& self, double p, const Ref<Generator>& generator) {
+  WEFT_CHECK(p >= 0 && p <= 1, "bernoulli_: expected p in [0, 1], got ", p);
+  fill_each("bernoulli_", self, generator, [&](Generator& source, auto type) {
+    return cast_real<typename decltype(type)::type>(source.uniform_double() < p ? 1 : 0);
+  });
+  return self;
+}
+
+Tensor bernoulli_(const Tensor& self, const Tensor& p, const Ref<Generator>& generator) {
+  const char* op = "bernoulli_";
+  WEFT_CHECK(is_floating(p.dtype()), op, ": expected probabilities of a floating dtype, got ",
+             p.dtype());
+  WEFT_CHECK(broadcast_sizes(op, p.sizes(), self.sizes()) == self.sizes(), op,
+             ": expected probabilities that broadcast to ", AsTuple{self.sizes()}, ", got shape ",
+             AsTuple{p.sizes()});
+  self.check_writable(op);
+  Tensor chances = Tensor::empty(self.sizes(), DType::F64, {}, op);
+  copy_into(chances, p);
+  const double* chance = chances.data_as<const double>();
+  const bool wide = p.dtype() == DType::F64;
+  Generator& source = *generator_or_default(generator);
+  {
+    const std::lock_guard lock(source.mutex);
+    for (int64_t i = 0; i < self.numel(); ++i) {
+      WEFT_CHECK(chance[i] >= 0 && chance[i] <= 1, op, ": expected p in [0, 1], got ", chance[i]);
+      const double u = wide ? source.uniform_double() : static_cast<double>(source.uniform_float());
+      chances.data_as<double>()[i] = u < chance[i] ? 1 : 0;
+    }
+  }
+  copy_into(self, chances);
+  return self;
+}
+
+Tensor dropout_mask(const Tensor& input, double p) {
+  check_floating("dropout", input);
+  Tensor mask = empty_preserve(input, input.dtype());
+  const double keep = 1 - p;
+  fill_each("dropout", mask, nullptr, [&](Generator& source, auto type) {
+    return cast_real<typename decltype(type)::type>(source.uniform_double() < keep ? 1 / keep : 0);
+  });
+  return mask;
+}
+
+namespace {
+
+// Values a random integer of the dtype may have when no range is given: [0, limit).
+uint64_t default_limit(DType dtype) {
+  switch (dtype) {
+    case DType::Bool: return 2;
+    case DType::U8: return uint64_t{1} << 8;
+    case DType::I8: return uint64_t{1} << 7;
+    case DType::I16: return uint64_t{1} << 15;
+    case DType::U16: return uint64_t{1} << 16;
+    case DType::I32: return uint64_t{1} << 31;
+    case DType::U32: return uint64_t{1} << 32;
+    case DType::I64: return uint64_t{1} << 63;
+    case DType::F16: return (uint64_t{1} << 11) + 1;
+    case DType::BF16: return (uint64_t{1} << 8) + 1;
+    case DType::F32: return (uint64_t{1} << 24) + 1;
+    case DType::F64: return (uint64_t{1} << 53) + 1;
+    default: return 0;  // all 64 bits
+  }
+}
+
+void check_real(const char* op, const Tensor& self) {
+  WEFT_CHECK(!is_complex(self.dtype()), op, ": expected a real dtype, got ", self.dtype());
+}
+
+// Each element: base + draw % range. A range of 0 is all 64 bits.
+void fill_integers(const Tensor& self, int64_t base, uint64_t range, bool wide,
+                   const Ref<Generator>& generator) {
+  fill_each("random_", self, generator, [&](Generator& source, auto type) {
+    using T = typename decltype(type)::type;
+    const uint64_t draw = wide ? source.random64() : source.random();
+    const uint64_t value = static_cast<uint64_t>(base) + (range == 0 ? draw : draw % range);
+    if constexpr (is_complex_number<T>) {
+      return T(0);
+    } else if constexpr (std::is_same_v<T, uint64_t>) {
+      return value;
+    } else if constexpr (std::is_floating_point_v<T> || is_small_float<T> || std::is_same_v<T, bool>) {
+      return cast_real<T>(static_cast<double>(static_cast<int64_t>(value)));
+    } else {
+      return static_cast<T>(static_cast<int64_t>(value));
+    }
+  });
+}
+
+// Raises unless every integer of [from, to - 1] has a place in the dtype.
+void check_range(const char* op, DType dtype, int64_t from, int64_t last) {
+  double low = -0x1p63, high = 0x1p63;
+  if (!is_floating(dtype) && dtype != DType::I64 && dtype != DType::U64) {
+    const double limit = static_cast<double>(default_limit(dtype));
+    const bool is_signed = dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32;
+    low = is_signed ? -limit : 0;
+    high = limit - 1;
+  } else if (dtype == DType::U64) {
+    low = 0;
+  } else if (dtype == DType::F16) {
+    low = -65504;
+    high = 65504;
+  }
+  WEFT_CHECK(static_cast<double>(from) >= low && static_cast<double>(last) <= high, op,
+             ": expected a range inside ", dtype, ", got [", from, ", ", last, "]");
+}
+
+}  // namespace
+
+Tensor random_(const Tensor& self, int64_t from, std::optional<int64_t> to,
+               const Ref<Generator>& generator) {
+  check_real("random_", self);
+  constexpr uint64_t kWide = uint64_t{1} << 28;  // from here on two draws a number
+  if (!to) {
+    // Up to the dtype's largest value.
+    const uint64_t limit = default_limit(self.dtype());
+    const uint64_t range = limit - static_cast<uint64_t>(from);
+    fill_integers(self, from, range, range == 0 || range >= kWide, generator);
+    return self;
+  }
+  WEFT_CHECK(from < *to, "random_: expected from < to, got ", from, " and ", *to);
+  check_range("random_", self.dtype(), from, *to - 1);
+  const uint64_t range = static_cast<uint64_t>(*to) - static_cast<uint64_t>(from);
+  fill_integers(self, from, range, range >= kWide, generator);
+  return self;
+}
+
+Tensor random_(const Tensor& self, int64_t to, const Ref<Generator>& generator) {
+  return random_(self, 0, to, generator);
+}
+
+Tensor random_(const Tensor& self, const Ref<Generator>& generator) {
+  check_real("random_", self);
+  const DType dtype = self.dtype();
+  const bool wide = dtype == DType::I64 || dtype == DType::U64 || dtype == DType::F64;
+  fill_integers(self, 0, default_limit(dtype), wide, generator);
+  return self;
+}
+
+}  // namespace weft::native

@@ -1,0 +1,206 @@
+#include "ops/small_gemm.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "ops/tile.h"
+
+// Compiled once per level; the bodies are inlined into each.
+#if defined(__x86_64__)
+#define WEFT_TARGET_V3 __attribute__((target("avx2,fma,bmi,bmi2")))
+#define WEFT_TARGET_V4 __attribute__((target("avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#endif
+#define WEFT_INLINE [[gnu::always_inline]] inline
+
+namespace weft::blas {
+namespace {
+
+template <class T>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(kLanes * sizeof(T))));
+};
+template <class T>
+using Lanes = typename LanesOf<T>::type;
+
+template <class T>
+WEFT_INLINE void load(Lanes<T>& lanes, const T* from) {
+  std::memcpy(&lanes, from, sizeof(lanes));
+}
+
+// a * b without the trip of narrow unsigned integers through int, which overflows.
+template <class T>
+WEFT_INLINE auto times(T a, T b) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) < sizeof(uint32_t)) {
+    return uint32_t{a} * uint32_t{b};
+  } else {
+    return a * b;
+  }
+}
+
+// One tile of Rows x 16 results.
+template <int Rows, class T>
+WEFT_INLINE void tile(int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column,
+                      const T* b, int64_t b_row, T beta, T* c, int64_t c_row) {
+  Lanes<T> sums[Rows] = {};
+  for (int64_t p = 0; p < k; ++p) {
+    Lanes<T> line;
+    load(line, b + p * b_row);
+    for (int r = 0; r < Rows; ++r) sums[r] += a[r * a_row + p * a_column] * line;
+  }
+  for (int r = 0; r < Rows; ++r) {
+    sums[r] *= alpha;
+    T* out = c + r * c_row;
+    if (n == kLanes && beta == T(0)) {
+      std::memcpy(out, &sums[r], sizeof(sums[r]));
+      continue;
+    }
+    T values[kLanes];
+    std::memcpy(values, &sums[r], sizeof(values));
+    if (beta == T(0)) {
+      for (int64_t j = 0; j < n; ++j) out[j] = values[j];
+    } else {
+      for (int64_t j = 0; j < n; ++j) out[j] = static_cast<T>(values[j] + times(beta, out[j]));
+    }
+  }
+}
+
+template <class T>
+WEFT_INLINE void gemm_packed_body(int64_t m, int64_t n, int64_t k, T alpha, const T* a,
+                                  int64_t a_row, int64_t a_column, const T* b, T beta, T* c,
+                                  int64_t c_row) {
+  const int64_t b_row = packed_columns(n);
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const int64_t width = n - j < kLanes ? n - j : kLanes;
+    int64_t i = 0;
+    for (; i + 4 <= m; i += 4) {
+      tile<4>(width, k, alpha, a + i * a_row, a_row, a_column, b + j, b_row, beta,
+              c + i * c_row + j, c_row);
+    }
+    for (; i < m; ++i) {
+      tile<1>(width, k, alpha, a + i * a_row, a_row, a_column, b + j, b_row, beta,
+              c + i * c_row + j, c_row);
+    }
+  }
+}
+
+template <class T>
+WEFT_INLINE T dot_body(int64_t n, const T* a, const T* b) {
+  Lanes<T> sums[4] = {};
+  Lanes<T> left, right;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (int u = 0; u < 4; ++u) {
+      load(left, a + i + u * kLanes);
+      load(right, b + i + u * kLanes);
+      sums[u] += left * right;
+    }
+  }
+  for (; i + kLanes <= n; i += kLanes) {
+    load(left, a + i);
+    load(right, b + i);
+    sums[0] += left * right;
+  }
+  T tail = 0;
+  for (; i < n; ++i) tail = static_cast<T>(tail + times(a[i], b[i]));
+  const Lanes<T> total = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  for (int lane = 0; lane < kLanes; ++lane) tail = static_cast<T>(tail + total[lane]);
+  return tail;
+}
+
+template <class T>
+WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t x_stride,
+                                      const T* b, int64_t b_row, T* y) {
+  int64_t p = 0;
+  // Four rows a time: y is read and written a quarter as often.
+  for (; p + 4 <= k; p += 4) {
+    const T x0 = x[p * x_stride], x1 = x[(p + 1) * x_stride];
+    const T x2 = x[(p + 2) * x_stride], x3 = x[(p + 3) * x_stride];
+    const T *b0 = b + p * b_row, *b1 = b0 + b_row, *b2 = b1 + b_row, *b3 = b2 + b_row;
+    int64_t j = 0;
+    for (; j + kLanes <= n; j += kLanes) {
+      Lanes<T> sum, l0, l1, l2, l3;
+      load(sum, y + j);
+      load(l0, b0 + j);
+      load(l1, b1 + j);
+      load(l2, b2 + j);
+      load(l3, b3 + j);
+      sum += (x0 * l0 + x1 * l1) + (x2 * l2 + x3 * l3);
+      std::memcpy(y + j, &sum, sizeof(sum));
+    }
+    for (; j < n; ++j) {
+      y[j] = static_cast<T>(y[j] + (times(x0, b0[j]) + times(x1, b1[j])) +
+                            (times(x2, b2[j]) + times(x3, b3[j])));
+    }
+  }
+  for (; p < k; ++p) {
+    const T scale = x[p * x_stride];
+    for (int64_t j = 0; j < n; ++j) y[j] = static_cast<T>(y[j] + times(scale, b[p * b_row + j]));
+  }
+}
+
+// X(level suffix, attribute)
+#if defined(__x86_64__)
+#define WEFT_LEVELS(X) X(v2, ) X(v3, WEFT_TARGET_V3) X(v4, WEFT_TARGET_V4)
+#define WEFT_PICK(fn, ...)                                 \
+  switch (tile::active_isa()) {                            \
+    case tile::Isa::V4: return fn##_v4(__VA_ARGS__);       \
+    case tile::Isa::V3: return fn##_v3(__VA_ARGS__);       \
+    default: return fn##_v2(__VA_ARGS__);                  \
+  }
+#else
+#define WEFT_LEVELS(X) X(v2, )
+#define WEFT_PICK(fn, ...) return fn##_v2(__VA_ARGS__)
+#endif
+
+#define DEFINE(level, target)                                                                     \
+  template <class T>                                                                              \
+  target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,           \
+                                  int64_t a_row, int64_t a_column, const T* b, T beta, T* c,      \
+                                  int64_t c_row) {                                                \
+    gemm_packed_body(m, n, k, alpha, a, a_row, a_column, b, beta, c, c_row);                      \
+  }                                                                                               \
+  template <class T>                                                                              \
+  target T dot_##level(int64_t n, const T* a, const T* b) {                                       \
+    return dot_body(n, a, b);                                                                     \
+  }                                                                                               \
+  template <class T>                                                                              \
+  target void accumulate_rows_##level(int64_t n, int64_t k, const T* x, int64_t x_stride,         \
+                                      const T* b, int64_t b_row, T* y) {                          \
+    accumulate_rows_body(n, k, x, x_stride, b, b_row, y);                                         \
+  }
+WEFT_LEVELS(DEFINE)
+#undef DEFINE
+
+}  // namespace
+
+template <class T>
+void gemm_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,
+                 int64_t a_column, const T* b, T beta, T* c, int64_t c_row) {
+  WEFT_PICK(gemm_packed, m, n, k, alpha, a, a_row, a_column, b, beta, c, c_row);
+}
+
+template <class T>
+T dot_contiguous(int64_t n, const T* a, const T* b) {
+  WEFT_PICK(dot, n, a, b);
+}
+
+template <class T>
+void accumulate_rows(int64_t n, int64_t k, const T* x, int64_t x_stride, const T* b, int64_t b_row,
+                     T* y) {
+  WEFT_PICK(accumulate_rows, n, k, x, x_stride, b, b_row, y);
+}
+
+#define INSTANTIATE(T)                                                                            \
+  template void gemm_packed<T>(int64_t, int64_t, int64_t, T, const T*, int64_t, int64_t,          \
+                               const T*, T, T*, int64_t);                                         \
+  template T dot_contiguous<T>(int64_t, const T*, const T*);                                      \
+  template void accumulate_rows<T>(int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(uint8_t)
+INSTANTIATE(uint16_t)
+INSTANTIATE(uint32_t)
+INSTANTIATE(uint64_t)
+#undef INSTANTIATE
+
+}  // namespace weft::blas

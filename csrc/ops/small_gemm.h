@@ -1,0 +1,31 @@
+// Register-tiled loops for matrix products too small for a BLAS call, for integers, and for
+// matrix times vector. Written once over vectors of 16 lanes; small_gemm.cpp compiles them per
+// instruction set.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::blas {
+
+// T of the next three: float, double, uint8_t, uint16_t, uint32_t, uint64_t (integers wrap around,
+// signed ones pass through their unsigned twin).
+
+// c = alpha * a @ b + beta * c with b packed as `k` rows of `packed_columns(n)` elements.
+// Element (i, p) of a lies at a[i * a_row + p * a_column].
+template <class T>
+void gemm_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,
+                 int64_t a_column, const T* b, T beta, T* c, int64_t c_row);
+
+constexpr int64_t kLanes = 16;
+constexpr int64_t packed_columns(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
+
+// Sum of a[i] * b[i], both contiguous.
+template <class T>
+T dot_contiguous(int64_t n, const T* a, const T* b);
+
+// y[j] += sum over p of x[p * x_stride] * b[p * b_row + j], for j in [0, n).
+template <class T>
+void accumulate_rows(int64_t n, int64_t k, const T* x, int64_t x_stride, const T* b, int64_t b_row,
+                     T* y);
+
+}  // namespace weft::blas

@@ -1,0 +1,82 @@
+// Small helpers shared by the native operators: operands in the form a loop wants them.
+#pragma once
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <type_traits>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "ops/copy.h"
+
+namespace weft::native {
+
+inline void copy_into(const Tensor& dst, const Tensor& src) { weft::copy_into(dst, src, "copy_"); }
+
+// The tensor itself when its elements lie in order without gaps, else a copy for which they do.
+inline Tensor in_order(const Tensor& tensor) {
+  return tensor.is_contiguous() ? tensor : contiguous_copy(tensor);
+}
+
+inline Tensor as_dtype(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return tensor;
+  Tensor result = Tensor::empty(tensor.sizes(), dtype);
+  copy_into(result, tensor);
+  return result;
+}
+
+// A contiguous tensor of zero bytes: the zero of every dtype.
+inline Tensor zeros_of(IntList sizes, DType dtype, const char* op) {
+  Tensor result = Tensor::empty(sizes, dtype, {}, op);
+  const size_t bytes = static_cast<size_t>(result.numel()) * result.item_size();
+  if (bytes > 0) std::memset(result.data(), 0, bytes);
+  return result;
+}
+
+template <class T>
+T number_as(const Scalar& scalar) {
+  if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    return static_cast<T>(scalar.to_complex());
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return scalar.to_bool();
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(scalar.to_int());
+  } else {
+    return static_cast<T>(scalar.to_double());
+  }
+}
+
+// Calls fn(std::type_identity<T>{}) with an unsigned type as large as an element: for operators that
+// only move elements. 16 bytes come as std::complex<double>.
+template <class Fn>
+decltype(auto) dispatch_size(DType dtype, Fn&& fn) {
+  switch (item_size(dtype)) {
+    case 1: return fn(std::type_identity<uint8_t>{});
+    case 2: return fn(std::type_identity<uint16_t>{});
+    case 4: return fn(std::type_identity<uint32_t>{});
+    case 8: return fn(std::type_identity<uint64_t>{});
+    default: return fn(std::type_identity<std::complex<double>>{});
+  }
+}
+
+// Products of the sizes before, at and after a dimension: a tensor as [outer, size, inner].
+struct Split3 {
+  int64_t outer = 1, size = 1, inner = 1;
+};
+inline Split3 split_at(IntList sizes, int64_t dim) {
+  Split3 result;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    (at < dim ? result.outer : at == dim ? result.size : result.inner) *= sizes[i];
+  }
+  return result;
+}
+
+template <class T>
+inline constexpr bool is_complex_number =
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+template <class T>
+inline constexpr bool is_small_float = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+}  // namespace weft::native

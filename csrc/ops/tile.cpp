@@ -1,0 +1,238 @@
+#include "ops/tile.h"
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "core/thread_pool.h"
+#include "ops/strided.h"
+#include "ops/tile_drivers.h"
+#include "ops/tile_operand.h"
+#include "ops/tile_plan.h"
+
+namespace weft::tile {
+namespace {
+
+Isa best_isa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("x86-64-v4")) return Isa::V4;
+  if (__builtin_cpu_supports("x86-64-v3")) return Isa::V3;
+  return Isa::V2;
+#else
+  return Isa::V4;
+#endif
+}
+
+Isa choose_isa() {
+  const Isa best = best_isa();
+  const char* wish = std::getenv("WEFT_ISA");
+  if (!wish) return best;
+  const std::string_view name = wish;
+  const Isa wanted = name == "v2" ? Isa::V2 : name == "v3" ? Isa::V3 : Isa::V4;
+  return std::min(best, wanted);
+}
+
+const Isa g_isa = choose_isa();
+
+// Strictly row-major: new results can take the layout over as it is.
+bool is_plain(const Layout& layout) {
+  int64_t expected = 1;
+  for (size_t d = layout.sizes.size(); d-- > 0;) {
+    if (layout.strides[d] != expected) return false;
+    expected *= layout.sizes[d];
+  }
+  return true;
+}
+
+// Whether an operand of these sizes broadcasts to `all` by repeating as a whole.
+bool repeats(const Layout& layout, const Dims& all) {
+  const size_t ndim = layout.sizes.size();
+  return ndim <= all.size() && (layout.numel() == 1 || same(layout.sizes, IntList(all).last(ndim)));
+}
+
+// The case that decides what a small operator costs: one step, inputs of one dtype, row-major, of
+// one shape (small ones may repeat: a number, a bias), results new or in place. Takes no decision
+// that the full driver would take otherwise.
+class FastPath {
+ public:
+  FastPath(const Program& program, const Call& call, std::span<Tensor> results)
+      : program_(program), step_(program.steps[0]), call_(call), results_(results) {}
+
+  bool run() {
+    if (!accepts_inputs() || !accepts_attributes() || !accepts_results()) return false;
+    kernel_ = step_.horizontal->get(dtype_);
+    if (!kernel_) return false;
+    for (size_t i = 0; i < call_.attributes.size(); ++i) {
+      const DType dtype = slot_dtype(program_.attribute_types[i], dtype_);
+      call_.attributes[i].store(dtype, scalars_[kFirstAttribute + i].bytes);
+    }
+    if (repeated_) {
+      Arena arena(static_cast<size_t>(std::popcount(repeated_)) * Arena::rounded(full_bytes()));
+      bind(&arena);
+      run_kernel();
+    } else {
+      bind(nullptr);
+      run_kernel();
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kMostRepeated = 4096;
+
+  bool is_mask(size_t input) const { return (program_.bool_inputs >> input) & 1u; }
+
+  bool accepts_inputs() {
+    if (program_.int_inputs || call_.dtype) return false;
+    for (size_t i = 0; i < call_.inputs.size(); ++i) {
+      const TensorImpl* input = call_.inputs[i]->impl();
+      if (!input) return false;
+      if (is_mask(i)) continue;
+      if (!full_) dtype_ = input->dtype;
+      if (input->dtype != dtype_) return false;
+      if (!full_ || input->layout.dim() > full_->layout.dim()) full_ = input;
+    }
+    if (!full_ || !is_plain(full_->layout)) return false;
+    numel_ = full_->layout.numel();
+    for (size_t i = 0; i < call_.inputs.size(); ++i) {
+      const TensorImpl* other = call_.inputs[i]->impl();
+      if (other != full_ && !accepts_beside(*other, i)) return false;
+    }
+    if (dtype_ == DType::F16 || dtype_ == DType::BF16) return false;
+    return program_.promotion == Promotion::Common || category(dtype_) > DTypeCategory::Integral;
+  }
+
+  bool accepts_beside(const TensorImpl& other, size_t i) {
+    if (is_mask(i) && other.dtype != DType::Bool) return false;
+    if (other.layout.sizes == full_->layout.sizes) {
+      return other.layout.strides == full_->layout.strides;
+    }
+    if (is_mask(i) || numel_ > kMostRepeated || !is_plain(other.layout)) return false;
+    repeated_ |= 1u << i;
+    return repeats(other.layout, full_->layout.sizes);
+  }
+
+  bool accepts_attributes() const {
+    for (const Scalar& value : call_.attributes) {
+      if (value.category() > category(dtype_)) return false;
+    }
+    return true;
+  }
+
+  // New results, or the first input itself: the plain in-place call.
+  bool accepts_results() const {
+    for (const Slot& slot : program_.slots) {
+      if (slot.kind == SlotKind::Input) {
+        const DType actual = call_.inputs[slot.index]->dtype();
+        if (slot_dtype(slot.type, dtype_) != actual) return false;
+      }
+      if (slot.kind != SlotKind::Output) continue;
+      const TensorImpl* result = results_[slot.index].impl();
+      if (!result) continue;
+      if (result != full_ || results_.size() > 1) return false;
+      if (slot_dtype(slot.type, dtype_) != dtype_ || !inputs_apart(result)) return false;
+    }
+    return true;
+  }
+  // In place: every input lies exactly over the result or does not touch it.
+  bool inputs_apart(const TensorImpl* result) const {
+    const char* begin = static_cast<const char*>(result->storage->data()) +
+                        result->layout.offset * static_cast<int64_t>(item_size(dtype_));
+    for (const Tensor* input : call_.inputs) {
+      const char* other = static_cast<const char*>(input->data());
+      const auto span = input->numel() * static_cast<int64_t>(input->item_size());
+      const bool exact = other == begin && input->numel() == numel_ && input->dtype() == dtype_;
+      if (!exact && other < begin + full_bytes() && begin < other + span) return false;
+    }
+    return true;
+  }
+
+  size_t full_bytes() const { return static_cast<size_t>(numel_) * item_size(dtype_); }
+
+  void bind(Arena* arena) {
+    for (int i = 0; i < step_.operand_count; ++i) {
+      const Slot& slot = program_.slots[step_.operands[i]];
+      if (slot.kind == SlotKind::Input) {
+        const Tensor& input = *call_.inputs[slot.index];
+        const bool small = (repeated_ >> slot.index) & 1u;
+        operands_[i] = small ? repeat(input, arena->take(full_bytes())) : input.data();
+        items_[i] = static_cast<uint8_t>(input.item_size());
+        continue;
+      }
+      Tensor& result = results_[slot.index];
+      const DType dtype = slot_dtype(slot.type, dtype_);
+      if (result.defined()) {
+        result.check_writable(program_.name);
+      } else {
+        result = make_plain(dtype);
+      }
+      operands_[i] = result.data();
+      items_[i] = static_cast<uint8_t>(item_size(dtype));
+    }
+  }
+
+  Tensor make_plain(DType dtype) const {
+    Tensor result(Ref<TensorImpl>(TensorImpl::create()));
+    TensorImpl& impl = *result.impl();
+    impl.storage = Storage::allocate(static_cast<size_t>(numel_) * item_size(dtype));
+    impl.layout.sizes = full_->layout.sizes;
+    impl.layout.strides = full_->layout.strides;
+    impl.dtype = dtype;
+    return result;
+  }
+
+  void* repeat(const Tensor& input, char* to) const {
+    const int64_t length = input.numel();
+    const auto item = static_cast<int64_t>(item_size(dtype_));
+    const int64_t copies = length > 0 ? numel_ / length : 0;
+    auto* from = static_cast<char*>(input.data());
+    if (length == 1) {
+      strided::move<strided::Direction::Gather>(to, from, item_size(dtype_), 1, numel_, 0, 0);
+    } else {
+      strided::move<strided::Direction::Gather>(to, from, item_size(dtype_), copies, length, 0,
+                                                item);
+    }
+    return to;
+  }
+
+  void run_kernel() {
+    if (numel_ <= kGrain) [[likely]] {
+      if (numel_ > 0) kernel_(operands_, numel_, scalars_);
+      return;
+    }
+    parallel_for((numel_ + kTile - 1) / kTile, kGrain / kTile, [&](int64_t begin, int64_t end) {
+      void* operands[kMaxOperands];
+      for (int i = 0; i < step_.operand_count; ++i) {
+        operands[i] = static_cast<char*>(operands_[i]) + begin * kTile * items_[i];
+      }
+      kernel_(operands, std::min(end * kTile, numel_) - begin * kTile, scalars_);
+    });
+  }
+
+  const Program& program_;
+  const Step& step_;
+  const Call& call_;
+  std::span<Tensor> results_;
+  const TensorImpl* full_ = nullptr;
+  DType dtype_{};
+  int64_t numel_ = 0;
+  uint32_t repeated_ = 0;  // bit i: input i repeats
+  KernelFn kernel_ = nullptr;
+  void* operands_[kMaxOperands];
+  uint8_t items_[kMaxOperands];
+  ScalarSlot scalars_[kMaxScalars];
+};
+
+}  // namespace
+
+Isa active_isa() { return g_isa; }
+
+void run(const Program& program, const Call& call, std::span<Tensor> results) {
+  if (program.row) return run_row(program, call, results);
+  if (program.steps.size() == 1 && FastPath(program, call, results).run()) return;
+  run_pointwise(program, call, results);
+}
+
+}  // namespace weft::tile

@@ -1,0 +1,231 @@
+// Pointwise programs: one coalesced space, walked tile by tile by every thread.
+#include <cstdlib>
+
+#include "core/thread_pool.h"
+#include "ops/copy.h"
+#include "ops/tile_drivers.h"
+#include "ops/tile_operand.h"
+#include "ops/tile_plan.h"
+
+namespace weft::tile {
+namespace {
+
+struct SlotView {
+  uint8_t slot, view;
+};
+
+// All that the threads share.
+struct Walk {
+  explicit Walk(const Program& program) : program(program) {}
+
+  const Program& program;
+  DType compute{};
+  Space space;
+  FixedVector<View, kMaxCallOperands> views;  // results, then inputs
+  FixedVector<SlotView, kMaxCallOperands> reads, writes;
+  TileRule rule;
+  ScalarSlot scalars[kMaxScalars];
+};
+
+// One thread's part of a walk.
+class Worker {
+ public:
+  explicit Worker(const Walk& walk) : walk_(walk), tile_(walk.rule.room), arena_(arena_bytes()) {
+    for (size_t v = 0; v < walk.views.size(); ++v) {
+      buffers_[v] = give_buffer(walk.views[v], tile_, arena_);
+    }
+    for (size_t s = 0; s < walk.program.slots.size(); ++s) {
+      const Slot& slot = walk.program.slots[s];
+      if (slot.kind == SlotKind::Tile) at_[s] = arena_.take(temporary_bytes(slot));
+    }
+  }
+
+  void run(int64_t begin, int64_t end) {
+    Cursor cursor;
+    cursor.seek(walk_.space, begin);
+    while (begin < end) {
+      const int64_t n = walk_.rule.next(walk_.space, cursor, end - begin);
+      tile(cursor, n);
+      begin += n;
+      if (begin < end) cursor.advance(walk_.space, n);
+    }
+  }
+
+ private:
+  size_t temporary_bytes(const Slot& slot) const {
+    return static_cast<size_t>(tile_) * item_size(slot_dtype(slot.type, walk_.compute));
+  }
+  size_t arena_bytes() const {
+    size_t nbytes = 0;
+    for (const View& view : walk_.views) nbytes += buffer_bytes(view, tile_);
+    for (const Slot& slot : walk_.program.slots) {
+      if (slot.kind == SlotKind::Tile) nbytes += Arena::rounded(temporary_bytes(slot));
+    }
+    return nbytes;
+  }
+
+  void tile(const Cursor& cursor, int64_t n) {
+    for (auto [slot, v] : walk_.reads) {
+      const View& view = walk_.views[v];
+      at_[slot] = load(view, buffers_[v], view.base, walk_.space, cursor, n);
+    }
+    for (auto [slot, v] : walk_.writes) {
+      const View& view = walk_.views[v];
+      at_[slot] = target(view, buffers_[v], view.base, walk_.space, cursor, n);
+    }
+    for (const Step& step : walk_.program.steps) {
+      void* operands[kMaxOperands];
+      for (int i = 0; i < step.operand_count; ++i) operands[i] = at_[step.operands[i]];
+      step.horizontal->get(walk_.compute)(operands, n, walk_.scalars);
+    }
+    for (auto [slot, v] : walk_.writes) {
+      const View& view = walk_.views[v];
+      store(view, buffers_[v], view.base, walk_.space, cursor, n);
+    }
+  }
+
+  const Walk& walk_;
+  const int64_t tile_;
+  Arena arena_;
+  Buffer buffers_[kMaxCallOperands];
+  void* at_[kMaxSlots];  // where the current tile of each slot lies
+};
+
+void add_view(Walk& walk, const Tensor& tensor, const Dims& strides, const Dims& order,
+              DType kernel, bool output) {
+  View& view = walk.views.emplace_back();
+  view.base = static_cast<char*>(tensor.data());
+  set_types(view, tensor.dtype(), kernel, output);
+  view.strides.resize(order.size());
+  for (size_t d = 0; d < order.size(); ++d) view.strides[d] = strides[order[d]];
+}
+
+bool is_row_major(const Dims& order) {
+  for (size_t d = 0; d < order.size(); ++d) {
+    if (order[d] != static_cast<int64_t>(order.size() - 1 - d)) return false;
+  }
+  return true;
+}
+
+// Whether gathering the operand along the walk would touch a cache line for each element, while it
+// is contiguous along another dimension: then a blocked transpose first is several times faster.
+bool lies_across(const Dims& shape, const Dims& strides, int64_t fastest, const Tensor& tensor) {
+  constexpr int64_t kLine = 64, kLong = 16, kLarge = 16384;
+  if (std::abs(strides[fastest]) < kLine || shape[fastest] < kLong || tensor.numel() < kLarge) {
+    return false;
+  }
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const bool unit = strides[d] == static_cast<int64_t>(tensor.item_size());
+    if (unit && shape[d] >= kLong) return true;
+  }
+  return false;
+}
+
+// A copy whose dimensions lie in the order of the walk.
+Tensor copy_along(const char* op, const Tensor& tensor, const Dims& order) {
+  const auto lead = static_cast<int64_t>(order.size()) - tensor.dim();
+  Dims own;
+  for (int64_t d : order) {
+    if (d >= lead) own.push_back(d - lead);
+  }
+  Tensor copy = make_result(op, tensor.sizes(), own, tensor.dtype());
+  copy_into(copy, tensor, op);
+  return copy;
+}
+
+// Lays out the walk: order of dimensions, new results, views. Results are last checked, then made.
+void lay_out(Walk& walk, const Dims& shape, Inputs& inputs, std::span<Tensor> results,
+             DType promoted) {
+  const Program& program = walk.program;
+  FixedVector<Dims, kMaxCallOperands> known;  // strides: given results, then inputs
+  for (const Tensor& result : results) {
+    if (result.defined()) known.emplace_back(broadcast_strides(result, shape));
+  }
+  const size_t first_input = known.size();
+  for (int i = 0; i < program.input_count; ++i) {
+    known.emplace_back(broadcast_strides(*inputs.tensors[i], shape));
+  }
+  const Dims order = walk_order(shape, known);
+  const bool row_major = is_row_major(order);
+  for (int i = 0; i < program.input_count && !order.empty(); ++i) {
+    Dims& strides = known[first_input + static_cast<size_t>(i)];
+    if (!lies_across(shape, strides, order[0], *inputs.tensors[i])) continue;
+    Tensor copy = copy_along(program.name, *inputs.tensors[i], order);
+    inputs.tensors[i] = &inputs.copies.emplace_back(std::move(copy));
+    strides = broadcast_strides(*inputs.tensors[i], shape);
+  }
+
+  for (int i = 0; i < program.output_count; ++i) {
+    const DType dtype = slot_dtype(output_slot(program, i).type, promoted);
+    if (results[i].defined()) {
+      results[i].check_writable(program.name);
+    } else {
+      results[i] = make_result(program.name, shape, row_major ? IntList{} : IntList(order), dtype);
+    }
+  }
+  for (int i = 0; i < program.output_count; ++i) {
+    const DType kernel = slot_dtype(output_slot(program, i).type, walk.compute);
+    add_view(walk, results[i], broadcast_strides(results[i], shape), order, kernel, true);
+  }
+  for (size_t s = 0; s < program.slots.size(); ++s) {
+    const Slot& slot = program.slots[s];
+    const auto number = static_cast<uint8_t>(s);
+    if (slot.kind == SlotKind::Output) {
+      walk.writes.emplace_back(SlotView{number, slot.index});
+    } else if (slot.kind == SlotKind::Input) {
+      walk.reads.emplace_back(SlotView{number, static_cast<uint8_t>(walk.views.size())});
+      add_view(walk, *inputs.tensors[slot.index], known[first_input + slot.index], order,
+               slot_dtype(slot.type, walk.compute), false);
+    }
+  }
+
+  Dims sizes(order.size());
+  for (size_t d = 0; d < order.size(); ++d) sizes[d] = shape[order[d]];
+  FixedVector<Dims*, kMaxCallOperands> lists;
+  for (View& view : walk.views) lists.emplace_back(&view.strides);
+  coalesce(sizes, std::span<Dims* const>(lists.data(), lists.size()));
+  walk.space = make_space(std::move(sizes));
+  for (View& view : walk.views) describe(view, walk.space);
+}
+
+}  // namespace
+
+void run_pointwise(const Program& program, const Call& call, std::span<Tensor> results) {
+  WEFT_INTERNAL_ASSERT(results.size() == program.output_count, "in ", program.name);
+  const Types types = call_types(program, call);
+  check_kernels(program, types);
+  const Dims shape = common_shape(program, call, results);
+  Walk walk(program);
+  walk.compute = types.compute;
+  store_attributes(program, call, types.compute, walk.scalars);
+  bool any_given = false;
+  for (int i = 0; i < program.output_count; ++i) {
+    if (!results[i].defined()) continue;
+    any_given = true;
+    check_result(program, results[i], shape,
+                 slot_dtype(output_slot(program, i).type, types.promoted));
+  }
+  Inputs inputs;
+  protect_inputs(call, any_given ? results : std::span<Tensor>{}, true, inputs);
+  lay_out(walk, shape, inputs, results, types.promoted);
+  if (walk.space.numel == 0) return;
+
+  const bool single_step = program.steps.size() == 1;
+  if (inputs.aliased && !single_step) {
+    // A later step may read an input that an earlier one's output lies over.
+    for (int i = 0; i < program.output_count; ++i) walk.views[i].buffered = true;
+  }
+  FixedVector<const View*, kMaxCallOperands> views;
+  for (const View& view : walk.views) views.emplace_back(&view);
+  walk.rule = tile_rule(walk.space, views, single_step);
+  const int64_t numel = walk.space.numel;
+  if (numel <= kGrain) return Worker(walk).run(0, numel);
+  // Threads part at tile borders, which also keeps their pieces aligned.
+  const int64_t unit =
+      walk.rule.whole_rows ? kTile / walk.space.sizes[0] * walk.space.sizes[0] : kTile;
+  parallel_for((numel + unit - 1) / unit, kGrain / unit, [&](int64_t begin, int64_t end) {
+    Worker(walk).run(begin * unit, std::min(end * unit, numel));
+  });
+}
+
+}  // namespace weft::tile

@@ -1,0 +1,85 @@
+// Row programs: threads take blocks of rows, or share long rows.
+#include "ops/tile_row.h"
+
+#include "core/thread_pool.h"
+#include "ops/tile_drivers.h"
+
+namespace weft::tile {
+namespace {
+
+// Rows of the block that starts at row `first`.
+int64_t block_rows(const RowWalk& walk, int64_t first) {
+  const int64_t count = std::min(walk.width, walk.outer.numel - first);
+  if (!walk.vertical) return count;
+  Cursor at;
+  at.seek(walk.outer, first);
+  return walk.passes[0].rule.next(walk.outer, at, count);
+}
+
+// Few long rows: threads share each of them.
+bool shares_rows(const RowWalk& walk) {
+  if (num_threads() == 1 || in_parallel_region()) return false;
+  for (const PassPlan& pass : walk.passes) {
+    if (pass.states.size() && !pass.mergeable) return false;
+  }
+  const int64_t blocks = (walk.outer.numel + walk.width - 1) / walk.width;
+  return blocks < 2 * num_threads() && walk.row.numel * walk.width >= 2 * kPart &&
+         walk.row.numel >= 2 * walk.fold;
+}
+
+void run_shared_pass(const RowWalk& walk, RowWorker& leader, const PassPlan& pass) {
+  if (pass.tile_steps.size() == 0) return;
+  int64_t part = walk.fold;
+  while (part * walk.width < kPart) part *= 2;
+  const int64_t length = walk.row.numel, parts = (length + part - 1) / part;
+  const size_t stride = walk.state_bytes(pass);
+  Arena partial(static_cast<size_t>(parts) * stride);
+  char* const states = partial.take(static_cast<size_t>(parts) * stride);
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    RowWorker worker(walk, &leader);
+    for (int64_t i = begin; i < end; ++i) {
+      worker.part(pass, i * part, std::min((i + 1) * part, length),
+                  states + static_cast<size_t>(i) * stride);
+    }
+  });
+  if (pass.states.size()) leader.combine(pass, states, parts, stride);
+}
+
+void run_shared(const RowWalk& walk) {
+  RowWorker leader(walk);
+  for (int64_t first = 0; first < walk.outer.numel;) {
+    const int64_t count = block_rows(walk, first);
+    leader.open(first, count);
+    for (const PassPlan& pass : walk.passes) {
+      run_shared_pass(walk, leader, pass);
+      leader.row_steps(pass);
+    }
+    leader.close();
+    first += count;
+  }
+}
+
+void run_blocks(const RowWalk& walk) {
+  const int64_t rows = walk.outer.numel, length = std::max<int64_t>(walk.row.numel, 1);
+  if (rows * length <= kGrain) return RowWorker(walk).run(0, rows);
+  if (shares_rows(walk)) return run_shared(walk);
+  int64_t unit = walk.width;
+  if (walk.vertical && walk.passes[0].rule.whole_rows) {
+    unit = walk.width / walk.outer.sizes[0] * walk.outer.sizes[0];
+  }
+  const int64_t grain = std::max<int64_t>(1, kGrain / (unit * length));
+  parallel_for((rows + unit - 1) / unit, grain, [&](int64_t begin, int64_t end) {
+    RowWorker(walk).run(begin * unit, std::min(end * unit, rows));
+  });
+}
+
+}  // namespace
+
+void run_row(const Program& program, const Call& call, std::span<Tensor> results) {
+  if (run_plain_rows(program, call, results)) return;
+  Inputs inputs;
+  RowWalk walk(program);
+  if (plan_row(call, results, inputs, walk)) run_blocks(walk);
+}
+
+}  // namespace weft::tile

@@ -1,0 +1,357 @@
+#include <bit>
+#include <cstring>
+
+#include "ops/tile_row.h"
+
+namespace weft::tile {
+namespace {
+
+template <class Fn>
+void for_each_bit(SlotMask mask, Fn&& fn) {
+  for (; mask; mask &= mask - 1) fn(std::countr_zero(mask));
+}
+
+void set_int(ScalarSlot& slot, int64_t value) { std::memcpy(slot.bytes, &value, sizeof(value)); }
+
+// One row value; its size is known to be small.
+void copy_item(void* to, const void* from, size_t item) {
+  switch (item) {
+    case 1:
+      return void(std::memcpy(to, from, 1));
+    case 4:
+      return void(std::memcpy(to, from, 4));
+    case 8:
+      return void(std::memcpy(to, from, 8));
+    default:
+      std::memcpy(to, from, item);
+  }
+}
+
+int64_t tile_room(const RowWalk& walk) {
+  int64_t room = walk.lanes();
+  for (const PassPlan& pass : walk.passes) room = std::max(room, pass.rule.room);
+  return room;
+}
+
+}  // namespace
+
+// What a slot keeps in the arena.
+size_t RowWorker::slot_bytes(int number, bool leads) const {
+  const Slot& slot = walk_.program.slots[number];
+  int64_t elements = 0;
+  if (slot.kind == SlotKind::Tile) {
+    elements = !slot.kept ? tile_room(walk_) : leads ? walk_.width * walk_.row.numel : 0;
+  } else if (slot.kind == SlotKind::Row && leads) {
+    elements = walk_.width * walk_.wide;
+  }
+  return static_cast<size_t>(elements) * walk_.slot_item(number);
+}
+
+size_t RowWorker::arena_bytes(bool leads) const {
+  size_t nbytes = Arena::rounded(walk_.program.steps.size() * sizeof(*scalars_));
+  for (const RowOperand& operand : walk_.operands) {
+    nbytes += buffer_bytes(operand.view, tile_room(walk_));
+  }
+  for (size_t s = 0; s < walk_.program.slots.size(); ++s) {
+    nbytes += Arena::rounded(slot_bytes(static_cast<int>(s), leads));
+  }
+  if (leads) {
+    for (const RowResult& result : walk_.results) nbytes += buffer_bytes(result.view, walk_.width);
+  }
+  if (walk_.row.numel > walk_.fold) {
+    const auto folds = static_cast<uint64_t>(walk_.row.numel / walk_.fold);
+    size_t most = 0;
+    for (const PassPlan& pass : walk_.passes) most = std::max(most, walk_.state_bytes(pass));
+    nbytes += Arena::rounded((static_cast<size_t>(std::bit_width(folds)) + 1) * most);
+  }
+  return nbytes;
+}
+
+RowWorker::RowWorker(const RowWalk& walk, const RowWorker* leader)
+    : walk_(walk), arena_(arena_bytes(leader == nullptr)) {
+  for (size_t i = 0; i < walk.operands.size(); ++i) {
+    buffers_[i] = give_buffer(walk.operands[i].view, tile_room(walk), arena_);
+    bases_[i] = walk.operands[i].view.base;
+  }
+  for (size_t s = 0; s < walk.program.slots.size(); ++s) {
+    const int number = static_cast<int>(s);
+    const size_t nbytes = slot_bytes(number, !leader);
+    values_[s] = leader ? leader->values_[s] : nullptr;
+    if (nbytes) at_[s] = values_[s] = arena_.take(nbytes);
+  }
+  if (leader) {
+    count_ = leader->count_;
+    outer_ = leader->outer_;
+  } else {
+    for (size_t i = 0; i < walk.results.size(); ++i) {
+      result_buffers_[i] = give_buffer(walk.results[i].view, walk.width, arena_);
+    }
+  }
+  const size_t steps = walk.program.steps.size();
+  scalars_ = reinterpret_cast<ScalarSlot(*)[kMaxScalars]>(arena_.take(steps * sizeof(*scalars_)));
+  for (size_t i = 0; i < steps; ++i) {
+    for (int k = 0; k < kFirstAttribute + walk.program.attribute_count; ++k) {
+      scalars_[i][k] = walk.scalars[k];
+    }
+  }
+  levels_ = arena_.take(0);  // the end of the arena: as much as arena_bytes() said
+}
+
+void RowWorker::run(int64_t begin, int64_t end) {
+  while (begin < end) {
+    int64_t count = std::min(walk_.width, end - begin);
+    if (walk_.vertical) {
+      Cursor at;
+      at.seek(walk_.outer, begin);
+      count = walk_.passes[0].rule.next(walk_.outer, at, count);
+    }
+    open(begin, count);
+    for (const PassPlan& pass : walk_.passes) {
+      if (pass.tile_steps.size()) tile_pass(pass);
+      row_steps(pass);
+    }
+    close();
+    begin += count;
+  }
+}
+
+void RowWorker::open(int64_t first, int64_t count) {
+  count_ = count;
+  outer_.seek(walk_.outer, first);
+  for (size_t i = 0; i < walk_.results.size(); ++i) {
+    const RowResult& result = walk_.results[i];
+    values_[result.slot] = static_cast<char*>(
+        target(result.view, result_buffers_[i], result.view.base, walk_.outer, outer_, count));
+  }
+}
+
+void RowWorker::close() {
+  for (size_t i = 0; i < walk_.results.size(); ++i) {
+    const View& view = walk_.results[i].view;
+    store(view, result_buffers_[i], view.base, walk_.outer, outer_, count_);
+  }
+}
+
+void RowWorker::row_steps(const PassPlan& pass) {
+  for (const BoundStep& bound : pass.row_steps) {
+    const Step& step = *bound.step;
+    void* operands[2 * kMaxOperands];
+    int n = 0;
+    for (int i = 0; i < step.operand_count; ++i) operands[n++] = values_[step.operands[i]];
+    for (int i = 0; i < step.row_read_count; ++i) operands[n++] = values_[step.row_reads[i]];
+    bound.kernel(operands, count_, walk_.scalars);
+  }
+}
+
+void RowWorker::tile_pass(const PassPlan& pass) {
+  if (pass.one_tile) return one_tile_rows(pass);
+  const int64_t entries = walk_.vertical ? 1 : count_;
+  for (int64_t row = 0; row < entries; ++row) {
+    enter_row(pass, row);
+    fold(pass, 0, walk_.row.numel);
+  }
+  narrow(pass);
+}
+
+// Rows that are one tile each, used where they lie: nothing but kernel calls.
+void RowWorker::one_tile_rows(const PassPlan& pass) {
+  for (const State& state : pass.states) at_[state.slot] = values_[state.slot];
+  identity(pass, count_);
+  Cursor place = outer_;
+  for (int64_t row = 0; row < count_; ++row) {
+    lane_ = row;
+    for_each_bit(pass.reads | pass.writes, [&](int slot) {
+      const RowOperand& operand = walk_.operands[walk_.operand_of[slot]];
+      at_[slot] = operand.view.base + place.offset(operand.across);
+    });
+    point_at_kept(pass, 0);
+    read_row_values(pass, row);
+    run_steps(pass, 0, walk_.row.numel);
+    place.advance(walk_.outer, 1);
+  }
+}
+
+// Points slots at the row (horizontal) or block of rows (vertical) and reads its row values.
+void RowWorker::enter_row(const PassPlan& pass, int64_t row) {
+  lane_ = row;
+  if (!walk_.vertical) {
+    Cursor place = outer_;
+    if (row > 0) place.advance(walk_.outer, row);
+    for (size_t i = 0; i < walk_.operands.size(); ++i) {
+      const RowOperand& operand = walk_.operands[i];
+      bases_[i] = operand.view.base + place.offset(operand.across);
+    }
+  }
+  read_row_values(pass, row);
+}
+
+void RowWorker::read_row_values(const PassPlan& pass, int64_t row) {
+  for (const State& state : pass.states) {
+    at_[state.slot] = values_[state.slot] + row * state.item;
+  }
+  for (const BoundStep& bound : pass.tile_steps) {
+    for (int i = 0; i < bound.step->row_read_count; ++i) {
+      const int slot = bound.step->row_reads[i];
+      const size_t item = walk_.slot_item(slot);
+      char* value = values_[slot] + static_cast<size_t>(row) * item;
+      at_[slot] = value;
+      if (walk_.vertical) continue;
+      const int at = kFirstAttribute + walk_.program.attribute_count + i;
+      copy_item(scalars_[bound.number][at].bytes, value, item);
+    }
+  }
+}
+
+void RowWorker::identity(const PassPlan& pass, int64_t lanes) {
+  for (const BoundStep& bound : pass.tile_steps) {
+    if (bound.step->states == 0) continue;
+    void* operands[kMaxOperands];
+    for (int i = 0; i < bound.step->states; ++i) operands[i] = at_[bound.step->operands[i]];
+    bound.identity(operands, lanes, walk_.scalars);
+  }
+}
+
+void RowWorker::state_pointers(const PassPlan& pass, void** states) const {
+  for (size_t i = 0; i < pass.states.size(); ++i) states[i] = at_[pass.states[i].slot];
+}
+
+void RowWorker::fold(const PassPlan& pass, int64_t begin, int64_t end) {
+  identity(pass, lanes_now());
+  if (end - begin <= walk_.fold || pass.states.size() == 0 || !pass.mergeable) {
+    return fold_directly(pass, begin, end);
+  }
+  void* states[kMaxStates];
+  state_pointers(pass, states);
+  cascade_.open(walk_, pass, lanes_now(), levels_);
+  while (begin < end) {
+    const int64_t stop = std::min(begin + walk_.fold, end);
+    fold_directly(pass, begin, stop);
+    cascade_.push(states);
+    identity(pass, lanes_now());
+    begin = stop;
+  }
+  cascade_.finish(states);
+}
+
+void RowWorker::fold_directly(const PassPlan& pass, int64_t begin, int64_t end) {
+  if (begin == end) return;
+  if (walk_.vertical) {
+    vertical(pass, begin, end);
+  } else {
+    horizontal(pass, begin, end);
+  }
+}
+
+// Merges the groups of lanes of a wide block, halving their number.
+void RowWorker::narrow(const PassPlan& pass) {
+  for (int64_t groups = walk_.wide; groups > 1;) {
+    const int64_t half = (groups + 1) / 2;
+    for (const BoundStep& bound : pass.tile_steps) {
+      const int states = bound.step->states;
+      if (states == 0) continue;
+      void* operands[2 * kMaxOperands];
+      for (int i = 0; i < states; ++i) {
+        const int slot = bound.step->operands[i];
+        operands[i] = values_[slot];
+        operands[states + i] =
+            values_[slot] + half * count_ * static_cast<int64_t>(walk_.slot_item(slot));
+      }
+      bound.merge(operands, (groups - half) * count_, walk_.scalars);
+    }
+    groups = half;
+  }
+}
+
+void RowWorker::horizontal(const PassPlan& pass, int64_t begin, int64_t end) {
+  position_.seek(walk_.row, begin);
+  while (true) {
+    const int64_t n = pass.rule.next(walk_.row, position_, end - begin);
+    tile(pass, position_, begin, n);
+    begin += n;
+    if (begin == end) return;
+    position_.advance(walk_.row, n);
+  }
+}
+
+void RowWorker::vertical(const PassPlan& pass, int64_t begin, int64_t end) {
+  position_.seek(walk_.row, begin);
+  while (true) {
+    for (size_t i = 0; i < walk_.operands.size(); ++i) {
+      const RowOperand& operand = walk_.operands[i];
+      bases_[i] = operand.view.base + position_.offset(operand.across);
+    }
+    int64_t step = 1;
+    if (walk_.wide > 1) {
+      step = std::min({walk_.wide, end - begin, walk_.row.sizes[0] - position_.index[0]});
+    }
+    tile(pass, outer_, begin, count_ * step);
+    begin += step;
+    if (begin == end) return;
+    position_.advance(walk_.row, step);
+  }
+}
+
+void RowWorker::point_at_kept(const PassPlan& pass, int64_t position) {
+  for_each_bit(pass.kept, [&](int slot) {
+    const int64_t element =
+        walk_.vertical ? position * walk_.width : lane_ * walk_.row.numel + position;
+    at_[slot] = values_[slot] + element * static_cast<int64_t>(walk_.slot_item(slot));
+  });
+}
+
+// One tile: n elements of the tiled space at the cursor; `position` is its place in the row.
+void RowWorker::tile(const PassPlan& pass, const Cursor& at, int64_t position, int64_t n) {
+  const Space& space = walk_.tiled();
+  for_each_bit(pass.reads, [&](int slot) {
+    const int i = walk_.operand_of[slot];
+    if (walk_.program.slots[slot].kind == SlotKind::Output) buffers_[i].cached = nullptr;
+    at_[slot] = load(walk_.operands[i].view, buffers_[i], bases_[i], space, at, n);
+  });
+  for_each_bit(pass.writes, [&](int slot) {
+    const int i = walk_.operand_of[slot];
+    at_[slot] = target(walk_.operands[i].view, buffers_[i], bases_[i], space, at, n);
+  });
+  point_at_kept(pass, position);
+  run_steps(pass, position, n);
+  for_each_bit(pass.writes, [&](int slot) {
+    const int i = walk_.operand_of[slot];
+    store(walk_.operands[i].view, buffers_[i], bases_[i], space, at, n);
+  });
+}
+
+void RowWorker::run_steps(const PassPlan& pass, int64_t position, int64_t n) {
+  for (const BoundStep& bound : pass.tile_steps) {
+    const Step& step = *bound.step;
+    void* operands[2 * kMaxOperands];
+    int count = 0;
+    for (int i = 0; i < step.operand_count; ++i) operands[count++] = at_[step.operands[i]];
+    if (walk_.vertical) {
+      for (int i = 0; i < step.row_read_count; ++i) operands[count++] = at_[step.row_reads[i]];
+    }
+    ScalarSlot* scalars = scalars_[bound.number];
+    set_int(scalars[kPositionSlot], position);
+    bound.kernel(operands, n, scalars);
+  }
+}
+
+void RowWorker::part(const PassPlan& pass, int64_t begin, int64_t end, char* partial) {
+  enter_row(pass, 0);
+  for (const State& state : pass.states) at_[state.slot] = partial + state.offset;
+  fold(pass, begin, end);
+}
+
+void RowWorker::combine(const PassPlan& pass, char* partial, int64_t count, size_t stride) {
+  void* states[kMaxStates];
+  cascade_.open(walk_, pass, lanes_now(), levels_);
+  for (int64_t i = 0; i < count; ++i) {
+    for (size_t s = 0; s < pass.states.size(); ++s) {
+      states[s] = partial + static_cast<size_t>(i) * stride + pass.states[s].offset;
+    }
+    cascade_.push(states);
+  }
+  for (size_t s = 0; s < pass.states.size(); ++s) states[s] = values_[pass.states[s].slot];
+  cascade_.finish(states);
+  narrow(pass);
+}
+
+}  // namespace weft::tile

@@ -1,0 +1,77 @@
+"""weft: tensors that share memory with everything around them, with define-by-run gradients.
+
+The names are PyTorch's, so that `import weft as torch` runs programs as they are. The operators come
+from the table in `weft._ops` through the extension `weft._C`; `nn`, `optim` and the like are imported
+when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import TYPE_CHECKING, Any
+
+from weft import _C
+
+if TYPE_CHECKING:
+    from weft import autograd, cuda, nn, optim, utils
+    from weft._C import *  # noqa: F403
+
+# Operators of the table, then what the bindings write by hand: dtypes, tensor(), from_numpy(), ...
+globals().update(_C._functions)
+globals().update({name: value for name, value in vars(_C).items() if not name.startswith("_")})
+
+from weft import _tensor  # noqa: E402  (Tensor gets its Python-written methods)
+from weft._tensor import (  # noqa: E402
+    get_rng_state,
+    is_complex,
+    is_floating_point,
+    is_nonzero,
+    is_storage,
+    is_tensor,
+    numel,
+    typename,
+)
+from weft.autograd.grad_mode import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+
+__version__ = "0.1.0"
+
+inf = math.inf
+nan = math.nan
+pi = math.pi
+e = math.e
+newaxis = None
+
+# Imported at the first use of the name.
+_LAZY_MODULES = frozenset(("autograd", "cuda", "nn", "optim", "utils"))
+_LAZY_NAMES = {
+    "finfo": "weft._limits",
+    "iinfo": "weft._limits",
+    "set_printoptions": "weft._tensor_str",
+}
+
+__all__ = sorted(  # noqa: PLE0605
+    {name for name in globals() if not name.startswith("_")}.union(_LAZY_MODULES, _LAZY_NAMES)
+    - {"annotations", "importlib", "math", "Any", "TYPE_CHECKING"}
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"weft.{name}")
+    if name in _LAZY_NAMES:
+        value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

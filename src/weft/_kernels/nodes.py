@@ -1,0 +1,265 @@
+"""What each node becomes: LLVM instructions, calls of intrinsics, or other nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .expr import Expr, components
+from .target import Target
+from .types import BOOL, DType
+
+if TYPE_CHECKING:
+    from .lower import Scope
+
+_FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}
+_BITS = {"and": "and", "or": "or", "xor": "xor", "shl": "shl"}
+_INTRINSICS = {
+    "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
+    "roundeven": "roundeven", "copysign": "copysign", "fma": "fmuladd",
+}  # fmt: skip
+_FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+
+# Scalar functions of our own that a module carries along when a kernel calls them.
+HELPERS = {
+    # x to the power n by squaring, modulo 2^64; n < 0 gives what rounds toward zero.
+    "weft_pow_i64": """define internal i64 @weft_pow_i64(i64 %x, i64 %n) nounwind {
+entry:
+  %negative = icmp slt i64 %n, 0
+  br i1 %negative, label %inverse, label %loop
+inverse:
+  %one = icmp eq i64 %x, 1
+  %minus = icmp eq i64 %x, -1
+  %odd = and i64 %n, 1
+  %twice = shl i64 %odd, 1
+  %sign = sub i64 1, %twice
+  %other = select i1 %minus, i64 %sign, i64 0
+  %inverted = select i1 %one, i64 1, i64 %other
+  ret i64 %inverted
+loop:
+  %rest = phi i64 [ %n, %entry ], [ %next.rest, %body ]
+  %result = phi i64 [ 1, %entry ], [ %next.result, %body ]
+  %power = phi i64 [ %x, %entry ], [ %next.power, %body ]
+  %done = icmp eq i64 %rest, 0
+  br i1 %done, label %end, label %body
+body:
+  %bit = and i64 %rest, 1
+  %taken = icmp ne i64 %bit, 0
+  %factor = select i1 %taken, i64 %power, i64 1
+  %next.result = mul i64 %result, %factor
+  %next.power = mul i64 %power, %power
+  %next.rest = lshr i64 %rest, 1
+  br label %loop
+end:
+  ret i64 %result
+}""",
+}
+
+
+def expand(e: Expr, target: Target) -> Expr | None:
+    """The node in terms of simpler ones, where this target has no instruction for it."""
+    from . import convert, math
+
+    if e.op == "scale2" and not target.scale2:
+        return components(math.scale2_by_factors(e.args[0], e.args[1]))[0]
+    if e.op == "fmod":
+        return components(math.fmod(e.args[0], e.args[1], target.fma))[0]
+    if target.f16 or e.op not in ("f16_to_f32", "f32_to_f16"):
+        return None
+    f = convert.f16_to_f32 if e.op == "f16_to_f32" else convert.f32_to_f16
+    return components(f(e.args[0]))[0]
+
+
+def write(scope: Scope, e: Expr, args: list[str]) -> str:
+    """Writes the instructions of one node whose operands have names; returns the result's name."""
+    special = _WRITERS.get(e.op)
+    if special is not None:
+        return special(scope, e, args)
+    f, lanes, d = scope.function, scope.lanes, e.dtype
+    t = _type(d, lanes)
+    if e.op in _INTRINSICS:
+        return _intrinsic(scope, _INTRINSICS[e.op], d, args)
+    if e.op in _FLOAT_COMPARE:
+        return _compare(scope, e, args)
+    if e.op in _BITS:
+        return f.emit(f"{_BITS[e.op]} {t} {args[0]}, {args[1]}")
+    table = _FLOAT if d.kind == "float" else _INTEGER
+    return f.emit(f"{table[e.op]} {t} {args[0]}, {args[1]}")
+
+
+def _type(d: DType, lanes: int) -> str:
+    from .lower import llvm_type
+
+    return llvm_type(d, lanes)
+
+
+def _intrinsic(scope: Scope, name: str, d: DType, args: list[str]) -> str:
+    t = _type(d, scope.lanes)
+    suffix = f"f{d.bits}" if scope.lanes == 1 else f"v{scope.lanes}f{d.bits}"
+    full = f"llvm.{name}.{suffix}"
+    scope.function.declare(t, full, *[t] * len(args))
+    return scope.function.emit(f"call {t} @{full}({', '.join(f'{t} {a}' for a in args)})")
+
+
+def _compare(scope: Scope, e: Expr, args: list[str]) -> str:
+    d = e.args[0].dtype
+    t = _type(d, scope.lanes)
+    if d.kind == "float":
+        return scope.function.emit(f"fcmp {_FLOAT_COMPARE[e.op]} {t} {args[0]}, {args[1]}")
+    sign = "" if e.op in ("eq", "ne") else "s" if d.kind == "int" else "u"
+    return scope.function.emit(f"icmp {sign}{e.op} {t} {args[0]}, {args[1]}")
+
+
+def _neg(scope: Scope, e: Expr, args: list[str]) -> str:
+    t = _type(e.dtype, scope.lanes)
+    if e.dtype.kind == "float":
+        return scope.function.emit(f"fneg {t} {args[0]}")
+    zero = "0" if scope.lanes == 1 else "zeroinitializer"
+    return scope.function.emit(f"sub {t} {zero}, {args[0]}")
+
+
+def _not(scope: Scope, e: Expr, args: list[str]) -> str:
+    from .lower import literal
+
+    ones = literal(True if e.dtype == BOOL else -1, e.dtype, scope.lanes)
+    return scope.function.emit(f"xor {_type(e.dtype, scope.lanes)} {args[0]}, {ones}")
+
+
+def _shr(scope: Scope, e: Expr, args: list[str]) -> str:
+    op = "ashr" if e.dtype.kind == "int" else "lshr"
+    return scope.function.emit(f"{op} {_type(e.dtype, scope.lanes)} {args[0]}, {args[1]}")
+
+
+def _integer_division(scope: Scope, e: Expr, args: list[str]) -> str:
+    sign = "s" if e.dtype.kind == "int" else "u"
+    op = sign + ("div" if e.op == "idiv" else "rem")
+    return scope.function.emit(f"{op} {_type(e.dtype, scope.lanes)} {args[0]}, {args[1]}")
+
+
+def _select(scope: Scope, e: Expr, args: list[str]) -> str:
+    t, c = _type(e.dtype, scope.lanes), _type(BOOL, scope.lanes)
+    return scope.function.emit(f"select {c} {args[0]}, {t} {args[1]}, {t} {args[2]}")
+
+
+def _cast(scope: Scope, e: Expr, args: list[str]) -> str:
+    old, new = e.args[0].dtype, e.dtype
+    a, b = _type(old, scope.lanes), _type(new, scope.lanes)
+    if a == b:
+        return args[0]
+    if old.kind == "float":
+        op = "fpext" if new.bits > old.bits else "fptrunc"
+    elif new.kind == "float":
+        op = "sitofp" if old.kind == "int" else "uitofp"
+    elif new.bits < old.bits:
+        op = "trunc"
+    else:
+        op = "sext" if old.kind == "int" else "zext"
+    return scope.function.emit(f"{op} {a} {args[0]} to {b}")
+
+
+def _convert(op: str) -> Callable[[Scope, Expr, list[str]], str]:
+    def apply(scope: Scope, e: Expr, args: list[str]) -> str:
+        a, b = _type(e.args[0].dtype, scope.lanes), _type(e.dtype, scope.lanes)
+        return args[0] if a == b else scope.function.emit(f"{op} {a} {args[0]} to {b}")
+
+    return apply
+
+
+def _half(scope: Scope, e: Expr, args: list[str]) -> str:
+    """float16 (as its bits, U16) to and from float32 in hardware."""
+    f, n = scope.function, scope.lanes
+    bits, half, single = (t if n == 1 else f"<{n} x {t}>" for t in ("i16", "half", "float"))
+    if e.op == "f16_to_f32":
+        value = f.emit(f"bitcast {bits} {args[0]} to {half}")
+        return f.emit(f"fpext {half} {value} to {single}")
+    value = f.emit(f"fptrunc {single} {args[0]} to {half}")
+    return f.emit(f"bitcast {half} {value} to {bits}")
+
+
+def _scale2(scope: Scope, e: Expr, args: list[str]) -> str:
+    """vscalef: x * 2^n. AVX-512 has it for each number of lanes, as masked intrinsics."""
+    f, lanes, d = scope.function, scope.lanes, e.dtype
+    per_register = 512 // d.bits
+    t = _type(d, lanes)
+    if lanes > per_register:
+        return _halves(scope, e, args)
+    bits = max(128, lanes * d.bits)
+    wide = bits // d.bits
+    vector = _type(d, wide)
+    if lanes == 1:
+        args = [f.emit(f"insertelement {vector} poison, {t} {a}, i64 0") for a in args]
+    kind = "ps" if d.bits == 32 else "pd"
+    name = f"llvm.x86.avx512.mask.scalef.{kind}.{bits}"
+    mask = f"i{max(8, wide)}"
+    extra = [(vector, "zeroinitializer"), (mask, "-1")] + ([("i32", "4")] if bits == 512 else [])
+    operands = [(vector, a) for a in args] + extra
+    f.declare(vector, name, *(k for k, _ in operands))
+    value = f.emit(f"call {vector} @{name}({', '.join(f'{k} {a}' for k, a in operands)})")
+    return f.emit(f"extractelement {vector} {value}, i64 0") if lanes == 1 else value
+
+
+def _halves(scope: Scope, e: Expr, args: list[str]) -> str:
+    """A node of more lanes than a register: the two halves, joined."""
+    f, lanes, d = scope.function, scope.lanes, e.dtype
+    vector, half = _type(d, lanes), lanes // 2
+    parts = []
+    for offset in (0, half):
+        mask = ", ".join(f"i32 {offset + i}" for i in range(half))
+        cut = [
+            f.emit(f"shufflevector {vector} {a}, {vector} poison, <{half} x i32> <{mask}>")
+            for a in args
+        ]
+        scope.lanes = half
+        parts.append(write(scope, e, cut))
+        scope.lanes = lanes
+    both = ", ".join(f"i32 {i}" for i in range(lanes))
+    small = _type(d, half)
+    return f.emit(f"shufflevector {small} {parts[0]}, {small} {parts[1]}, <{lanes} x i32> <{both}>")
+
+
+def _rare(scope: Scope, e: Expr, args: list[str]) -> str:
+    """args: condition, usual value, operands. The scalar function where a lane's condition holds.
+
+    The code for it stands in a block of its own that runs only when some lane needs it.
+    """
+    f, lanes, t = scope.function, scope.lanes, _type(e.dtype, scope.lanes)
+    condition, usual, operands = args[0], args[1], args[2:]
+    any_lane = condition
+    if lanes > 1:
+        reduce = f"llvm.vector.reduce.or.v{lanes}i1"
+        f.declare("i1", reduce, f"<{lanes} x i1>")
+        any_lane = f.emit(f"call i1 @{reduce}(<{lanes} x i1> {condition})")
+    before, slow, after = f.block, f.label("slow"), f.label("joined")
+    f.line(f"br i1 {any_lane}, label %{slow}, label %{after}")
+    f.open(slow)
+    exact = _call(scope, e, operands)
+    c = _type(BOOL, lanes)
+    patched = f.emit(f"select {c} {condition}, {t} {exact}, {t} {usual}")
+    f.line(f"br label %{after}")
+    f.open(after)
+    return f.emit(f"phi {t} [ {usual}, %{before} ], [ {patched}, %{slow} ]")
+
+
+def _call(scope: Scope, e: Expr, args: list[str]) -> str:
+    """A scalar function, lane by lane."""
+    f, t = scope.function, _type(e.dtype, 1)
+    if e.value in HELPERS:
+        f.helpers.add(e.value)
+    else:
+        f.declare(t, e.value, *[t] * len(args))
+    if scope.lanes == 1:
+        return f.emit(f"call {t} @{e.value}({', '.join(f'{t} {a}' for a in args)})")
+    vector, result = _type(e.dtype, scope.lanes), "poison"
+    for i in range(scope.lanes):
+        parts = [f.emit(f"extractelement {vector} {a}, i64 {i}") for a in args]
+        one = f.emit(f"call {t} @{e.value}({', '.join(f'{t} {p}' for p in parts)})")
+        result = f.emit(f"insertelement {vector} {result}, {t} {one}, i64 {i}")
+    return result
+
+
+_WRITERS: dict[str, Callable[[Scope, Expr, list[str]], str]] = {
+    "neg": _neg, "not": _not, "shr": _shr, "idiv": _integer_division, "irem": _integer_division,
+    "select": _select, "cast": _cast, "bitcast": _convert("bitcast"), "fptosi": _convert("fptosi"),
+    "call": _call, "rare": _rare, "scale2": _scale2, "f16_to_f32": _half, "f32_to_f16": _half,
+}  # fmt: skip

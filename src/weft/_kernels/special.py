@@ -1,0 +1,31 @@
+"""erf and erfc."""
+
+from __future__ import annotations
+
+from . import coefficients as tables
+from .expr import Value, node, select, value_of
+from .math import clamp, fabs, fma, horner, power_of_two, whole_bits
+from .types import F32
+
+
+def erf(x: Value) -> Value:
+    """float32: x (1 + P(x^2)) up to 0.92, beyond 1 - 2^L(|x|) with L the polynomial of log2(erfc).
+
+    float64: the C library's.
+    """
+    if x.dtype != F32:
+        return node("call", x.dtype, x, value="erf")
+    a = fabs(x)
+    near = fma(x, horner(x * x, tables.ERF_32), x)
+    # The power is at most 0.2 here, so its own relative error counts a fifth.
+    exponent = horner(clamp(a, 0.5, 3.95), tables.ERFC_32)
+    n = node("roundeven", F32, exponent)
+    r = exponent - n
+    power = fma(r, horner(r, tables.EXP2_32), 1.0) * power_of_two(whole_bits(n), F32)
+    far = node("copysign", F32, select(a > 3.95, value_of(1.0, F32), 1.0 - power), x)
+    return select(a < 0.92, near, select(x != x, x, far))
+
+
+def erfc(x: Value) -> Value:
+    """1 - erf x: the C library's, which keeps the small results right."""
+    return node("call", x.dtype, x, value="erfcf" if x.dtype == F32 else "erfc")

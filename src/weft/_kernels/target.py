@@ -1,0 +1,36 @@
+"""The instruction sets kernels are compiled for."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """One row of the kernel tables: csrc/ops/tile.h, enum Isa."""
+
+    name: str
+    cpu: str
+    features: str = ""
+    f16: bool = True  # converts float16 in hardware
+    fma: bool = True  # `fma` nodes round once
+    scale2: bool = False  # multiplies by a power of two in one instruction
+    accumulators: int = 4  # vectors a long fold keeps
+
+
+X86 = {
+    "v2": Target("v2", "x86-64-v2", f16=False, fma=False, accumulators=2),
+    "v3": Target("v3", "x86-64-v3"),
+    "v4": Target("v4", "x86-64-v4", scale2=True),
+}
+AARCH64 = Target("neon", "generic", "+neon")
+
+
+def is_x86() -> bool:
+    return platform.machine().lower() in ("x86_64", "amd64")
+
+
+def targets(names: list[str]) -> list[Target]:
+    """The targets called v2, v3, v4 on x86; elsewhere the one baseline, whatever is asked for."""
+    return [X86[n] for n in names] if is_x86() else [AARCH64]

@@ -1,0 +1,70 @@
+"""finfo and iinfo: what numbers a dtype can hold."""
+
+from __future__ import annotations
+
+import weft
+from weft._C import dtype as DType  # noqa: N812
+
+# bits, eps, largest, smallest normal, smallest, resolution
+_FLOATS = {
+    "float16": (16, 2.0**-10, 65504.0, 2.0**-14, 2.0**-24, 1e-3),
+    "bfloat16": (16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, 2.0**-126, 2.0**-133, 1e-2),
+    "float32": (32, 2.0**-23, (2 - 2.0**-23) * 2.0**127, 2.0**-126, 2.0**-149, 1e-6),
+    "float64": (64, 2.0**-52, (2 - 2.0**-52) * 2.0**1023, 2.0**-1022, 5e-324, 1e-15),
+}
+
+
+def _name(dtype: DType) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+class finfo:
+    """Limits of a floating dtype (of its parts, for a complex one); default: the default dtype.
+
+    Raises TypeError for other dtypes.
+    """
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    tiny: float
+    smallest_normal: float
+    resolution: float
+    dtype: str
+
+    def __init__(self, dtype: DType | None = None) -> None:
+        real = (weft.get_default_dtype() if dtype is None else dtype).to_real()
+        name = _name(real)
+        if name not in _FLOATS:
+            raise TypeError(f"finfo: expected a floating or complex dtype, got {dtype}")
+        self.bits, self.eps, self.max, self.tiny, _, self.resolution = _FLOATS[name]
+        self.min = -self.max
+        self.smallest_normal = self.tiny
+        self.dtype = name
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+
+class iinfo:
+    """Limits of an integer dtype. Raises TypeError for other dtypes."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: str
+
+    def __init__(self, dtype: DType) -> None:
+        if dtype.is_floating_point or dtype.is_complex or dtype is weft.bool:
+            raise TypeError(f"iinfo: expected an integer dtype, got {dtype}")
+        self.bits = dtype.itemsize * 8
+        self.max = (1 << (self.bits - (1 if dtype.is_signed else 0))) - 1
+        self.min = -(1 << (self.bits - 1)) if dtype.is_signed else 0
+        self.dtype = _name(dtype)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -1,0 +1,276 @@
+"""Activation functions with their gradients as fused rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._kernels.lang import abs as absolute
+from weft._kernels.lang import erf, exp, expm1, log1p, maximum, minimum, sigmoid, tanh, where
+from weft._ops.table import FLOATS, INTEGERS, backward_op, op, ops
+
+_SQRT_HALF = 0.7071067811865476
+_SQRT_2_OVER_PI = 0.7978845608028654
+_CUBIC = 0.044715  # of the tanh approximation of gelu
+
+op(
+    "relu(Tensor self) -> Tensor",
+    doc="self where it is positive, else 0.",
+    pointwise=lambda self: where(self <= 0, 0, self),
+    dtypes=INTEGERS + FLOATS,
+    grad={"self": "threshold_backward(grad, result, 0)"},
+    out=None,
+)
+backward_op(
+    "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    doc="grad_output where self is above the threshold, else 0.",
+    pointwise=lambda grad_output, self, threshold: where(self <= threshold, 0, grad_output),
+    weak=("threshold",),
+    grad={"grad_output": "threshold_backward(grad, self, threshold)", "self": "None"},
+)
+op(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    doc="self where it is positive, else negative_slope * self.",
+    pointwise=lambda self, negative_slope: where(self > 0, self, self * negative_slope),
+    weak=("negative_slope",),
+    dtypes=FLOATS,
+    grad={"self": "_leaky_relu_backward(grad, self, negative_slope)"},
+    variants="nn",
+)
+backward_op(
+    "_leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor",
+    doc="grad_output where self is positive, else negative_slope * grad_output.",
+    pointwise=lambda grad_output, self, negative_slope: where(
+        self > 0, grad_output, grad_output * negative_slope
+    ),
+    weak=("negative_slope",),
+    grad={"grad_output": "_leaky_relu_backward(grad, self, negative_slope)", "self": "None"},
+)
+op(
+    "silu(Tensor self) -> Tensor",
+    doc="self * sigmoid(self).",
+    pointwise=lambda self: self * sigmoid(self),
+    dtypes=FLOATS,
+    grad={"self": "silu_backward(grad, self)"},
+    variants="nn",
+)
+
+
+def _silu_slope(self: Any) -> Any:
+    s = sigmoid(self)
+    return s * (1 + self * (1 - s))
+
+
+def _silu_second(self: Any) -> Any:
+    s = self.sigmoid()
+    return s * (1 - s) * (self * (1 - s * 2) + 2)
+
+
+backward_op(
+    "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+    doc="grad_output times the derivative of silu at self.",
+    pointwise=lambda grad_output, self: grad_output * _silu_slope(self),
+    dtypes=FLOATS,
+    grad={
+        "grad_output": "silu_backward(grad, self)",
+        "self": "grad * grad_output * _silu_second(self)",
+    },
+)
+backward_op(
+    "_silu_second(Tensor self) -> Tensor",
+    doc="The second derivative of silu.",
+    compose=_silu_second,
+)
+op(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    doc="log(1 + exp(beta * self)) / beta; self itself where beta * self is above the threshold.",
+    pointwise=lambda self, beta, threshold: where(
+        self * beta > threshold, self, log1p(exp(self * beta)) / beta
+    ),
+    weak=("beta", "threshold"),
+    dtypes=FLOATS,
+    grad={"self": "softplus_backward(grad, self, beta, threshold)"},
+    variants="nn",
+    inplace=None,
+)
+backward_op(
+    "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+    doc="grad_output times the derivative of softplus at self.",
+    pointwise=lambda grad_output, self, beta, threshold: where(
+        self * beta > threshold, grad_output, grad_output * sigmoid(self * beta)
+    ),
+    weak=("beta", "threshold"),
+    dtypes=FLOATS,
+    grad={
+        "grad_output": "softplus_backward(grad, self, beta, threshold)",
+        "self": "grad * grad_output * _softplus_second(self, beta, threshold)",
+    },
+)
+
+
+def _softplus_second(self: Any, beta: Any, threshold: Any) -> Any:
+    x = self * beta
+    s = x.sigmoid()
+    return ops.where(x > threshold, 0, s * (1 - s) * beta)
+
+
+backward_op(
+    "_softplus_second(Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+    doc="The second derivative of softplus.",
+    compose=_softplus_second,
+)
+
+op(
+    "log_sigmoid(Tensor self) -> Tensor",
+    doc="log(sigmoid(self)), without overflow.",
+    pointwise=lambda self: minimum(self, 0) - log1p(exp(-absolute(self))),
+    dtypes=FLOATS,
+    grad={"self": "grad * self.neg().sigmoid()"},
+    variants="nn",
+    inplace=None,
+)
+op(
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    doc="self held between min_val and max_val.",
+    pointwise=lambda self, min_val, max_val: minimum(maximum(self, min_val), max_val),
+    weak=("min_val", "max_val"),
+    dtypes=INTEGERS + FLOATS,
+    grad={"self": "where((self > min_val).logical_and(self < max_val), grad, 0)"},
+    variants="nn",
+)
+op(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    doc="scale times self where it is positive, else times alpha * (exp(input_scale * self) - 1).",
+    pointwise=lambda self, alpha, scale, input_scale: (
+        scale * where(self > 0, self, alpha * expm1(self * input_scale))
+    ),
+    weak=("alpha", "scale", "input_scale"),
+    dtypes=FLOATS,
+    grad={"self": "_elu_backward(grad, self, alpha, scale, input_scale)"},
+    variants="nn",
+)
+backward_op(
+    "_elu_backward(Tensor grad_output, Tensor self, Scalar alpha, Scalar scale, "
+    "Scalar input_scale) -> Tensor",
+    doc="grad_output times the derivative of elu at self.",
+    pointwise=lambda grad_output, self, alpha, scale, input_scale: (
+        grad_output * scale * where(self > 0, 1, alpha * input_scale * exp(self * input_scale))
+    ),
+    weak=("alpha", "scale", "input_scale"),
+    dtypes=FLOATS,
+    grad={
+        "grad_output": "_elu_backward(grad, self, alpha, scale, input_scale)",
+        "self": "grad * grad_output * where(self > 0, 0, (self * input_scale).exp() * "
+        "(alpha * scale * input_scale * input_scale))",
+    },
+)
+
+# ---- gelu, by the error function and by its tanh approximation ----
+
+
+def _gelu(self: Any, approximate: Any) -> Any:
+    if approximate == "none":
+        return ops._gelu_erf(self)
+    ops.check(
+        approximate == "tanh",
+        "gelu: expected approximate to be 'none' or 'tanh', got ",
+        approximate,
+    )
+    return ops._gelu_tanh(self)
+
+
+def _gelu_in_place(self: Any, approximate: Any) -> Any:
+    if approximate == "none":
+        return ops._gelu_erf_(self)
+    ops.check(
+        approximate == "tanh",
+        "gelu_: expected approximate to be 'none' or 'tanh', got ",
+        approximate,
+    )
+    return ops._gelu_tanh_(self)
+
+
+op(
+    'gelu(Tensor self, *, str approximate="none") -> Tensor',
+    doc="self times the normal distribution function of self; approximate is 'none' or 'tanh'.",
+    compose=_gelu,
+    variants="nn",
+    out="out",
+)
+op(
+    'gelu_(Tensor(a!) self, *, str approximate="none") -> Tensor(a!)',
+    doc="In-place gelu.",
+    compose=_gelu_in_place,
+    variants="nn",
+)
+backward_op(
+    "_gelu_erf(Tensor self) -> Tensor",
+    doc="Gelu by the error function.",
+    pointwise=lambda self: self * 0.5 * (1 + erf(self * _SQRT_HALF)),
+    dtypes=FLOATS,
+    grad={"self": "_gelu_erf_backward(grad, self)"},
+    inplace="",
+)
+
+
+def _gelu_erf_slope(self: Any) -> Any:
+    density = exp(self * self * -0.5) * 0.3989422804014327
+    return 0.5 * (1 + erf(self * _SQRT_HALF)) + self * density
+
+
+backward_op(
+    "_gelu_erf_backward(Tensor grad_output, Tensor self) -> Tensor",
+    doc="grad_output times the derivative of gelu at self.",
+    pointwise=lambda grad_output, self: grad_output * _gelu_erf_slope(self),
+    dtypes=FLOATS,
+    grad={
+        "grad_output": "_gelu_erf_backward(grad, self)",
+        "self": "grad * grad_output * "
+        "((2 - self.square()) * ((self.square() * -0.5).exp() * 0.3989422804014327))",
+    },
+)
+
+
+def _gelu_tanh_inner(self: Any) -> Any:
+    return tanh(_SQRT_2_OVER_PI * (self + _CUBIC * self * self * self))
+
+
+def _gelu_tanh_slope(self: Any) -> Any:
+    t = _gelu_tanh_inner(self)
+    inner_slope = _SQRT_2_OVER_PI * (1 + 3 * _CUBIC * self * self)
+    return 0.5 * (1 + t) + 0.5 * self * (1 - t * t) * inner_slope
+
+
+backward_op(
+    "_gelu_tanh(Tensor self) -> Tensor",
+    doc="Gelu by its tanh approximation.",
+    pointwise=lambda self: self * 0.5 * (1 + _gelu_tanh_inner(self)),
+    dtypes=FLOATS,
+    grad={"self": "_gelu_tanh_backward(grad, self)"},
+    inplace="",
+)
+backward_op(
+    "_gelu_tanh_backward(Tensor grad_output, Tensor self) -> Tensor",
+    doc="grad_output times the derivative of the tanh gelu at self.",
+    pointwise=lambda grad_output, self: grad_output * _gelu_tanh_slope(self),
+    dtypes=FLOATS,
+    grad={
+        "grad_output": "_gelu_tanh_backward(grad, self)",
+        "self": "grad * grad_output * _gelu_tanh_second(self)",
+    },
+)
+
+
+def _gelu_tanh_second(self: Any) -> Any:
+    square = self * self
+    t = ((self + self * square * 0.044715) * 0.7978845608028654).tanh()
+    slope = (square * 0.134145 + 1) * 0.7978845608028654
+    curve = self * 0.21406444881780074  # 6 * 0.044715 * sqrt(2 / pi)
+    inside = slope + self * 0.5 * (curve - t * 2 * slope * slope)
+    return (1 - t * t) * inside
+
+
+backward_op(
+    "_gelu_tanh_second(Tensor self) -> Tensor",
+    doc="The second derivative of the tanh gelu.",
+    compose=_gelu_tanh_second,
+)

@@ -1,0 +1,69 @@
+"""Operators that make tensors from sizes and numbers."""
+
+from __future__ import annotations
+
+from weft._ops.table import op
+
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_FORMAT = "MemoryFormat? memory_format=None"
+
+
+def _factory(schema: str, doc: str, variants: str | None = None, out: str | None = None) -> None:
+    name = schema.split("(")[0].split(".")[0]
+    schema = schema.replace("OPTIONS", _OPTIONS).replace("FORMAT", _FORMAT)
+    op(
+        f"{schema} -> Tensor",
+        doc=doc,
+        native=name,
+        tags=("factory", "nondifferentiable"),
+        variants=variants,
+        out=out,
+    )
+
+
+_factory("empty.memory_format(int[] size, *, OPTIONS, FORMAT)", "A tensor of undefined contents.")
+_factory(
+    "empty_strided(int[] size, int[] stride, *, OPTIONS)",
+    "A tensor of undefined contents with the given strides.",
+)
+_factory("zeros(int[] size, *, OPTIONS)", "A tensor of zeros.")
+_factory("ones(int[] size, *, OPTIONS)", "A tensor of ones.")
+_factory("full(int[] size, Scalar fill_value, *, OPTIONS)", "A tensor filled with a number.")
+_factory(
+    "arange(Scalar end, *, OPTIONS)", "0, 1, ... below end; int64 for integers, else the default."
+)
+_factory("arange.start(Scalar start, Scalar end, *, OPTIONS)", "start, start + 1, ... below end.")
+_factory(
+    "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, OPTIONS)",
+    "start, start + step, ... up to, without, end.",
+)
+_factory(
+    "linspace(Scalar start, Scalar end, int steps, *, OPTIONS)",
+    "`steps` numbers at equal distances from start to end, both included.",
+)
+_factory("eye(int n, *, OPTIONS)", "The identity matrix of n rows.")
+_factory(
+    "eye.m(int n, int m, *, OPTIONS)", "A matrix of n rows, m columns with ones on the diagonal."
+)
+_factory("scalar_tensor(Scalar s, *, OPTIONS)", "A 0-d tensor holding a number.")
+for _name, _what in (("empty", "undefined contents"), ("zeros", "zeros"), ("ones", "ones")):
+    _factory(
+        f"{_name}_like(Tensor self, *, OPTIONS, FORMAT)",
+        f"A tensor of {_what} with the shape, dtype and device of self.",
+        variants="f",
+    )
+    _factory(
+        f"new_{_name}(Tensor self, int[] size, *, OPTIONS)",
+        f"A tensor of {_what} with the dtype and device of self.",
+        variants="m",
+    )
+_factory(
+    "full_like(Tensor self, Scalar fill_value, *, OPTIONS, FORMAT)",
+    "A tensor filled with a number, with the shape, dtype and device of self.",
+    variants="f",
+)
+_factory(
+    "new_full(Tensor self, int[] size, Scalar fill_value, *, OPTIONS)",
+    "A tensor filled with a number, with the dtype and device of self.",
+    variants="m",
+)

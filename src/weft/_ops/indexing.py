@@ -1,0 +1,264 @@
+"""Joining, indexing, gathering, scattering, sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._ops.table import backward_op, op
+
+# ---- joining ----
+
+op(
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    doc="The tensors one after another along `dim`.",
+    native="cat",
+    grad={"tensors": "split_with_sizes(grad, tensors.sizes(dim), dim)"},
+    out="out",
+)
+op(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    doc="The tensors side by side along a new dimension `dim`.",
+    native="stack",
+    tags=("composite",),
+    out="out",
+)
+op(
+    "flip(Tensor self, int[] dims) -> Tensor",
+    doc="A copy with the order of the dimensions `dims` reversed.",
+    native="flip",
+    grad={"self": "grad.flip(dims)"},
+)
+op(
+    "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    doc="A copy with entries moved on by `shifts`; those that fall off come in at the start.",
+    native="roll",
+    grad={"self": "grad.roll(negated(shifts), dims)"},
+)
+op(
+    "repeat(Tensor self, int[] repeats) -> Tensor",
+    doc="self laid out `repeats` times along each dimension.",
+    native="repeat",
+    tags=("composite",),
+    variants="m",
+)
+
+# ---- indexing by tensors ----
+
+op(
+    "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    doc="The elements at integer or bool indices, one tensor a dimension (None: all of it).",
+    native="index",
+    constants=("indices",),
+    grad={"self": "_index_backward(grad, self.shape, indices)"},
+    variants="",
+)
+backward_op(
+    "_index_backward(Tensor grad_output, int[] input_size, Tensor?[] indices) -> Tensor",
+    doc="grad_output added at the indices of a tensor of zeros.",
+    native="_index_backward",
+    constants=("indices",),
+    grad={"grad_output": "index(grad, indices)"},
+)
+op(
+    "index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)"
+    " -> Tensor(a!)",
+    doc="Writes values at the indices, or adds them.",
+    native="index_put_",
+    constants=("indices",),
+    grad={
+        "self": "grad if accumulate else _index_put_zero(grad, indices)",
+        "values": "index(grad, indices)",
+    },
+    variants="fm",
+)
+backward_op(
+    "_index_put_zero(Tensor self, Tensor?[] indices) -> Tensor",
+    doc="self with zeros at the indices.",
+    compose="index_put(self, indices, self.new_zeros([]), False)",
+)
+op(
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    doc="A copy of self with values written at the indices, or added.",
+    compose="self.clone().index_put_(indices, values, accumulate)",
+)
+op(
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    doc="The entries of the dimension `dim` that the vector `index` names.",
+    native="index_select",
+    constants=("index",),
+    grad={"self": "grad.new_zeros(self.shape).index_add(dim, index, grad)"},
+    out="out",
+)
+op(
+    "index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)"
+    " -> Tensor(a!)",
+    doc="Adds alpha times the entries of source to the entries that index names.",
+    native="index_add_",
+    constants=("index",),
+    grad={"self": "grad", "source": "grad.index_select(dim, index) * alpha.conj()"},
+)
+op(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    doc="A copy of self with alpha times source added at index.",
+    compose="self.clone().index_add_(dim, index, source, alpha=alpha)",
+)
+op(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    doc="The elements where mask holds, as a vector.",
+    native="masked_select",
+    constants=("mask",),
+    grad={"self": "_masked_select_backward(grad, broadcast_sizes(self.shape, mask.shape), mask)"},
+    out="out",
+)
+backward_op(
+    "_masked_select_backward(Tensor grad_output, int[] input_size, Tensor mask) -> Tensor",
+    doc="grad_output spread over the places where mask holds, zeros elsewhere.",
+    native="_masked_select_backward",
+    constants=("mask",),
+    grad={"grad_output": "masked_select(grad, mask)"},
+)
+
+# ---- gather and scatter ----
+
+op(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    doc="For each place of index the element of self at that index along `dim`.",
+    native="gather",
+    constants=("index",),
+    grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, index, grad)"},
+    out="out",
+)
+for _suffix, _self, _result, _how in (
+    ("", "Tensor self", "Tensor", "A copy of self with"),
+    ("_", "Tensor(a!) self", "Tensor(a!)", "Writes"),
+):
+    op(
+        f"scatter{_suffix}.src({_self}, int dim, Tensor index, Tensor src) -> {_result}",
+        doc=f"{_how} the elements of src at the places that index names along `dim`.",
+        native=f"scatter{_suffix}",
+        constants=("index",),
+        grad={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"},
+    )
+    op(
+        f"scatter{_suffix}.value({_self}, int dim, Tensor index, Scalar value) -> {_result}",
+        doc=f"{_how} a number at the places that index names along `dim`.",
+        native=f"scatter{_suffix}",
+        constants=("index",),
+        grad={"self": "grad.scatter(dim, index, 0)"},
+    )
+    op(
+        f"scatter_add{_suffix}({_self}, int dim, Tensor index, Tensor src) -> {_result}",
+        doc=f"{_how} the elements of src added at the places that index names along `dim`.",
+        native=f"scatter_add{_suffix}",
+        constants=("index",),
+        grad={"self": "grad", "src": "grad.gather(dim, index)"},
+    )
+
+# ---- embedding ----
+
+op(
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, "
+    "bool sparse=False) -> Tensor",
+    doc="The rows of weight that indices name.",
+    native="embedding",
+    constants=("indices",),
+    grad={
+        "weight": "embedding_dense_backward(grad, indices, weight.size(0), padding_idx, "
+        "scale_grad_by_freq)"
+    },
+)
+backward_op(
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, "
+    "int padding_idx, bool scale_grad_by_freq) -> Tensor",
+    doc="The gradient of embedding.",
+    native="embedding_dense_backward",
+    constants=("indices",),
+    grad={"grad_output": "_embedding_double_backward(grad, indices, padding_idx)"},
+)
+backward_op(
+    "_embedding_double_backward(Tensor grad, Tensor indices, int padding_idx) -> Tensor",
+    doc="The second gradient of embedding.",
+    native="_embedding_double_backward",
+    tags=("composite",),
+)
+op(
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    doc="int64 vectors with one 1, at the index that self holds (-1 classes: the greatest + 1).",
+    native="one_hot",
+    tags=("nondifferentiable",),
+    variants="nn",
+)
+
+# ---- sorting, searching ----
+
+_SELECTED = "value_selecting_reduction_backward(grad, dim, result1, self.shape, True)"
+op(
+    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    doc="The entries along `dim` in order, and where they were.",
+    native="sort",
+    grad={"self": _SELECTED},
+)
+op(
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)"
+    " -> (Tensor values, Tensor indices)",
+    doc="sort; with stable, equal entries keep their order.",
+    native="sort",
+    grad={"self": _SELECTED},
+)
+op(
+    "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+    doc="Where the entries along `dim` are in order.",
+    compose="sort(self, dim, descending)[1]",
+    tags=("nondifferentiable",),
+)
+op(
+    "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)"
+    " -> (Tensor values, Tensor indices)",
+    doc="The k greatest (or least) entries along `dim`, and where they are.",
+    native="topk",
+    grad={"self": _SELECTED},
+)
+op(
+    "nonzero(Tensor self) -> Tensor",
+    doc="Indices of the elements that are not 0, one row each.",
+    native="nonzero",
+    tags=("nondifferentiable",),
+    out="out",
+)
+
+
+# ---- running sums, triangles ----
+
+
+def _cumsum_backward(grad: Any, dim: Any) -> Any:
+    if grad.dim() == 0:
+        return grad
+    return grad.flip([dim]).cumsum(dim).flip([dim])
+
+
+op(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    doc="Sums of the entries up to and with each, along `dim`.",
+    native="cumsum",
+    grad={"self": "_cumsum_backward(grad, dim)"},
+    out="out",
+)
+backward_op(
+    "_cumsum_backward(Tensor grad, int dim) -> Tensor",
+    doc="The gradient of cumsum: sums from the end.",
+    compose=_cumsum_backward,
+)
+op(
+    "tril(Tensor self, int diagonal=0) -> Tensor",
+    doc="The elements on and below a diagonal of matrices, zeros above.",
+    native="tril",
+    grad={"self": "grad.tril(diagonal)"},
+    out="out",
+)
+op(
+    "triu(Tensor self, int diagonal=0) -> Tensor",
+    doc="The elements on and above a diagonal of matrices, zeros below.",
+    native="triu",
+    grad={"self": "grad.triu(diagonal)"},
+    out="out",
+)

@@ -1,0 +1,203 @@
+"""Losses. `reduction`: 0 none, 1 mean, 2 sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._ops.table import backward_op, op, ops
+
+# ---- distances ----
+
+
+def _reduced(loss: Any, reduction: Any) -> Any:
+    if reduction == 1:
+        return loss.mean()
+    return loss.sum() if reduction == 2 else loss
+
+
+backward_op(
+    "_reduced(Tensor loss, int reduction) -> Tensor",
+    doc="loss, its mean or its sum.",
+    compose=_reduced,
+)
+op(
+    "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    doc="The squared distance of self to target.",
+    compose="_reduced(_squared_difference(self, target), reduction)",
+    variants="nn",
+)
+op(
+    "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    doc="The absolute distance of self to target.",
+    compose="_reduced((self - target).abs(), reduction)",
+    variants="nn",
+)
+backward_op(
+    "_squared_difference(Tensor self, Tensor target) -> Tensor",
+    doc="(self - target) ** 2.",
+    pointwise=lambda self, target: (self - target) * (self - target),
+    grad={
+        "self": "_squared_difference_backward(grad, self, target)",
+        "target": "-_squared_difference_backward(grad, self, target)",
+    },
+)
+backward_op(
+    "_squared_difference_backward(Tensor grad_output, Tensor self, Tensor target) -> Tensor",
+    doc="2 * grad_output * (self - target).",
+    pointwise=lambda grad_output, self, target: 2 * grad_output * (self - target),
+    grad={
+        "grad_output": "_squared_difference_backward(grad, self, target)",
+        "self": "grad * grad_output * 2",
+        "target": "grad * grad_output * -2",
+    },
+)
+
+# ---- negative log likelihood, cross entropy ----
+
+op(
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+    "int ignore_index=-100) -> Tensor",
+    doc="Minus the log probability (from log_softmax, classes in dimension 1) of target.",
+    native="nll_loss",
+    tags=("composite",),
+    variants="nn",
+)
+op(
+    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+    "int ignore_index=-100) -> Tensor",
+    doc="nll_loss for any number of dimensions.",
+    compose="nll_loss(self, target, weight, reduction, ignore_index)",
+    variants="nn",
+)
+op(
+    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
+    "int ignore_index) -> (Tensor output, Tensor total_weight)",
+    doc="nll_loss and the sum of the weights of the targets.",
+    native="nll_loss_forward",
+    constants=("target", "weight"),
+    grad={
+        "self": "_nll_loss_backward(grad, self.shape, target, weight, reduction, ignore_index, "
+        "result1)"
+    },
+    variants="",
+)
+backward_op(
+    "_nll_loss_backward(Tensor grad_output, int[] input_size, Tensor target, Tensor? weight, "
+    "int reduction, int ignore_index, Tensor total_weight) -> Tensor",
+    doc="The gradient of nll_loss.",
+    native="_nll_loss_backward",
+    constants=("target", "weight", "total_weight"),
+    grad={"grad_output": "nll_loss(grad, target, weight, reduction, ignore_index)"},
+)
+
+
+def _cross_entropy(
+    self: Any, target: Any, weight: Any, reduction: Any, ignore_index: Any, label_smoothing: Any
+) -> Any:
+    ops.check_value(
+        self.dim() >= 1, "cross_entropy_loss: expected an input of 1 dimension or more, got 0"
+    )
+    ops.check(
+        label_smoothing >= 0.0 and label_smoothing <= 1.0,
+        "cross_entropy_loss: expected label_smoothing in [0, 1], got ",
+        label_smoothing,
+    )
+    class_dim = 0 if self.dim() == 1 else 1
+    logs = self.log_softmax(class_dim)
+    if self.shape == target.shape and target.is_floating_point():
+        return ops._cross_entropy_of_probabilities(logs, target, weight, reduction, label_smoothing)
+    ops.check(
+        not target.is_floating_point(),
+        "cross_entropy_loss: expected class indices, or probabilities of the input's shape, got ",
+        target.dtype, " of shape ", target.shape,
+    )  # fmt: skip
+    loss = ops.nll_loss_nd(logs, target, weight, reduction, ignore_index)
+    if label_smoothing == 0.0:
+        return loss
+    smooth = ops._smoothing_loss(logs, target, weight, reduction, ignore_index)
+    return loss * (1.0 - label_smoothing) + smooth * (label_smoothing / self.size(class_dim))
+
+
+def _cross_entropy_of_probabilities(
+    logs: Any, target: Any, weight: Any, reduction: Any, label_smoothing: Any
+) -> Any:
+    class_dim = 0 if logs.dim() == 1 else 1
+    classes = logs.size(class_dim)
+    smoothed = target
+    if label_smoothing > 0.0:
+        smoothed = target * (1.0 - label_smoothing) + label_smoothing / classes
+    terms = logs * smoothed
+    if weight is not None:
+        terms = terms * ops._class_weights(weight, logs)
+    if reduction == 1:
+        return -terms.sum() / (float(logs.numel()) / classes)
+    if reduction == 2:
+        return -terms.sum()
+    return -terms.sum([class_dim])
+
+
+def _class_weights(weight: Any, logs: Any) -> Any:
+    if logs.dim() == 1:
+        return weight
+    ones = ops.kept_sizes(logs.shape[2:], None)
+    return weight.reshape([weight.numel()] + ones)  # noqa: RUF005
+
+
+def _smoothing_loss(logs: Any, target: Any, weight: Any, reduction: Any, ignore_index: Any) -> Any:
+    class_dim = 0 if logs.dim() == 1 else 1
+    terms = logs if weight is None else logs * ops._class_weights(weight, logs)
+    ignored = target == ignore_index
+    loss = (-terms.sum([class_dim])).masked_fill(ignored, 0)
+    if reduction == 0:
+        return loss
+    if reduction == 2:
+        return loss.sum()
+    if weight is None:
+        return loss.sum() / ignored.logical_not().sum()
+    counted = weight.index_select(0, target.masked_fill(ignored, 0).reshape([-1]))
+    return loss.sum() / counted.masked_fill(ignored.reshape([-1]), 0).sum()
+
+
+op(
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+    "int ignore_index=-100, float label_smoothing=0.) -> Tensor",
+    doc="log_softmax followed by nll_loss; target holds class indices, or probabilities.",
+    compose=_cross_entropy,
+    variants="nn",
+)
+backward_op(
+    "_cross_entropy_of_probabilities(Tensor logs, Tensor target, Tensor? weight, int reduction, "
+    "float label_smoothing) -> Tensor",
+    doc="Cross entropy for targets that are probabilities.",
+    compose=_cross_entropy_of_probabilities,
+)
+backward_op(
+    "_class_weights(Tensor weight, Tensor logs) -> Tensor",
+    doc="weight in a shape that broadcasts over dimension 1 of logs.",
+    compose=_class_weights,
+)
+backward_op(
+    "_smoothing_loss(Tensor logs, Tensor target, Tensor? weight, int reduction, int ignore_index)"
+    " -> Tensor",
+    doc="The loss to the uniform distribution, for label smoothing.",
+    compose=_smoothing_loss,
+)
+
+# ---- binary cross entropy ----
+
+
+def _bce_with_logits(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
+    # softplus(-x) is minus the log of the probability sigmoid(x).
+    minus_log = ops.softplus(-self, 1, 40)
+    scaled = minus_log if pos_weight is None else minus_log * ((pos_weight - 1) * target + 1)
+    loss = (1 - target) * self + scaled
+    return ops._reduced(loss if weight is None else loss * weight, reduction)
+
+
+op(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
+    "Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    doc="The cross entropy of sigmoid(self) to the probabilities target, without overflow.",
+    compose=_bce_with_logits,
+    variants="f",
+)

@@ -1,0 +1,133 @@
+"""Random numbers, in the streams of PyTorch's CPU generator."""
+
+from __future__ import annotations
+
+from weft._ops.table import op
+
+_REST = "Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_OPTIONS = f"ScalarType? dtype=None, {_REST}"
+_INT_OPTIONS = f"ScalarType? dtype=4, {_REST}"
+_FORMAT = "MemoryFormat? memory_format=None"
+_GENERATOR = "Generator? generator=None"
+
+
+def _random(schema: str, doc: str, variants: str | None = None, factory: bool = False) -> None:
+    tags = (
+        ("random", "nondifferentiable", "factory") if factory else ("random", "nondifferentiable")
+    )
+    name = schema.split("(")[0].split(".")[0]
+    op(f"{schema} -> Tensor", doc=doc, random=name, tags=tags, variants=variants)
+
+
+def _fresh(head: str, doc: str, options: str = _OPTIONS) -> None:
+    """A row and its twin with a generator: "rand(int[] size" and "rand.generator(...)"."""
+    name, args = head.split("(")
+    base, _, overload = name.partition(".")
+    with_generator = f"{base}.{overload}_generator" if overload else f"{base}.generator"
+    _random(f"{name}({args}, *, {options})", doc, factory=True)
+    _random(f"{with_generator}({args}, *, Generator? generator, {options})", doc, factory=True)
+
+
+_fresh("rand(int[] size", "Uniform numbers in [0, 1).")
+_fresh("randn(int[] size", "Normal numbers of mean 0 and variance 1.")
+_fresh("randint(int high, int[] size", "Integers in [0, high).", _INT_OPTIONS)
+_fresh("randint.low(int low, int high, int[] size", "Integers in [low, high).", _INT_OPTIONS)
+_fresh("randperm(int n", "The integers 0 to n - 1 in random order.", _INT_OPTIONS)
+_random(
+    f"rand_like(Tensor self, *, {_OPTIONS}, {_FORMAT})",
+    "Uniform numbers in [0, 1), as many as in self.", "f", True,
+)  # fmt: skip
+_random(
+    f"randn_like(Tensor self, *, {_OPTIONS}, {_FORMAT})",
+    "Normal numbers of mean 0 and variance 1, as many as in self.", "f", True,
+)  # fmt: skip
+_random(
+    f"randint_like(Tensor self, int high, *, {_OPTIONS}, {_FORMAT})",
+    "Integers in [0, high), as many as in self.", "f", True,
+)  # fmt: skip
+_random(
+    f"randint_like.low_dtype(Tensor self, int low, int high, *, {_OPTIONS}, {_FORMAT})",
+    "Integers in [low, high), as many as in self.", "f", True,
+)  # fmt: skip
+_random(
+    f"bernoulli(Tensor self, *, {_GENERATOR})", "1 with the probability that self holds, else 0."
+)
+_random(
+    f"bernoulli.p(Tensor self, float p, *, {_GENERATOR})",
+    "1 with probability p, else 0, as many as in self.",
+)
+_random(
+    f"normal.Tensor_float(Tensor mean, float std=1, *, {_GENERATOR})",
+    "Normal numbers with the given means and one deviation.",
+)
+_random(
+    f"normal.float_Tensor(float mean, Tensor std, *, {_GENERATOR})",
+    "Normal numbers with one mean and the given deviations.",
+)
+_random(
+    f"normal.Tensor_Tensor(Tensor mean, Tensor std, *, {_GENERATOR})",
+    "Normal numbers with the given means and deviations.",
+)
+_random(
+    f"normal.float_float(float mean, float std, int[] size, *, {_GENERATOR}, {_OPTIONS})",
+    "Normal numbers of one mean and deviation.", factory=True,
+)  # fmt: skip
+_random(
+    f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_GENERATOR})",
+    "Indices drawn with the weights in the rows of self.",
+)
+
+# ---- in place ----
+
+
+def _fill(schema: str, doc: str) -> None:
+    name = schema.split("(")[0].split(".")[0]
+    tensors = [part for part in schema.split("(", 1)[1].split(", ") if part.startswith("Tensor ")]
+    op(
+        f"{schema} -> Tensor(a!)",
+        doc=doc,
+        random=name,
+        tags=("random",),
+        constants=tuple(part.split()[1] for part in tensors),
+        grad={"self": "None"},
+    )
+
+
+_fill(
+    f"uniform_(Tensor(a!) self, float from=0, float to=1, *, {_GENERATOR})",
+    "Writes uniform numbers in [from, to).",
+)
+_fill(
+    f"normal_(Tensor(a!) self, float mean=0, float std=1, *, {_GENERATOR})",
+    "Writes normal numbers.",
+)
+_fill(
+    f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, {_GENERATOR})",
+    "Writes 1 with the probabilities that p holds, else 0.",
+)
+_fill(
+    f"bernoulli_.float(Tensor(a!) self, float p=0.5, *, {_GENERATOR})",
+    "Writes 1 with probability p, else 0.",
+)
+_fill(
+    f"random_.from(Tensor(a!) self, int from, int? to, *, {_GENERATOR})",
+    "Writes integers in [from, to).",
+)
+_fill(f"random_.to(Tensor(a!) self, int to, *, {_GENERATOR})", "Writes integers in [0, to).")
+_fill(
+    f"random_(Tensor(a!) self, *, {_GENERATOR})",
+    "Writes integers that the dtype can hold exactly.",
+)
+_fill(
+    f"exponential_(Tensor(a!) self, float lambd=1, *, {_GENERATOR})",
+    "Writes numbers of the exponential distribution.",
+)
+
+# ---- dropout ----
+
+op(
+    "dropout(Tensor input, float p, bool train) -> Tensor",
+    doc="In training, elements set to 0 with probability p and the others divided by 1 - p.",
+    random="dropout",
+    tags=("random", "composite"),
+)

@@ -1,0 +1,203 @@
+"""Row programs of several passes: softmax, layer norm, and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._kernels.lang import exp, log, rsqrt
+from weft._ops.table import FLOATS, backward_op, op, ops
+
+# ---- softmax ----
+
+
+def _softmax(row: Any, self: Any) -> Any:
+    e = row.keep(exp(self - row.max(self)))
+    return e / row.sum(e)
+
+
+def _softmax_backward(row: Any, grad_output: Any, output: Any) -> Any:
+    return (grad_output - row.sum(grad_output * output)) * output
+
+
+def _softmax_double(grad: Any, grad_output: Any, output: Any, dim: Any) -> Any:
+    """The gradient of _softmax_backward_data for its `output`."""
+    inner = (grad_output * output).sum([dim], True)
+    outer = (grad * output).sum([dim], True)
+    return grad * (grad_output - inner) - grad_output * outer
+
+
+def _log_softmax(row: Any, self: Any) -> Any:
+    shifted = self - row.max(self)
+    return shifted - log(row.sum(exp(shifted)))
+
+
+def _log_softmax_backward(row: Any, grad_output: Any, output: Any) -> Any:
+    return grad_output - exp(output) * row.sum(grad_output)
+
+
+op(
+    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    doc="exp(self) divided by its sum along `dim`, without overflow.",
+    rowwise=_softmax,
+    dtypes=FLOATS,
+    grad={"self": "_softmax_backward_data(grad, result, dim, self.dtype)"},
+)
+backward_op(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype)"
+    " -> Tensor",
+    doc="The gradient of softmax from its result.",
+    rowwise=_softmax_backward,
+    dtypes=FLOATS,
+    grad={
+        "grad_output": "_softmax_backward_data(grad, output, dim, input_dtype)",
+        "output": "_softmax_double(grad, grad_output, output, dim)",
+    },
+)
+backward_op(
+    "_softmax_double(Tensor grad, Tensor grad_output, Tensor output, int dim) -> Tensor",
+    doc="The second gradient of softmax.",
+    compose=_softmax_double,
+)
+op(
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    doc="The logarithm of softmax, without overflow.",
+    rowwise=_log_softmax,
+    dtypes=FLOATS,
+    grad={"self": "_log_softmax_backward_data(grad, result, dim, self.dtype)"},
+)
+backward_op(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
+    "ScalarType input_dtype) -> Tensor",
+    doc="The gradient of log_softmax from its result.",
+    rowwise=_log_softmax_backward,
+    dtypes=FLOATS,
+    grad={
+        "grad_output": "grad - (grad * output.exp()).sum([dim], True)",
+        "output": "-grad * output.exp() * grad_output.sum([dim], True)",
+    },
+)
+
+# ---- layer norm ----
+
+
+def _normalise(row: Any, x: Any, eps: Any) -> tuple[Any, Any, Any]:
+    mean = row.sum(x) / row.length
+    centred = x - mean
+    scale = rsqrt(row.sum(centred * centred) / row.length + eps)
+    return centred * scale, mean, scale
+
+
+def _layer_norm_plain(row: Any, input: Any, eps: Any) -> Any:
+    return _normalise(row, input, eps)
+
+
+def _layer_norm_affine(row: Any, input: Any, weight: Any, bias: Any, eps: Any) -> Any:
+    normal, mean, scale = _normalise(row, input, eps)
+    return normal * weight + bias, mean, scale
+
+
+def _layer_norm_backward(
+    row: Any, grad_output: Any, input: Any, mean: Any, rstd: Any, eps: Any
+) -> Any:
+    normal = (input - mean) * rstd
+    level = row.sum(grad_output) / row.length
+    slope = row.sum(grad_output * normal) / row.length
+    return (grad_output - level - normal * slope) * rstd
+
+
+def _layer_norm(
+    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any, cudnn_enable: Any
+) -> Any:
+    count = len(normalized_shape)
+    first = input.dim() - count
+    ops.check(
+        count >= 1 and first >= 0 and input.shape[first:] == normalized_shape,
+        "layer_norm: expected an input that ends in normalized_shape ", normalized_shape,
+        ", got shape ", input.shape,
+    )  # fmt: skip
+    if weight is not None:
+        ops.check(
+            weight.shape == normalized_shape,
+            "layer_norm: expected weight of shape ", normalized_shape, ", got ", weight.shape,
+        )  # fmt: skip
+    if bias is not None:
+        ops.check(
+            bias.shape == normalized_shape,
+            "layer_norm: expected bias of shape ", normalized_shape, ", got ", bias.shape,
+        )  # fmt: skip
+    if weight is not None and bias is not None:
+        return ops._layer_norm_affine(input, normalized_shape, weight, bias, eps)[0]
+    result = ops._layer_norm(input, normalized_shape, eps)[0]
+    if weight is not None:
+        return result * weight
+    if bias is not None:
+        return result + bias
+    return result
+
+
+def _layer_norm_double(
+    grad: Any, grad_output: Any, input: Any, mean: Any, rstd: Any, normalized_shape: Any, eps: Any
+) -> Any:
+    """Mean and scale are made anew from the input, so that third derivatives are right too."""
+    dims = ops.last_dims(len(normalized_shape))
+    centred = input - input.mean(dims, True)
+    scale = (centred.square().mean(dims, True) + eps).rsqrt()
+    normal = centred * scale
+    s = (grad_output * normal).mean(dims, True)
+    t = (grad * normal).mean(dims, True)
+    c = ((grad_output - grad_output.mean(dims, True)) * (grad - grad.mean(dims, True))).mean(
+        dims, True
+    )
+    from_g = ops._layer_norm_backward(grad_output, input, mean, rstd, normalized_shape, eps)
+    from_v = ops._layer_norm_backward(grad, input, mean, rstd, normalized_shape, eps)
+    return -scale * (scale * normal * (c - s * t) + t * from_g + s * from_v)
+
+
+op(
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+    doc="Each row (the last dimensions, of normalized_shape) brought to mean 0 and variance 1, "
+    "then scaled by weight and shifted by bias.",
+    compose=_layer_norm,
+)
+backward_op(
+    "_layer_norm(Tensor input, int[] normalized_shape, float eps) -> (Tensor, Tensor, Tensor)",
+    doc="Normalised rows, their means, and the inverses of their deviations.",
+    rowwise=_layer_norm_plain,
+    dtypes=FLOATS,
+    dims="last_dims(len(normalized_shape))",
+    grad={"input": "_layer_norm_backward(grad, input, result1, result2, normalized_shape, eps)"},
+)
+backward_op(
+    "_layer_norm_affine(Tensor input, int[] normalized_shape, Tensor weight, Tensor bias, "
+    "float eps) -> (Tensor, Tensor, Tensor)",
+    doc="Normalised rows times weight plus bias, their means, and inverse deviations.",
+    rowwise=_layer_norm_affine,
+    dtypes=FLOATS,
+    dims="last_dims(len(normalized_shape))",
+    grad={
+        "input": "_layer_norm_backward(grad * weight, input, result1, result2, "
+        "normalized_shape, eps)",
+        "weight": "grad * _layer_norm(input, normalized_shape, eps)[0]",
+        "bias": "grad",
+    },
+)
+backward_op(
+    "_layer_norm_backward(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, "
+    "int[] normalized_shape, float eps) -> Tensor",
+    doc="The gradient of normalised rows for their input.",
+    rowwise=_layer_norm_backward,
+    dtypes=FLOATS,
+    dims="last_dims(len(normalized_shape))",
+    constants=("mean", "rstd"),
+    grad={
+        "grad_output": "_layer_norm_backward(grad, input, mean, rstd, normalized_shape, eps)",
+        "input": "_layer_norm_double(grad, grad_output, input, mean, rstd, normalized_shape, eps)",
+    },
+)
+backward_op(
+    "_layer_norm_double(Tensor grad, Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, "
+    "int[] normalized_shape, float eps) -> Tensor",
+    doc="The second gradient of normalised rows.",
+    compose=_layer_norm_double,
+)

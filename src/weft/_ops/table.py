@@ -1,0 +1,330 @@
+"""The operator table: one `op(...)` call is one operator.
+
+What a row says is said nowhere else: from it come the C++ function with its in-place and out forms,
+the boxed call, the autograd node, the Python function and method, the stub, and the kernels.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weft._ops.schema import Arg, Schema, parse
+
+KINDS = ("pointwise", "reduce", "rowwise", "view", "compose", "native", "random")
+# Arguments of row programs that choose the row rather than take part in the arithmetic.
+STRUCTURAL = frozenset(("dim", "keepdim", "dtype"))
+VARIANTS = ("fm", "f", "m", "nn", "")
+TAGS = frozenset(
+    (
+        "nondifferentiable",  # no gradient flows through it
+        "composite",  # a native body made of differentiable operators: the gradient follows
+        "commutative",
+        "random",
+        "factory",  # makes a tensor from no tensor: takes requires_grad in Python
+        "backward",  # exists for gradient formulas
+        "partial_grads",  # its formula takes missing gradients as None
+    )
+)
+
+INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+FLOATS = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
+NUMBERS = INTEGERS + FLOATS + COMPLEX
+
+TABLE: list[Row] = []
+
+
+class _Auto:
+    """`inplace=` and `out=` left to the default of the row's kind."""
+
+
+AUTO = _Auto()
+# Compose bodies written as Python functions reach free operators as `ops.where(...)`.
+ops: Any = None
+
+
+class TableError(ValueError):
+    """A row that contradicts itself; the message starts with the row's schema key."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One operator. `body` is the kernel function, the compose body, or the C++ name."""
+
+    schema: Schema
+    kind: str
+    body: Any
+    doc: str
+    family: str
+    promotion: str
+    result: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    bool_inputs: tuple[str, ...]
+    int_inputs: tuple[str, ...]
+    weak: tuple[str, ...]
+    dims: str | None
+    grad: Mapping[tuple[str, ...], str]
+    constants: tuple[str, ...]
+    tags: frozenset[str]
+    variants: str
+    inplace: str | None
+    out: str | None
+    inplace_variants: str
+
+    @property
+    def name(self) -> str:
+        """The operator's name without the overload."""
+        return self.schema.name
+
+    @property
+    def overload(self) -> str:
+        """The overload's name, often empty."""
+        return self.schema.overload
+
+    @property
+    def key(self) -> str:
+        """ "add.Tensor", or "exp" where the overload has no name."""
+        return self.schema.key
+
+    @property
+    def id(self) -> str:
+        """The row as a C identifier: `add_Tensor`, `sum`, `softmax_int`."""
+        return self.key.replace(".", "_")
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """Tensor arguments of the body, in schema order."""
+        return tuple(arg.name for arg in self.schema.args if arg.is_tensor)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Numbers the body takes, in schema order: the attribute slots of the kernel."""
+        return tuple(arg.name for arg in self.schema.args if self._is_attribute(arg))
+
+    @property
+    def is_program(self) -> bool:
+        """Whether the row has kernels: pointwise, reduce and rowwise."""
+        return self.kind in ("pointwise", "reduce", "rowwise")
+
+    @property
+    def writes(self) -> bool:
+        """Whether the row itself writes to its first argument (`copy_`)."""
+        return bool(self.schema.args) and self.schema.args[0].is_written
+
+    @property
+    def differentiable(self) -> tuple[str, ...]:
+        """Arguments with a gradient formula, in schema order: the edges of the node."""
+        wanted = {name for names in self.grad for name in names}
+        return tuple(arg.name for arg in self.schema.args if arg.name in wanted)
+
+    def _is_attribute(self, arg: Arg) -> bool:
+        if self.kind in ("reduce", "rowwise") and arg.name in STRUCTURAL:
+            return False
+        return arg.type in ("Scalar", "float", "int", "bool")
+
+
+def op(
+    schema: str,
+    *,
+    doc: str,
+    pointwise: Callable[..., Any] | None = None,
+    reduce: Callable[..., Any] | None = None,
+    rowwise: Callable[..., Any] | None = None,
+    view: str | None = None,
+    compose: str | Callable[..., Any] | None = None,
+    native: str | None = None,
+    random: str | None = None,
+    promotion: str = "common",
+    result: str | Sequence[str] = "compute",
+    dtypes: Sequence[str] = (),
+    bool_inputs: Sequence[str] = (),
+    int_inputs: Sequence[str] = (),
+    weak: Sequence[str] = (),
+    dims: str | None = None,
+    grad: Mapping[str, str] | None = None,
+    constants: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    variants: str | None = None,
+    inplace: str | _Auto | None = AUTO,
+    out: str | _Auto | None = AUTO,
+    inplace_variants: str | None = None,
+) -> Row:
+    """Appends one operator to TABLE.
+
+    Exactly one body: `pointwise` (a function over symbolic scalars), `reduce` or `rowwise` (over a
+    row), `view` and `native` and `random` (the name of a C++ function), `compose` (an expression or
+    a function over other rows).
+
+    - promotion: how input dtypes give the compute dtype: "common", "floating" or "sum".
+    - result: dtype of each result: "compute", "bool", "int64" or "real".
+    - dtypes: restricts the compute dtypes that kernels exist for.
+    - bool_inputs, int_inputs: masks and indices, which take no part in promotion.
+    - weak: numbers that take no part in promotion (int, float and bool arguments never do).
+    - dims: an expression for the dimensions of a row, where no argument `dim` says them.
+    - grad: gradient formula by argument; "a, b" with a formula that gives a tuple.
+    - constants: tensor arguments without gradient (indices, targets).
+    - variants: where Python sees it: "f" function, "m" method, "nn" weft.nn.functional, "" nowhere.
+    - inplace_variants: where Python sees the in-place form; by default a method, and a function as
+      well where the row has one operand and no numbers.
+    - inplace, out: overload names of the derived forms; None where PyTorch has no such form.
+
+    Raises TableError when the row contradicts itself.
+    """
+    parsed = parse(schema)
+    given = dict(zip(KINDS, (pointwise, reduce, rowwise, view, compose, native, random)))
+    bodies = {kind: body for kind, body in given.items() if body is not None}
+    if len(bodies) != 1:
+        _fail(parsed, "exactly one body", sorted(bodies) or "none")
+    ((kind, body),) = bodies.items()
+    first = parsed.args[0] if parsed.args else None
+    numbers = [a.name for a in parsed.args if a.type in ("float", "int", "bool")]
+    row = Row(
+        schema=parsed,
+        kind=kind,
+        body=body,
+        doc=inspect.cleandoc(doc),
+        family=_caller_family(),
+        promotion=promotion,
+        result=_per_result(parsed, result),
+        dtypes=tuple(dtypes),
+        bool_inputs=tuple(bool_inputs),
+        int_inputs=tuple(int_inputs),
+        weak=tuple(weak) + tuple(name for name in numbers if name not in weak),
+        dims=dims,
+        grad={_names(key): formula for key, formula in (grad or {}).items()},
+        constants=tuple(constants),
+        tags=frozenset(tags),
+        variants=_default_variants(first) if variants is None else variants,
+        inplace=_default_inplace(parsed, kind, first) if isinstance(inplace, _Auto) else inplace,
+        out=_default_out(parsed, kind) if isinstance(out, _Auto) else out,
+        inplace_variants="",
+    )
+    if inplace_variants is None:
+        inplace_variants = _default_inplace_variants(row)
+    row = replace(row, inplace_variants=inplace_variants)
+    _check(row)
+    TABLE.append(row)
+    return row
+
+
+def backward_op(schema: str, *, tags: Sequence[str] = (), **rest: Any) -> Row:
+    """A row that only gradient formulas call: no place in Python, no derived forms."""
+    rest = {"inplace": None, "out": None, "variants": "", **rest}
+    return op(schema, tags=("backward", *tags), **rest)
+
+
+def _fail(schema: Schema, expected: str, got: object) -> None:
+    raise TableError(f"{schema.key}: expected {expected}, got {got}")
+
+
+def _caller_family() -> str:
+    """The module that wrote the row: the nearest frame outside this file."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "")).rpartition(".")[2] if frame else ""
+
+
+def _per_result(schema: Schema, result: str | Sequence[str]) -> tuple[str, ...]:
+    return (result,) * len(schema.returns) if isinstance(result, str) else tuple(result)
+
+
+def _names(key: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in key.split(","))
+
+
+def _default_variants(first: Arg | None) -> str:
+    if first is not None and first.name == "self" and first.is_tensor:
+        return "m" if first.is_written else "fm"
+    return "f"
+
+
+def _default_inplace(schema: Schema, kind: str, first: Arg | None) -> str | None:
+    takes_self = first is not None and first.name == "self" and first.is_tensor
+    return schema.overload if kind == "pointwise" and takes_self else None
+
+
+def _default_inplace_variants(row: Row) -> str:
+    if row.variants in ("nn", "", "m"):
+        return row.variants
+    return "fm" if len(row.operands) == 1 and not row.attributes else "m"
+
+
+def _default_out(schema: Schema, kind: str) -> str | None:
+    if kind not in ("pointwise", "reduce", "rowwise") or len(schema.returns) != 1:
+        return None
+    return f"{schema.overload}_out" if schema.overload else "out"
+
+
+def _check(row: Row) -> None:
+    schema = row.schema
+    if row.key in {other.key for other in TABLE}:
+        _fail(schema, "one row per schema", "a second one")
+    if not row.doc:
+        _fail(schema, "a doc line", "none")
+    _one_of(schema, "promotion", row.promotion, ("common", "floating", "sum"))
+    _one_of(schema, "variants", row.variants, VARIANTS)
+    for result in row.result:
+        _one_of(schema, "result", result, ("compute", "bool", "int64", "real"))
+    for tag in row.tags:
+        _one_of(schema, "tags", tag, sorted(TAGS))
+    if len(row.result) != len(schema.returns):
+        _fail(schema, f"{len(schema.returns)} result dtypes", row.result)
+    names = {arg.name for arg in schema.args}
+    for field in ("bool_inputs", "int_inputs", "weak", "constants", "differentiable"):
+        for name in getattr(row, field):
+            _one_of(schema, field, name, sorted(names))
+    for key in row.grad:
+        for name in key:
+            _one_of(schema, "grad", name, sorted(names))
+    _check_body(row)
+    _check_gradient(row)
+
+
+def _one_of(schema: Schema, what: str, got: object, allowed: Sequence[object]) -> None:
+    if got not in allowed:
+        _fail(schema, f"{what} among {', '.join(map(str, allowed))}", repr(got))
+
+
+def _check_body(row: Row) -> None:
+    if not callable(row.body):
+        if not isinstance(row.body, str) or row.is_program:
+            _fail(row.schema, "a body", repr(row.body))
+        return
+    got = tuple(inspect.signature(row.body).parameters)
+    if row.is_program:
+        wanted = tuple(a.name for a in row.schema.args if a.name in row.operands + row.attributes)
+        wanted = wanted if row.kind == "pointwise" else ("row", *wanted)
+    else:
+        wanted = tuple(arg.name for arg in row.schema.args)
+    if got != wanted:
+        _fail(row.schema, f"a body with parameters {wanted}", got)
+
+
+def _check_gradient(row: Row) -> None:
+    """Every row says how gradients pass: formulas, a compose body, or that none does."""
+    says = [
+        bool(row.grad),
+        row.kind == "compose" and not row.grad and "nondifferentiable" not in row.tags,
+        "nondifferentiable" in row.tags,
+        "composite" in row.tags,
+    ]
+    if says.count(True) != 1:
+        _fail(
+            row.schema,
+            "either gradient formulas, a compose body, or the tag nondifferentiable or composite",
+            "none" if not any(says) else "several",
+        )
+    if row.grad:
+        silent = [
+            arg.name
+            for arg in row.schema.args
+            if arg.base == "Tensor"
+            and arg.name
+            not in row.differentiable + row.constants + row.bool_inputs + row.int_inputs
+        ]
+        if silent:
+            _fail(row.schema, "a gradient formula (or constants=) for every tensor", silent)

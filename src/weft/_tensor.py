@@ -1,0 +1,246 @@
+"""The methods of Tensor that are written in Python: printing, copying, pickling.
+
+Everything here is off the hot path; it is attached to the C type when weft is imported.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from weft import _C
+from weft._C import Size, Tensor
+
+# ---- printing ----
+
+
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    """The elements and what they are, as PyTorch prints them."""
+    from weft import _tensor_str
+
+    return _tensor_str.text_of(self, tensor_contents)
+
+
+def _format(self: Tensor, spec: str) -> str:
+    """A 0-d tensor formats as its number, any other as its repr."""
+    if self.dim() == 0 and type(self) is Tensor:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
+
+
+# ---- copying and pickling ----
+#
+# A tensor is rebuilt from its storage, so tensors that share one in a pickle (or in a deepcopy) share one
+# afterwards. `_Shared` stands for a storage: as long as one lives, the same storage gives the same one.
+
+
+class _Shared:
+    """A storage on its way through pickle or copy. `bytes` is a uint8 tensor over all of it."""
+
+    __slots__ = ("__weakref__", "bytes")
+
+    def __init__(self, bytes_: Tensor) -> None:
+        self.bytes = bytes_
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        data: Any = pickle.PickleBuffer(self.bytes) if protocol >= 5 else _bytes(self.bytes)
+        return _load_storage, (data if self.bytes.numel() else b"",)
+
+
+_live: Any = None  # WeakValueDictionary: storage key -> _Shared
+
+
+def _shared(tensor: Tensor) -> _Shared:
+    global _live
+    if _live is None:
+        import weakref
+
+        _live = weakref.WeakValueDictionary()
+    key = tensor._storage_key()
+    found = _live.get(key)
+    if found is None:
+        found = _live[key] = _Shared(_C._storage_view(tensor))
+    return found
+
+
+def _load_storage(data: Any) -> _Shared:
+    """The storage of a pickle: our own memory, whatever the pickle's buffers are."""
+    if len(data) == 0:
+        return _Shared(_C._functions["empty"](0, dtype=_C.uint8))
+    return _Shared(_C.frombuffer(data, dtype=_C.uint8).clone())
+
+
+def _rebuild(
+    cls: type,
+    storage: _Shared,
+    dtype: Any,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    requires_grad: bool,
+) -> Tensor:
+    """A tensor over the storage. RuntimeError when the layout reaches outside of it."""
+    tensor = _C._from_storage(storage.bytes, dtype, size, stride, offset)
+    if cls is not Tensor:
+        tensor = Tensor._make_subclass(cls, tensor, requires_grad)
+    elif requires_grad:
+        tensor.requires_grad_()
+    return tensor
+
+
+def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+    # A view of another dtype over the storage (real of a complex one) counts in its own elements.
+    layout = (tuple(self.shape), self.stride(), self.storage_offset())
+    args = (type(self), _shared(self), self.dtype, *layout, self.requires_grad)
+    return _rebuild, args, self.__dict__ or None
+
+
+def _setstate(self: Tensor, state: dict[str, Any] | None) -> None:
+    if state:
+        self.__dict__.update(state)
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy with memory of its own; tensors that share memory inside one deepcopy still do."""
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "deepcopy: expected a leaf tensor, got one with history; use detach() first"
+        )
+    import copy
+
+    source = _shared(self)
+    storage = memo.get(id(source))
+    if storage is None:
+        storage = memo[id(source)] = _Shared(source.bytes.clone())
+        memo.setdefault(id(memo), []).append(source)  # keeps the id taken
+    layout = (tuple(self.shape), self.stride(), self.storage_offset())
+    result = _rebuild(type(self), storage, self.dtype, *layout, self.requires_grad)
+    memo[id(self)] = result
+    if self.grad is not None:
+        result.grad = copy.deepcopy(self.grad, memo)
+    if self.__dict__:
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return result
+
+
+# ---- small methods ----
+
+
+def _bytes(self: Tensor) -> bytes:
+    """The elements in row-major order, as memory has them."""
+    return memoryview(self.contiguous()).tobytes()  # type: ignore[arg-type]
+
+
+def _reversed(self: Tensor) -> Tensor:
+    """reversed(x): the rows in reverse order."""
+    return self if self.dim() == 0 else self.flip(0)
+
+
+def _new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """tensor(data) of this tensor's dtype unless another is given."""
+    return _C.tensor(
+        data,
+        dtype=self.dtype if dtype is None else dtype,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
+def _new(self: Tensor, *args: Any) -> Tensor:
+    """Tensor(*args) of this tensor's dtype."""
+    return Tensor(*args).to(self.dtype)
+
+
+def _cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """RuntimeError: this build has no GPU."""
+    return self.to("cuda")
+
+
+def _dir(self: Tensor) -> list[str]:
+    return sorted({*dir(type(self)), *self.__dict__})
+
+
+_METHODS = {
+    "__repr__": _repr,
+    "__str__": _repr,
+    "__format__": _format,
+    "__reduce_ex__": _reduce_ex,
+    "__setstate__": _setstate,
+    "__deepcopy__": _deepcopy,
+    "__reversed__": _reversed,
+    "__bytes__": _bytes,
+    "__dir__": _dir,
+    "new_tensor": _new_tensor,
+    "new": _new,
+    "cuda": _cuda,
+}
+for _name, _method in _METHODS.items():
+    _method.__name__ = _name
+    setattr(Tensor, _name, _method)
+Tensor.__module__ = "weft"
+
+
+# ---- functions about tensors ----
+
+get_rng_state = _C.get_rng_state
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether the object is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether the object is a storage: never, storages have no Python object of their own."""
+    return False
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is floating."""
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return input.is_complex()
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not 0. RuntimeError unless there is exactly one."""
+    return bool(input)
+
+
+def numel(input: Tensor) -> int:
+    """Number of elements."""
+    return input.numel()
+
+
+def typename(obj: Any) -> str:
+    """The dotted name of a type, "torch.FloatTensor" for tensors."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = obj if isinstance(obj, type) else type(obj)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+__all__ = [
+    "Size",
+    "Tensor",
+    "get_rng_state",
+    "is_complex",
+    "is_floating_point",
+    "is_nonzero",
+    "is_storage",
+    "is_tensor",
+    "numel",
+    "typename",
+]

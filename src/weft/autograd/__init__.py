@@ -1,0 +1,38 @@
+"""Gradients: `backward` and `grad`, grad modes, custom functions, gradient checks.
+
+A tensor with `requires_grad=True` is a leaf; operators on it record a graph; `loss.backward()` adds
+the gradient of the loss into the `.grad` of every leaf.
+"""
+
+from __future__ import annotations
+
+from weft.autograd import function, grad_mode, graph
+from weft.autograd._run import backward, grad
+from weft.autograd.function import Function
+from weft.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from weft.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+
+__all__ = [
+    "Function",
+    "GradcheckError",
+    "backward",
+    "enable_grad",
+    "function",
+    "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]

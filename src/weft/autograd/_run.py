@@ -1,0 +1,108 @@
+"""`backward` and `grad`: the two ways to start the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft import _C
+from weft._C import Tensor
+
+Tensors = Tensor | Sequence[Tensor]
+Gradients = Tensor | Sequence[Tensor | None] | None
+
+
+def backward(
+    tensors: Tensors,
+    grad_tensors: Gradients = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Gradients = None,
+    inputs: Tensors | None = None,
+) -> None:
+    """Adds the gradient of `tensors` into the `.grad` of every leaf they were made from.
+
+    - grad_tensors: one gradient per tensor, of its shape; None is allowed for one-element tensors.
+    - retain_graph: keep what backward needs, so that it can run again; default: `create_graph`.
+    - create_graph: record the gradients as well, for higher derivatives.
+    - grad_variables: the old name of `grad_tensors`.
+    - inputs: compute only the gradients of these, leaves or not.
+
+    Raises RuntimeError when a tensor does not require grad, when a gradient is missing or has the
+    wrong shape, and when the graph was freed by an earlier backward.
+    """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("backward: expected grad_tensors or grad_variables, got both")
+        grad_tensors = grad_variables
+    roots = _as_tuple("backward", "tensors", tensors)
+    targets = () if inputs is None else _as_tuple("backward", "inputs", inputs)
+    if inputs is not None and not targets:
+        raise RuntimeError("backward: expected at least one of inputs, got none")
+    retain = create_graph if retain_graph is None else retain_graph
+    gradients = _gradients("backward", grad_tensors, len(roots))
+    _C._autograd.run_backward(roots, gradients, targets, retain, create_graph, True, True)
+
+
+def grad(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Gradients = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]:
+    """Returns the gradient of `outputs` with respect to each of `inputs`; no `.grad` changes.
+
+    - grad_outputs: one gradient per output, of its shape; None is allowed for one-element outputs.
+    - retain_graph, create_graph: as for `backward`.
+    - allow_unused: give None for inputs that the outputs do not depend on, instead of an error;
+      default: `materialize_grads`.
+    - materialize_grads: give zeros instead of None for such inputs.
+
+    Raises RuntimeError as `backward` does, and NotImplementedError for `is_grads_batched`.
+    """
+    if is_grads_batched:
+        raise NotImplementedError("grad: expected is_grads_batched=False, got True")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("grad: expected allow_unused=True with materialize_grads=True, got False")
+    roots = _as_tuple("grad", "outputs", outputs)
+    targets = _as_tuple("grad", "inputs", inputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    unused = materialize_grads if allow_unused is None else allow_unused
+    gradients = _gradients("grad", grad_outputs, len(roots))
+    result = _C._autograd.run_backward(
+        roots, gradients, targets, retain, create_graph, False, unused
+    )
+    if materialize_grads:
+        return tuple(
+            _zeros_like(target) if got is None else got for target, got in zip(targets, result)
+        )
+    return result
+
+
+def _zeros_like(tensor: Tensor) -> Tensor:
+    import weft
+
+    return weft.zeros_like(tensor)
+
+
+def _as_tuple(op: str, what: str, value: Tensors) -> tuple[Tensor, ...]:
+    if isinstance(value, Tensor):
+        return (value,)
+    if not isinstance(value, (tuple, list)):
+        got = type(value).__name__
+        raise TypeError(f"{op}: expected {what} as a Tensor or a sequence of them, got {got}")
+    return tuple(value)
+
+
+def _gradients(op: str, value: Gradients, count: int) -> tuple[Tensor | None, ...]:
+    if value is None:
+        return (None,) * count
+    if isinstance(value, Tensor):
+        return (value,)
+    if not isinstance(value, (tuple, list)):
+        got = type(value).__name__
+        raise TypeError(f"{op}: expected gradients as a Tensor or a sequence of them, got {got}")
+    return tuple(value)

@@ -1,0 +1,331 @@
+"""The stateless functions of neural networks: thin faces of table operators.
+
+Names, argument order and defaults are PyTorch's. What PyTorch exposes as a plain operator is the
+operator itself here, without a Python frame around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import weft
+from weft import Tensor
+
+_nn = weft._C._nn
+
+
+def _find(name: str) -> Any:
+    """The operator `name`, whether its row puts it into weft or only under nn.functional."""
+    return getattr(_nn, name, None) or getattr(weft, name)
+
+
+linear = _find("linear")
+conv1d = _find("conv1d")
+conv2d = _find("conv2d")
+avg_pool2d = _find("avg_pool2d")
+softplus = _find("softplus")
+gelu = _find("gelu")
+one_hot = _find("one_hot")
+relu_ = _find("relu_")
+_relu = _find("relu")
+_silu = _find("silu")
+_leaky_relu = _find("leaky_relu")
+_softmax = _find("softmax")
+_log_softmax = _find("log_softmax")
+_dropout = _find("dropout")
+_embedding = _find("embedding")
+_layer_norm = _find("layer_norm")
+_batch_norm = _find("batch_norm")
+_max_pool2d = _find("max_pool2d")
+_adaptive_avg_pool2d = _find("adaptive_avg_pool2d")
+_mse_loss = _find("mse_loss")
+_l1_loss = _find("l1_loss")
+_nll_loss = getattr(_nn, "nll_loss_nd", None) or _find("nll_loss")
+_cross_entropy_loss = _find("cross_entropy_loss")
+_bce_with_logits = _find("binary_cross_entropy_with_logits")
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _reduction(function: str, name: str) -> int:
+    """PyTorch's number of a reduction name."""
+    number = _REDUCTIONS.get(name)
+    if number is None:
+        raise ValueError(f"{function}: expected reduction 'none', 'mean' or 'sum', got {name!r}")
+    return number
+
+
+# Activations ----------------------------------------------------------------------------------
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(input, 0), element by element; NaN stays NaN."""
+    return input.relu_() if inplace else _relu(input)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * sigmoid(input); floating dtypes."""
+    return input.copy_(_silu(input)) if inplace else _silu(input)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """input where positive, otherwise negative_slope * input; floating dtypes."""
+    result = _leaky_relu(input, negative_slope)
+    return input.copy_(result) if inplace else result
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent, element by element."""
+    return input.tanh()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-input)), element by element."""
+    return input.sigmoid()
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(input)), exact for large negative and positive values."""
+    return -(_relu(-input) + input.abs().neg().exp().log1p())
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """exp(input) / sum(exp(input)) along `dim`; `dtype` converts first."""
+    return _softmax(input, _softmax_dim("softmax", input, dim), dtype)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """softmax of -input."""
+    return _softmax(-input, _softmax_dim("softmin", input, dim), dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """log(softmax(input)) along `dim`, computed without overflow."""
+    return _log_softmax(input, _softmax_dim("log_softmax", input, dim), dtype)
+
+
+def _softmax_dim(function: str, input: Tensor, dim: int | None) -> int:
+    if dim is None:
+        raise TypeError(f"{function}: expected dim as an int, got None")
+    return dim
+
+
+# Layers ---------------------------------------------------------------------------------------
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes each element with probability p and scales the rest by 1 / (1 - p) in training."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout: expected p between 0 and 1, got {p}")
+    result = _dropout(input, p, training)
+    return input.copy_(result) if inplace else result
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of weight [n, d] at the integers of input [*]: [*, d].
+
+    The row padding_idx gets no gradient.
+    """
+    if max_norm is not None or scale_grad_by_freq or sparse:
+        raise NotImplementedError(
+            "embedding: expected max_norm=None, scale_grad_by_freq=False and sparse=False, "
+            f"got {max_norm}, {scale_grad_by_freq} and {sparse}"
+        )
+    if padding_idx is None:
+        return _embedding(weight, input)
+    rows = weight.size(0)
+    if not -rows <= padding_idx < rows:
+        raise ValueError(f"embedding: expected padding_idx in [-{rows}, {rows}), got {padding_idx}")
+    return _embedding(weight, input, padding_idx % rows)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises over the last len(normalized_shape) dimensions to mean 0 and variance 1."""
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises each channel (dimension 1) over all other dimensions.
+
+    In training the statistics are those of the batch and the running ones move towards them.
+    """
+    if training and input.numel() == input.size(1):
+        raise ValueError(
+            "batch_norm: expected more than 1 value per channel when training, "
+            f"got input size {input.size()}"
+        )
+    return _batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, True
+    )
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of input [n, c, h, w]; with return_indices also where it lies."""
+    stride = () if stride is None else stride
+    if return_indices:
+        return weft.max_pool2d_with_indices(
+            input, kernel_size, stride, padding, dilation, ceil_mode
+        )
+    return _max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Averages input [n, c, h, w] over windows so that the result is [n, c, *output_size].
+
+    None in output_size keeps that size.
+    """
+    sizes = [output_size, output_size] if _is_single(output_size) else list(output_size)
+    for i, size in enumerate(sizes):
+        if size is None:
+            sizes[i] = input.size(i - 2)
+    return _adaptive_avg_pool2d(input, sizes)
+
+
+def _is_single(size: Any) -> bool:
+    return size is None or isinstance(size, int)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """input divided by its p-norm along `dim` (at least eps)."""
+    return input / input.norm(p, dim, keepdim=True).clamp_min(eps)
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
+
+    query [*, t, e], key [*, s, e], value [*, s, v] give [*, t, v]; scale is 1 / sqrt(e) by default.
+    """
+    scores = query @ key.transpose(-2, -1) * (scale or query.size(-1) ** -0.5)
+    if is_causal:
+        if attn_mask is not None:
+            raise RuntimeError(
+                "scaled_dot_product_attention: expected attn_mask=None with is_causal, got a mask"
+            )
+        shape = (query.size(-2), key.size(-2))
+        attn_mask = weft.ones(shape, dtype=weft.bool).tril()
+    if attn_mask is not None and attn_mask.dtype == weft.bool:
+        scores = scores.masked_fill(attn_mask.logical_not(), float("-inf"))
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = _softmax(scores, -1)
+    return (_dropout(weights, dropout_p, True) if dropout_p else weights) @ value
+
+
+# Losses ---------------------------------------------------------------------------------------
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """nll_loss(log_softmax(input, 1), target): input [n, c] (or [c]), target [n] of classes."""
+    number = _reduction("cross_entropy", reduction)
+    if label_smoothing:
+        return _cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
+    return _cross_entropy_loss(input, target, weight, number, ignore_index)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """-input[i, target[i]] of log-probabilities [n, c], weighted by class, then reduced."""
+    return _nll_loss(input, target, weight, _reduction("nll_loss", reduction), ignore_index)
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """(input - target) ** 2, reduced."""
+    return _mse_loss(input, target, _reduction("mse_loss", reduction))
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """|input - target|, reduced."""
+    return _l1_loss(input, target, _reduction("l1_loss", reduction))
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Cross entropy of sigmoid(input) against targets in [0, 1] of the same shape."""
+    if target.shape != input.shape:
+        raise ValueError(
+            f"binary_cross_entropy_with_logits: expected a target of shape {input.shape}, "
+            f"got {target.shape}"
+        )
+    number = _reduction("binary_cross_entropy_with_logits", reduction)
+    return _bce_with_logits(input, target, weight, pos_weight, number)

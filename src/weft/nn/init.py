@@ -1,0 +1,229 @@
+"""Initialisers: fill a tensor in place, without recording gradients, and return it.
+
+All random ones draw from the given generator, or from the default one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import weft
+from weft import Tensor
+
+_GAINS = {
+    "linear": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "conv3d": 1.0,
+    "conv_transpose1d": 1.0,
+    "conv_transpose2d": 1.0,
+    "conv_transpose3d": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3,
+    "relu": math.sqrt(2.0),
+    "selu": 3.0 / 4,
+}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps the variance through a nonlinearity ('leaky_relu' takes its slope)."""
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, int | float):
+            raise ValueError(f"calculate_gain: expected a number as slope, got {param!r}")
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity not in _GAINS:
+        known = ", ".join([*_GAINS, "leaky_relu"])
+        raise ValueError(f"calculate_gain: expected one of {known}, got {nonlinearity!r}")
+    return _GAINS[nonlinearity]
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """How many inputs one output sees, and how many outputs one input reaches."""
+    if tensor.dim() < 2:
+        raise ValueError(f"init: expected at least 2 dimensions, got shape {tuple(tensor.shape)}")
+    outputs, inputs, *window = tensor.shape
+    field = math.prod(window)
+    return inputs * field, outputs * field
+
+
+def _fan(tensor: Tensor, mode: str) -> int:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"init: expected mode 'fan_in' or 'fan_out', got {mode!r}")
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return fan_in if mode == "fan_in" else fan_out
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Draws from U(a, b)."""
+    with weft.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Draws from N(mean, std^2)."""
+    with weft.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
+    """Draws from N(mean, std^2) cut to [a, b]."""
+
+    def cumulative(x: float) -> float:
+        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+
+    low, high = cumulative((a - mean) / std), cumulative((b - mean) / std)
+    with weft.no_grad():
+        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
+        tensor.copy_(_erfinv(tensor))
+        tensor.mul_(std * math.sqrt(2.0)).add_(mean)
+        return tensor.clamp_(min=a, max=b)
+
+
+def _erfinv(x: Tensor) -> Tensor:
+    """The inverse of erf in float64: a rational start, then three steps of Newton's method."""
+    x = x.double()
+    log = (1 - x * x).log()
+    middle = 2 / (math.pi * 0.147) + log / 2
+    y = ((middle * middle - log / 0.147).sqrt() - middle).sqrt() * x.sign()
+    for _ in range(3):
+        y = y - (y.erf() - x) * (y * y).exp() * (math.sqrt(math.pi) / 2)
+    return y
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fills with val."""
+    with weft.no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fills with 1."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fills with 0."""
+    with weft.no_grad():
+        return tensor.zero_()
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Makes a matrix the identity (1 on the diagonal, 0 elsewhere)."""
+    if tensor.dim() != 2:
+        raise ValueError(f"eye_: expected 2 dimensions, got shape {tuple(tensor.shape)}")
+    with weft.no_grad():
+        return tensor.copy_(weft.eye(*tensor.shape))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Makes a convolution weight [o, c, ...] pass as many channels through as it can."""
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError(f"dirac_: expected 3 to 5 dimensions, got shape {tuple(tensor.shape)}")
+    outputs, inputs, *window = tensor.shape
+    if outputs % groups:
+        raise ValueError(f"dirac_: expected groups that divide {outputs} outputs, got {groups}")
+    per_group = outputs // groups
+    centre = tuple(size // 2 for size in window)
+    with weft.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(per_group, inputs)):
+                place = (group * per_group + channel, channel, *centre)
+                tensor[place] = 1
+    return tensor
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Draws from U(-a, a), a = gain * sqrt(6 / (fan_in + fan_out))."""
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
+    bound = math.sqrt(3.0) * std
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Draws from N(0, std^2), std = gain * sqrt(2 / (fan_in + fan_out))."""
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Draws from U(-bound, bound), bound = gain * sqrt(3 / fan)."""
+    if 0 in tensor.shape:
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    bound = math.sqrt(3.0) * std
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Draws from N(0, std^2), std = gain / sqrt(fan)."""
+    if 0 in tensor.shape:
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Makes the rows (or columns) of the tensor, seen as a matrix, orthonormal times gain."""
+    if tensor.dim() < 2:
+        raise ValueError(
+            f"orthogonal_: expected at least 2 dimensions, got shape {tuple(tensor.shape)}"
+        )
+    if tensor.numel() == 0:
+        return tensor
+    rows, columns = tensor.size(0), tensor.numel() // tensor.size(0)
+    flat = weft.empty(rows, columns, dtype=tensor.dtype).normal_(0, 1, generator=generator)
+    tall = flat.t() if rows < columns else flat
+    q = _orthonormal(tall)
+    with weft.no_grad():
+        tensor.view(rows, columns).copy_(q.t() if rows < columns else q)
+        return tensor.mul_(gain)
+
+
+def _orthonormal(matrix: Tensor) -> Tensor:
+    """Q of the QR decomposition whose R has a positive diagonal (Gram-Schmidt, done twice)."""
+    q = matrix.double().clone()
+    for j in range(q.size(1)):
+        column = q[:, j].clone()
+        before = q[:, :j]
+        for _ in range(2 if j else 0):
+            column = column - before @ (before.t() @ column)
+        q[:, j] = column / (column * column).sum().sqrt()
+    return q
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Draws from N(0, std^2) and zeroes the share `sparsity` of each column."""
+    if tensor.dim() != 2:
+        raise ValueError(f"sparse_: expected 2 dimensions, got shape {tuple(tensor.shape)}")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with weft.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            # Which rows are zeroed comes from the default generator, as in PyTorch.
+            tensor[weft.randperm(rows)[:zeros], column] = 0
+    return tensor

@@ -1,0 +1,290 @@
+"""What a module consists of: its parameters, buffers and child modules.
+
+A member lives in the instance's `__dict__`, like any attribute, so reading `self.weight` costs what
+reading an attribute costs. `_kinds` remembers, in the order of registration, which names are
+members and of which kind. `_parameters`, `_buffers` and `_modules` are live views of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from weft import Tensor
+from weft.nn.parameter import Parameter
+
+PARAMETER = "parameter"
+BUFFER = "buffer"
+MODULE = "module"
+
+
+class Members(MutableMapping[str, Any]):
+    """A live view of one kind of members of one module."""
+
+    __slots__ = ("_kind", "_owner")
+
+    def __init__(self, owner: Registry, kind: str) -> None:
+        self._owner = owner
+        self._kind = kind
+
+    def __contains__(self, name: object) -> bool:
+        return self._owner._kinds.get(name) == self._kind  # type: ignore[call-overload]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise KeyError(name)
+        return self._owner.__dict__[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._owner._put(name, value, self._kind)
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self:
+            raise KeyError(name)
+        delattr(self._owner, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name, kind in self._owner._kinds.items() if kind == self._kind])
+
+    def __len__(self) -> int:
+        return sum(kind == self._kind for kind in self._owner._kinds.values())
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class Registry:
+    """The part of Module that knows its members; see Module."""
+
+    _kinds: dict[str, str]
+    _non_persistent_buffers_set: set[str]
+    training: bool
+
+    def __init__(self) -> None:
+        attributes = self.__dict__
+        attributes["training"] = True
+        attributes["_kinds"] = {}
+        attributes["_non_persistent_buffers_set"] = set()
+
+    @property
+    def _parameters(self) -> Members:
+        return Members(self, PARAMETER)
+
+    @property
+    def _buffers(self) -> Members:
+        return Members(self, BUFFER)
+
+    @property
+    def _modules(self) -> Members:
+        return Members(self, MODULE)
+
+    # Attributes -------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kinds = self.__dict__.get("_kinds")
+        kind = _kind_of(value)
+        if kinds is None:
+            if kind is not None:
+                raise AttributeError(
+                    f"{type(self).__name__}: expected Module.__init__() to be called before "
+                    f"a {kind} is assigned, got {name!r}"
+                )
+            object.__setattr__(self, name, value)
+            return
+        known = kinds.get(name)
+        if kind is None and known is None:
+            object.__setattr__(self, name, value)
+        else:
+            self._put(name, value, _checked_kind(name, value, kind, known))
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when the ordinary look-up has failed; wrappers call it through super().
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        self._kinds.pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
+
+    def _put(self, name: str, value: Any, kind: str) -> None:
+        """Stores a member and its kind; a name that changes its kind moves to the end."""
+        if self._kinds.get(name) != kind:
+            self._kinds.pop(name, None)
+            self._non_persistent_buffers_set.discard(name)
+            self._kinds[name] = kind
+        self.__dict__[name] = value
+
+    # Registration -----------------------------------------------------------------------------
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Adds a parameter under `name`; None holds its place (and is not in state_dict)."""
+        self._check_new_name("register_parameter", name, PARAMETER)
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(
+                f"register_parameter: expected a Parameter or None for {name!r}, "
+                f"got {_typename(param)}"
+            )
+        self._put(name, param, PARAMETER)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Adds a tensor that is state but not learned; `persistent` puts it into state_dict."""
+        self._check_new_name("register_buffer", name, BUFFER)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"register_buffer: expected a Tensor or None for {name!r}, got {_typename(tensor)}"
+            )
+        self._put(name, tensor, BUFFER)
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def register_module(self, name: str, module: Any) -> None:
+        """The same as add_module."""
+        self.add_module(name, module)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Adds a child module under `name`; None holds its place."""
+        self._check_new_name("add_module", name, MODULE)
+        if module is not None and not isinstance(module, Registry):
+            raise TypeError(
+                f"add_module: expected a Module or None for {name!r}, got {_typename(module)}"
+            )
+        self._put(name, module, MODULE)
+
+    def _check_new_name(self, operation: str, name: str, kind: str) -> None:
+        if "_kinds" not in self.__dict__:
+            raise AttributeError(f"{operation}: expected Module.__init__() to be called before")
+        if not isinstance(name, str):
+            raise TypeError(f"{operation}: expected a string as name, got {_typename(name)}")
+        if name == "" or "." in name:
+            raise KeyError(f"{operation}: expected a non-empty name without '.', got {name!r}")
+        if self._kinds.get(name) != kind and hasattr(self, name):
+            raise KeyError(f"{operation}: expected an unused name, got the attribute {name!r}")
+
+    # Walking ----------------------------------------------------------------------------------
+
+    def _own(self, kind: str) -> list[tuple[str, Any]]:
+        """This module's own members of one kind, None included."""
+        attributes = self.__dict__
+        return [(name, attributes[name]) for name, k in self._kinds.items() if k == kind]
+
+    def _walk(self, kind: str, prefix: str, recurse: bool, unique: bool) -> Iterator[Any]:
+        seen: set[int] = set()
+        start = self.named_modules(prefix=prefix, remove_duplicate=unique)
+        for path, module in start if recurse else [(prefix, self)]:
+            for name, value in module._own(kind):
+                if value is None or (unique and id(value) in seen):
+                    continue
+                seen.add(id(value))
+                yield (f"{path}.{name}" if path else name), value
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Yields (dotted name, parameter) of this module and, by default, all below it."""
+        return self._walk(PARAMETER, prefix, recurse, remove_duplicate)
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yields (dotted name, buffer) of this module and, by default, all below it."""
+        return self._walk(BUFFER, prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Yields each parameter once."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yields each buffer once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_children(self) -> Iterator[tuple[str, Any]]:
+        """Yields (name, module) of the direct children, each module once."""
+        seen: set[int] = set()
+        for name, child in self._own(MODULE):
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                yield name, child
+
+    def children(self) -> Iterator[Any]:
+        """Yields the direct child modules, each once."""
+        for _, child in self.named_children():
+            yield child
+
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """Yields (dotted name, module) of this module (empty name) and all below it."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, child in self._own(MODULE):
+            if child is not None:
+                path = f"{prefix}.{name}" if prefix else name
+                yield from child.named_modules(memo, path, remove_duplicate)
+
+    def modules(self) -> Iterator[Any]:
+        """Yields this module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def get_submodule(self, target: str) -> Any:
+        """The module at a dotted path; the empty path is this module."""
+        module: Any = self
+        for step in target.split(".") if target else []:
+            child = getattr(module, step, None)
+            if not isinstance(child, Registry):
+                raise AttributeError(
+                    f"get_submodule: expected {type(module).__name__} to have a child module "
+                    f"{step!r}, got {_typename(child)}"
+                )
+            module = child
+        return module
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a dotted path."""
+        return self._get_member("get_parameter", target, PARAMETER)
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a dotted path."""
+        return self._get_member("get_buffer", target, BUFFER)
+
+    def _get_member(self, operation: str, target: str, kind: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if module._kinds.get(name) != kind:
+            raise AttributeError(
+                f"{operation}: expected {type(module).__name__} to have a {kind} {name!r}, got none"
+            )
+        return module.__dict__[name]
+
+
+def _kind_of(value: Any) -> str | None:
+    """The kind that a value has by itself: a tensor is a buffer only when registered as one."""
+    if isinstance(value, Parameter):
+        return PARAMETER
+    return MODULE if isinstance(value, Registry) else None
+
+
+_EXPECTED = {PARAMETER: "a Parameter", MODULE: "a Module", BUFFER: "a Tensor"}
+
+
+def _checked_kind(name: str, value: Any, kind: str | None, known: str | None) -> str:
+    """The kind under which `value` is kept; an existing member only accepts its own kind."""
+    keeps = value is None or (known == BUFFER and isinstance(value, Tensor))
+    if kind == PARAMETER or (kind == MODULE and known != PARAMETER):
+        return kind
+    assert known is not None
+    if keeps:
+        return known
+    raise TypeError(f"{name}: expected {_EXPECTED[known]} or None, got {_typename(value)}")
+
+
+def _typename(value: Any) -> str:
+    return value.type() if type(value) is Tensor else type(value).__name__

@@ -1,0 +1,250 @@
+"""Modules that hold others: Sequential, ModuleList, ModuleDict, ParameterList."""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from weft.nn.modules._registry import MODULE
+from weft.nn.modules.module import Module, _indent
+from weft.nn.parameter import Parameter
+
+
+class _Indexed(Module):
+    """Children under the names "0", "1", ...; the common part of Sequential and ModuleList."""
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([child for _, child in self._own(MODULE)])
+
+    def _name_at(self, index: Any) -> str:
+        names = list(self._modules)
+        position = operator.index(index)
+        if not -len(names) <= position < len(names):
+            raise IndexError(
+                f"{type(self).__name__}: expected an index in [-{len(names)}, {len(names)}), "
+                f"got {position}"
+            )
+        return names[position]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._name_at(index), module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        names = list(self._modules)
+        for name in names[index] if isinstance(index, slice) else [self._name_at(index)]:
+            delattr(self, name)
+        self._renumber()
+
+    def _renumber(self) -> None:
+        children = [child for _, child in self._own(MODULE)]
+        for name in list(self._modules):
+            delattr(self, name)
+        for number, child in enumerate(children):
+            self.add_module(str(number), child)
+
+    def append(self, module: Module) -> Any:
+        """Adds a module at the end; returns self."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Adds modules at the end; returns self."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Any:
+        """Puts a module before `index`; returns self."""
+        children = list(self)
+        children.insert(index, module)
+        for name in list(self._modules):
+            delattr(self, name)
+        return self.extend(children)
+
+    def pop(self, index: int | slice = -1) -> Any:
+        """Removes and returns the module at `index`."""
+        module = self[index]  # type: ignore[index]
+        del self[index]
+        return module
+
+
+class Sequential(_Indexed):
+    """Calls its modules one after the other: Sequential(a, b)(x) is b(a(x)).
+
+    Takes modules, or one OrderedDict of names and modules.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for number, module in enumerate(args):
+                self.add_module(str(number), module)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(OrderedDict(self._own(MODULE)[index]))
+        return getattr(self, self._name_at(index))
+
+    def __add__(self, other: Iterable[Module]) -> Sequential:
+        return Sequential(*self, *other)
+
+    def forward(self, input: Any) -> Any:
+        attributes = self.__dict__
+        for name, kind in attributes["_kinds"].items():
+            if kind == MODULE:
+                input = attributes[name](input)
+        return input
+
+
+class ModuleList(_Indexed):
+    """A list whose modules count as children."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)([child for _, child in self._own(MODULE)[index]])
+        return getattr(self, self._name_at(index))
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
+        return self.extend(modules)
+
+    def __repr__(self) -> str:
+        # Neighbours that print alike are printed once, with their count.
+        runs: list[tuple[int, int, str]] = []
+        for number, child in enumerate(self):
+            text = repr(child)
+            if runs and runs[-1][2] == text:
+                runs[-1] = (runs[-1][0], number, text)
+            else:
+                runs.append((number, number, text))
+        if not runs:
+            return f"{self._get_name()}()"
+        body = ""
+        for first, last, text in runs:
+            if first == last:
+                body += f"\n  ({first}): {_indent(text)}"
+            else:
+                body += f"\n  ({first}-{last}): {last - first + 1} x {_indent(text)}"
+        return f"{self._get_name()}({body}\n)"
+
+
+class ModuleDict(Module):
+    """A dict whose modules count as children."""
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def keys(self) -> list[str]:
+        """The names, in order."""
+        return list(self._modules)
+
+    def values(self) -> list[Any]:
+        """The modules, in order."""
+        return [child for _, child in self._own(MODULE)]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """The (name, module) pairs, in order."""
+        return self._own(MODULE)
+
+    def update(self, modules: Any) -> None:
+        """Adds the modules of a mapping or of (name, module) pairs."""
+        pairs = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
+        for name, module in pairs:
+            self[name] = module
+
+    def pop(self, key: str) -> Any:
+        """Removes and returns the module under `key`."""
+        return self._modules.pop(key)
+
+    def clear(self) -> None:
+        """Removes all modules."""
+        self._modules.clear()
+
+
+class ParameterList(Module):
+    """A list whose tensors count as parameters."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._size = 0
+        if values is not None:
+            self.extend(values)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[i] for i in range(self._size)])
+
+    def __getitem__(self, index: int) -> Any:
+        return getattr(self, str(self._position(index)))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, str(self._position(index)), _as_parameter(value))
+
+    def _position(self, index: int) -> int:
+        position = operator.index(index)
+        if not -self._size <= position < self._size:
+            raise IndexError(
+                f"ParameterList: expected an index in [-{self._size}, {self._size}), got {position}"
+            )
+        return position % self._size
+
+    def append(self, value: Any) -> ParameterList:
+        """Adds a tensor (made a Parameter) at the end; returns self."""
+        setattr(self, str(self._size), _as_parameter(value))
+        self._size += 1
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Adds tensors at the end; returns self."""
+        for value in list(values):
+            self.append(value)
+        return self
+
+    def extra_repr(self) -> str:
+        lines = []
+        for number, value in enumerate(self):
+            kind = value.type() if hasattr(value, "type") else type(value).__name__
+            sizes = "x".join(map(str, value.shape))
+            lines.append(f"  ({number}): Parameter containing: [{kind} of size {sizes}]")
+        return "\n".join(lines)
+
+
+def _as_parameter(value: Any) -> Parameter:
+    return value if isinstance(value, Parameter) else Parameter(value)

@@ -1,0 +1,129 @@
+"""Convolutions over one and two dimensions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.nn import functional as F
+from weft.nn import init
+from weft.nn.modules.module import Module
+from weft.nn.parameter import Parameter
+
+_conv2d = F.conv2d
+
+
+def _each(value: Any, dims: int) -> tuple[int, ...]:
+    return (value,) * dims if isinstance(value, int) else tuple(value)
+
+
+class _ConvNd(Module):
+    """What convolutions share: arguments, parameters, initialisation and repr."""
+
+    _dims: int
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if groups <= 0 or in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{name}: expected groups that divide both channel counts, got {groups} for "
+                f"{in_channels} and {out_channels}"
+            )
+        if padding_mode != "zeros":
+            raise NotImplementedError(
+                f"{name}: expected padding_mode 'zeros', got {padding_mode!r}"
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = _each(kernel_size, self._dims)
+        self.stride = _each(stride, self._dims)
+        self.dilation = _each(dilation, self._dims)
+        self.padding = self._padding(padding)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        shape = (out_channels, in_channels // groups, *self.kernel_size)
+        self.weight = Parameter(weft.empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(weft.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _padding(self, padding: Any) -> tuple[int, ...]:
+        """The padding as numbers; 'valid' is none, 'same' keeps the size where it can be even."""
+        if not isinstance(padding, str):
+            return _each(padding, self._dims)
+        if padding == "valid":
+            return (0,) * self._dims
+        total = [d * (k - 1) for k, d in zip(self.kernel_size, self.dilation)]
+        if padding == "same" and all(s == 1 for s in self.stride) and not any(t % 2 for t in total):
+            return tuple(t // 2 for t in total)
+        raise ValueError(
+            f"{type(self).__name__}: expected padding as numbers, 'valid', or 'same' with stride 1 "
+            f"and odd kernels, got {padding!r} for kernel_size {self.kernel_size} "
+            f"and stride {self.stride}"
+        )
+
+    def reset_parameters(self) -> None:
+        """Draws weight and bias from U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        parts = [
+            f"{self.in_channels}, {self.out_channels}",
+            f"kernel_size={self.kernel_size}, stride={self.stride}",
+        ]
+        if any(self.padding):
+            parts.append(f"padding={self.padding}")
+        if any(d != 1 for d in self.dilation):
+            parts.append(f"dilation={self.dilation}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        return ", ".join(parts)
+
+
+class Conv1d(_ConvNd):
+    """Convolution (cross-correlation) of [n, in_channels, l]: [n, out_channels, l_out]."""
+
+    _dims = 1
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.conv1d(
+            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )
+
+
+class Conv2d(_ConvNd):
+    """Convolution (cross-correlation) of [n, in_channels, h, w]: [n, out_channels, h', w']."""
+
+    _dims = 2
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _conv2d(
+            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )

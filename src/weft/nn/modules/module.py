@@ -1,0 +1,181 @@
+"""Module: the base class of every layer and model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import weft
+from weft import Tensor
+from weft.nn.modules._hooks import Hookable
+from weft.nn.modules._registry import BUFFER, MODULE, PARAMETER
+from weft.nn.modules._state import Stateful, _IncompatibleKeys
+
+__all__ = ["Module", "_IncompatibleKeys"]
+
+T = TypeVar("T", bound="Module")
+
+
+class Module(Stateful, Hookable):
+    """Base of all layers: holds parameters, buffers and child modules, and computes in forward.
+
+    Assigning a Parameter or a Module as an attribute registers it. Calling the module calls
+    `forward` with the same arguments, and the hooks around it.
+    """
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The computation; each subclass defines its own."""
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooks is None:
+            return self.forward(*args, **kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    # Modes ------------------------------------------------------------------------------------
+
+    def train(self: T, mode: bool = True) -> T:
+        """Sets training mode (dropout, batch norm) here and below; returns self."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"train: expected a bool, got {type(mode).__name__}")
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self: T) -> T:
+        """The same as train(False)."""
+        return self.train(False)
+
+    def requires_grad_(self: T, requires_grad: bool = True) -> T:
+        """Sets requires_grad of every parameter; returns self."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the gradients of all parameters, or (set_to_none=False) fills them with zero."""
+        for parameter in self.parameters():
+            if parameter.grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            else:
+                parameter.grad = parameter.grad.detach().zero_()
+
+    # Conversion -------------------------------------------------------------------------------
+
+    def apply(self: T, fn: Callable[[Module], Any]) -> T:
+        """Calls `fn` on every module below and then on this one; returns self."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self: T, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
+        """Replaces each parameter's data (and gradient) and each buffer by `fn` of it."""
+        for child in self.children() if recurse else ():
+            child._apply(fn)
+        with weft.no_grad():
+            for _, parameter in self._own(PARAMETER):
+                if parameter is None:
+                    continue
+                grad = parameter.grad
+                parameter.grad = None  # its dtype must follow that of the data
+                parameter.data = fn(parameter.data)
+                if grad is not None:
+                    parameter.grad = fn(grad).requires_grad_(grad.requires_grad)
+            for name, buffer in self._own(BUFFER):
+                if buffer is not None:
+                    self.__dict__[name] = fn(buffer)
+        return self
+
+    def to(self: T, *args: Any, **kwargs: Any) -> T:
+        """Moves to a device, or converts the floating-point members to a dtype; returns self.
+
+        to(device, dtype), to(dtype) and to(tensor) are understood, as is non_blocking (ignored).
+        """
+        device, dtype = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"Module.to: expected a floating point or complex dtype, got {dtype}")
+
+        def convert(tensor: Tensor) -> Tensor:
+            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+            if wanted is None and device is None:
+                return tensor
+            return tensor.to(device=device or tensor.device, dtype=wanted or tensor.dtype)
+
+        return self._apply(convert)
+
+    def type(self: T, dst_type: Any) -> T:
+        """Converts all parameters and buffers to `dst_type`; returns self."""
+        return self._apply(lambda tensor: tensor.to(dst_type))
+
+    def float(self: T) -> T:
+        """Converts the floating-point members to float32; returns self."""
+        return self.to(weft.float32)
+
+    def double(self: T) -> T:
+        """Converts the floating-point members to float64; returns self."""
+        return self.to(weft.float64)
+
+    def half(self: T) -> T:
+        """Converts the floating-point members to float16; returns self."""
+        return self.to(weft.float16)
+
+    def bfloat16(self: T) -> T:
+        """Converts the floating-point members to bfloat16; returns self."""
+        return self.to(weft.bfloat16)
+
+    def cpu(self: T) -> T:
+        """Moves everything to the CPU; returns self."""
+        return self.to("cpu")
+
+    def cuda(self: T, device: Any = None) -> T:
+        """Moves everything to a CUDA device; returns self. Raises where there is none."""
+        return self.to("cuda" if device is None else device)
+
+    # Printing ---------------------------------------------------------------------------------
+
+    def _get_name(self) -> str:
+        return self.__class__.__name__
+
+    def extra_repr(self) -> str:
+        """What stands between the brackets of repr; subclasses override it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {_indent(repr(child))}" for name, child in self._own(MODULE)]
+        if len(lines) <= 1 and not children:
+            return f"{self._get_name()}({extra})"
+        body = "".join(f"\n  {line}" for line in lines + children)
+        return f"{self._get_name()}({body}\n)"
+
+
+def _indent(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """The device and the dtype (None: as it is) that the arguments of Module.to ask for."""
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    if "tensor" in kwargs:
+        args = (kwargs.pop("tensor"), *args)
+    kwargs.pop("non_blocking", None)
+    if kwargs.pop("memory_format", None) is not None:
+        raise NotImplementedError("Module.to: expected no memory_format, got one")
+    if kwargs:
+        raise TypeError(f"Module.to: expected device or dtype, got {sorted(kwargs)}")
+    for value in args:
+        if isinstance(value, Tensor):
+            device, dtype = value.device, value.dtype
+        elif isinstance(value, weft.dtype):
+            dtype = value
+        elif isinstance(value, str | int | weft.device) and not isinstance(value, bool):
+            device = value
+        elif value is not None and not isinstance(value, bool):
+            raise TypeError(f"Module.to: expected device or dtype, got {type(value).__name__}")
+    return (weft.device(device) if device is not None else None), dtype

@@ -1,0 +1,70 @@
+"""Gradient clipping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import weft
+from weft import Tensor
+
+
+def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    return [p.grad for p in listed if p.grad is not None]
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The norm of all elements of `tensors` taken together, as a 0-d tensor."""
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    if not listed:
+        return weft.tensor(0.0)
+    norm_type = float(norm_type)
+    norms = weft.stack([_vector_norm(tensor, norm_type) for tensor in listed])
+    total = _vector_norm(norms, norm_type)
+    if error_if_nonfinite and not bool(weft.isfinite(total)):
+        raise RuntimeError(
+            f"clip_grad_norm_: expected a finite total norm of order {norm_type}, "
+            f"got {total.item()}"
+        )
+    return total
+
+
+def _vector_norm(tensor: Tensor, order: float) -> Tensor:
+    if order == float("inf"):
+        return tensor.abs().max()
+    return tensor.norm(order)
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scales all gradients in place so that their common norm is at most max_norm.
+
+    Returns the norm they had. `foreach` is accepted and has no effect.
+    """
+    with weft.no_grad():
+        grads = _gradients(parameters)
+        total = get_total_norm(grads, norm_type, error_if_nonfinite)
+        factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
+        for grad in grads:
+            grad.mul_(factor)
+    return total
+
+
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
+    """Clamps every element of every gradient to [-clip_value, clip_value] in place."""
+    bound = float(clip_value)
+    with weft.no_grad():
+        for grad in _gradients(parameters):
+            grad.clamp_(-bound, bound)

@@ -1,0 +1,28 @@
+"""Parameters as one flat vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import weft
+from weft import Tensor
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All elements of all parameters, one after the other, as a 1-d tensor."""
+    return weft.cat([parameter.reshape(-1) for parameter in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Sets each parameter's data to its part of `vec`; the total length must be equal."""
+    listed = list(parameters)
+    total = sum(parameter.numel() for parameter in listed)
+    if total != vec.numel():
+        raise ValueError(
+            f"vector_to_parameters: expected a vector of {total} elements, got {vec.numel()}"
+        )
+    start = 0
+    for parameter in listed:
+        end = start + parameter.numel()
+        parameter.data = vec[start:end].view(parameter.shape).data
+        start = end

@@ -1,0 +1,92 @@
+"""Adam."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.optim.optimizer import Optimizer, check_at_least_zero
+
+
+class Adam(Optimizer):
+    """Steps of m / (sqrt(v) + eps): running means of the gradient (m) and of its square (v).
+
+    betas: how slowly m and v follow. amsgrad: uses the largest v so far. decoupled_weight_decay:
+    shrinks the parameter instead of adding to the gradient (AdamW). `foreach`, `capturable`,
+    `differentiable` and `fused` are accepted and have no effect.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        check_at_least_zero("learning rate", lr)
+        check_at_least_zero("epsilon value", eps)
+        check_at_least_zero("weight_decay value", weight_decay)
+        for index, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group: dict[str, Any]) -> None:
+        lr = float(group["lr"])
+        beta1, beta2 = group["betas"]
+        eps, weight_decay, amsgrad = group["eps"], group["weight_decay"], group["amsgrad"]
+        decoupled, maximize = group["decoupled_weight_decay"], group["maximize"]
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            state = self.state[param] or self._first_state(param, amsgrad)
+            step = state["step"].add_(1).item()
+            if maximize:
+                grad = -grad
+            if weight_decay and decoupled:
+                param.mul_(1 - lr * weight_decay)
+            elif weight_decay:
+                grad = grad.add(param, alpha=weight_decay)
+            mean, square = state["exp_avg"], state["exp_avg_sq"]
+            mean.lerp_(grad, 1 - beta1)
+            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            if amsgrad:
+                largest = state["max_exp_avg_sq"]
+                square = largest.copy_(weft.maximum(largest, square))
+            scale = (1 - beta2**step) ** 0.5
+            denominator = square.sqrt().div_(scale).add_(eps)
+            param.addcdiv_(mean, denominator, value=-lr / (1 - beta1**step))
+
+    def _first_state(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
+        state = self.state[param]
+        state["step"] = weft.tensor(0.0, dtype=weft.float32)
+        state["exp_avg"] = weft.zeros_like(param)
+        state["exp_avg_sq"] = weft.zeros_like(param)
+        if amsgrad:
+            state["max_exp_avg_sq"] = weft.zeros_like(param)
+        return state

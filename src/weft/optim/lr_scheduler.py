@@ -1,0 +1,435 @@
+"""Learning-rate schedules: call `step()` once after each epoch (or batch) of optimizer steps."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from weft.optim.optimizer import Optimizer
+
+
+class LRScheduler:
+    """Base of schedules that set each group's "lr".
+
+    A subclass defines get_lr, which returns the next rate of each group; it may read
+    `self.last_epoch` (0 at the start), `self.base_lrs` and the groups' current rates.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"{type(self).__name__}: expected an Optimizer, got {type(optimizer).__name__}"
+            )
+        self.optimizer = optimizer
+        for number, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"])
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"{type(self).__name__}: expected 'initial_lr' in parameter group {number} "
+                    f"to resume at epoch {last_epoch}, got none"
+                )
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._last_lr: list[float] = []
+        self.step()
+
+    def get_lr(self) -> list[float]:
+        """The rates for `self.last_epoch`; each subclass defines its own."""
+        raise NotImplementedError(f"{type(self).__name__}: expected get_lr, got none")
+
+    def get_last_lr(self) -> list[float]:
+        """The rates set last."""
+        return self._last_lr
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes one epoch on and sets the rates; `epoch` jumps there, from the base rates."""
+        if epoch is None:
+            self.last_epoch += 1
+            rates = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            rates = self._get_closed_form_lr()
+        for group, lr in zip(self.optimizer.param_groups, rates):
+            group["lr"] = lr
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        """The rates for `self.last_epoch` from the base rates alone."""
+        return [self._at_epoch(base, self.last_epoch) for base in self.base_lrs]
+
+    def _at_epoch(self, base: float, epoch: int) -> float:
+        raise NotImplementedError(f"{type(self).__name__}: expected step() without an epoch")
+
+    def _current(self) -> list[float]:
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer."""
+        return {name: value for name, value in vars(self).items() if name != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what state_dict returned."""
+        vars(self).update(state_dict)
+
+
+_LRScheduler = LRScheduler
+
+
+class LambdaLR(LRScheduler):
+    """The base rate times lr_lambda(epoch); one function, or one per group."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
+        groups = len(optimizer.param_groups)
+        self.lr_lambdas = lr_lambda if isinstance(lr_lambda, list) else [lr_lambda] * groups
+        if len(self.lr_lambdas) != groups:
+            raise ValueError(f"LambdaLR: expected {groups} functions, got {len(self.lr_lambdas)}")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        pairs = zip(self.base_lrs, self.lr_lambdas)
+        return [base * factor(self.last_epoch) for base, factor in pairs]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        return self.get_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer and the functions."""
+        state = super().state_dict()
+        state["lr_lambdas"] = [None] * len(self.lr_lambdas)
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what state_dict returned; the functions stay."""
+        super().load_state_dict({**state_dict, "lr_lambdas": self.lr_lambdas})
+
+
+class StepLR(LRScheduler):
+    """Multiplies the rate by gamma every step_size epochs."""
+
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.step_size = step_size
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0 or self.last_epoch % self.step_size:
+            return self._current()
+        return [lr * self.gamma for lr in self._current()]
+
+    def _at_epoch(self, base: float, epoch: int) -> float:
+        return base * self.gamma ** (epoch // self.step_size)
+
+
+class MultiStepLR(LRScheduler):
+    """Multiplies the rate by gamma at each of the given epochs."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
+        self.milestones = Counter(milestones)
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        times = self.milestones.get(self.last_epoch, 0)
+        return [lr * self.gamma**times for lr in self._current()] if times else self._current()
+
+    def _at_epoch(self, base: float, epoch: int) -> float:
+        return base * self.gamma ** sum(n for at, n in self.milestones.items() if at <= epoch)
+
+
+class ExponentialLR(LRScheduler):
+    """Multiplies the rate by gamma every epoch."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return self._current()
+        return [lr * self.gamma for lr in self._current()]
+
+    def _at_epoch(self, base: float, epoch: int) -> float:
+        return base * self.gamma**epoch
+
+
+class LinearLR(LRScheduler):
+    """Goes in a straight line from start_factor to end_factor times the base rate."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if not 0.0 < start_factor <= 1.0 or not 0.0 <= end_factor <= 1.0:
+            raise ValueError(
+                "LinearLR: expected start_factor in (0, 1] and end_factor in [0, 1], "
+                f"got {start_factor} and {end_factor}"
+            )
+        self.start_factor = start_factor
+        self.end_factor = end_factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        before = 1.0 if self.last_epoch == 0 else self._factor(self.last_epoch - 1)
+        change = self._factor(self.last_epoch) / before
+        return [lr * change for lr in self._current()]
+
+    def _factor(self, epoch: int) -> float:
+        share = min(epoch, self.total_iters) / self.total_iters
+        return self.start_factor + (self.end_factor - self.start_factor) * share
+
+    def _at_epoch(self, base: float, epoch: int) -> float:
+        return base * self._factor(epoch)
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Follows half a cosine from the base rate to eta_min in T_max epochs, and back."""
+
+    def __init__(
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
+        self.T_max = T_max
+        self.eta_min = eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return self._current()
+        return [self._next(base, lr) for base, lr in zip(self.base_lrs, self._current())]
+
+    def _next(self, base: float, lr: float) -> float:
+        """The rate after `lr`: a step that keeps what others changed in it."""
+        now = 1 + math.cos(math.pi * self.last_epoch / self.T_max)
+        before = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # just at the bottom
+            rise = 1 - math.cos(math.pi / self.T_max)
+            return lr + (base - self.eta_min) * rise / 2
+        return now / before * (lr - self.eta_min) + self.eta_min
+
+    def _at_epoch(self, base: float, epoch: int) -> float:
+        half = (1 + math.cos(math.pi * epoch / self.T_max)) / 2
+        return self.eta_min + (base - self.eta_min) * half
+
+
+class OneCycleLR(LRScheduler):
+    """Rises to max_lr and falls far below the start within total_steps calls of step.
+
+    cycle_momentum moves the momentum (or the first beta) the other way.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | list[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ValueError(
+                    "OneCycleLR: expected total_steps, or epochs and steps_per_epoch, got neither"
+                )
+            total_steps = epochs * steps_per_epoch
+        if total_steps <= 0:
+            raise ValueError(f"OneCycleLR: expected total_steps above 0, got {total_steps}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"OneCycleLR: expected anneal_strategy 'cos' or 'linear', got {anneal_strategy!r}"
+            )
+        self.total_steps = total_steps
+        self.anneal_strategy = anneal_strategy
+        self.cycle_momentum = cycle_momentum
+        self.phases = _one_cycle_phases(total_steps, pct_start, three_phase)
+        peaks = max_lr if isinstance(max_lr, list) else [max_lr] * len(optimizer.param_groups)
+        for group, peak in zip(optimizer.param_groups, peaks):
+            if last_epoch != -1:
+                continue
+            start = peak / div_factor
+            group.update(lr=start, initial_lr=start, max_lr=peak, min_lr=start / final_div_factor)
+            if cycle_momentum:
+                group.update(base_momentum=base_momentum, max_momentum=max_momentum)
+                _set_momentum(group, max_momentum)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch > self.total_steps:
+            raise ValueError(
+                f"OneCycleLR: expected at most {self.total_steps} steps, got {self.last_epoch}"
+            )
+        rates = []
+        for group in self.optimizer.param_groups:
+            rates.append(self._at(group, ("initial_lr", "max_lr", "min_lr")))
+            if self.cycle_momentum:
+                names = ("max_momentum", "base_momentum", "max_momentum")
+                _set_momentum(group, self._at(group, names))
+        return rates
+
+    def _at(self, group: dict[str, Any], names: tuple[str, str, str]) -> float:
+        """The value at the current step, going from names[0] to names[1] and then names[2]."""
+        begin = 0.0
+        for position, (end, first, last) in enumerate(self.phases):
+            if self.last_epoch <= end or position == len(self.phases) - 1:
+                share = (self.last_epoch - begin) / (end - begin)
+                return self._between(group[names[first]], group[names[last]], share)
+            begin = end
+        raise AssertionError("a schedule has at least one phase")
+
+    def _between(self, start: float, end: float, share: float) -> float:
+        if self.anneal_strategy == "linear":
+            return (end - start) * share + start
+        return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+
+
+def _one_cycle_phases(
+    total: int, pct_start: float, three_phase: bool
+) -> list[tuple[float, int, int]]:
+    """The phases as (last step, index of the first value, index of the last value)."""
+    top = float(pct_start * total) - 1
+    if three_phase:
+        return [(top, 0, 1), (float(2 * pct_start * total) - 2, 1, 0), (total - 1, 0, 2)]
+    return [(top, 0, 1), (total - 1, 1, 2)]
+
+
+def _set_momentum(group: dict[str, Any], value: float) -> None:
+    if "betas" in group:
+        group["betas"] = (value, *group["betas"][1:])
+    else:
+        group["momentum"] = value
+
+
+class SequentialLR(LRScheduler):
+    """Runs one schedule after another; milestones are the epochs at which the next begins."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: list[LRScheduler],
+        milestones: list[int],
+        last_epoch: int = -1,
+    ) -> None:
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                f"SequentialLR: expected {len(schedulers) - 1} milestones for {len(schedulers)} "
+                f"schedulers, got {len(milestones)}"
+            )
+        self.optimizer = optimizer
+        self._schedulers = schedulers
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        for scheduler in schedulers:  # each has taken its first step already: take it back
+            scheduler.last_epoch -= 1
+        schedulers[0].step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes one epoch on in the schedule whose turn it is."""
+        self.last_epoch += 1
+        index = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[index]
+        starts = index > 0 and self._milestones[index - 1] == self.last_epoch
+        scheduler.step(0 if starts else None)
+        self._last_lr = scheduler.get_last_lr()
+
+
+class ReduceLROnPlateau:
+    """Multiplies the rate by `factor` when the metric given to step has stopped improving."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        if factor >= 1.0:
+            raise ValueError(f"ReduceLROnPlateau: expected factor below 1, got {factor}")
+        if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
+            raise ValueError(
+                "ReduceLROnPlateau: expected mode 'min' or 'max' and threshold_mode 'rel' or "
+                f"'abs', got {mode!r} and {threshold_mode!r}"
+            )
+        self.optimizer = optimizer
+        self.mode, self.factor, self.patience = mode, factor, patience
+        self.threshold, self.threshold_mode = threshold, threshold_mode
+        self.cooldown, self.min_lr, self.eps = cooldown, min_lr, eps
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+
+    def get_last_lr(self) -> list[float]:
+        """The rates set last."""
+        return self._last_lr
+
+    def step(self, metrics: Any) -> None:
+        """Looks at the metric of one more epoch."""
+        value = float(metrics)
+        self.last_epoch += 1
+        if self._is_better(value):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    def _is_better(self, value: float) -> bool:
+        sign = 1 if self.mode == "min" else -1
+        if self.threshold_mode == "abs":
+            return sign * value < sign * self.best - self.threshold
+        return sign * value < sign * self.best * (1 - sign * self.threshold)
+
+    def _reduce(self) -> None:
+        for group in self.optimizer.param_groups:
+            lr = max(group["lr"] * self.factor, self.min_lr)
+            if group["lr"] - lr > self.eps:
+                group["lr"] = lr
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer."""
+        return {name: value for name, value in vars(self).items() if name != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what state_dict returned."""
+        vars(self).update(state_dict)

@@ -1,0 +1,169 @@
+"""Optimizer: groups of parameters with their options, and the state kept for each parameter."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import weft
+from weft import Tensor
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+class Optimizer:
+    """Base of all optimizers.
+
+    params: tensors, (name, tensor) pairs, or dicts with "params" and options of their own.
+    defaults: the options of groups that do not say otherwise.
+    A subclass defines `step`, and may define `_update(group)`, which `step` calls for each group.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(
+                f"{type(self).__name__}: expected an iterable of tensors or dicts, got one Tensor"
+            )
+        self.defaults = defaults
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(dict(group))
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a dict with "params" (tensors that are in no group yet) and options."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"add_param_group: expected a dict, got {type(param_group).__name__}")
+        params = param_group["params"]
+        if isinstance(params, set):
+            raise TypeError("add_param_group: expected params in a fixed order, got a set")
+        listed = [params] if isinstance(params, Tensor) else list(params)
+        if listed and isinstance(listed[0], tuple):
+            param_group["param_names"] = [name for name, _ in listed]
+            listed = [tensor for _, tensor in listed]
+        self._check_params(listed)
+        param_group["params"] = listed
+        for name, value in self.defaults.items():
+            if param_group.setdefault(name, value) is required:
+                raise ValueError(f"add_param_group: expected a value for {name!r}, got none")
+        self.param_groups.append(param_group)
+
+    def _check_params(self, params: list[Any]) -> None:
+        seen = {id(p) for group in self.param_groups for p in group["params"]}
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError(f"optimizer: expected Tensors, got {type(param).__name__}")
+            if not (param.is_leaf or param.requires_grad is False):
+                raise ValueError("can't optimize a non-leaf Tensor")
+            if id(param) in seen:
+                raise ValueError("some parameters appear in more than one parameter group")
+            seen.add(id(param))
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops all gradients, or (set_to_none=False) fills them with zero."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    param.grad = param.grad.detach().zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates all parameters from their gradients; returns what `closure` returned.
+
+        closure: computes the loss again with gradients, before the update.
+        """
+        loss = None
+        if closure is not None:
+            with weft.enable_grad():
+                loss = closure()
+        with weft.no_grad():
+            for group in self.param_groups:
+                self._update(group)
+        return loss
+
+    def _update(self, group: dict[str, Any]) -> None:
+        raise NotImplementedError(f"{type(self).__name__}: expected step or _update, got neither")
+
+    # State ------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """{"state": ..., "param_groups": ...}; parameters are named by their position."""
+        numbers: dict[int, int] = {}
+        for group in self.param_groups:
+            for param in group["params"]:
+                numbers[id(param)] = len(numbers)
+        groups = [
+            {
+                **{name: value for name, value in group.items() if name != "params"},
+                "params": [numbers[id(param)] for param in group["params"]],
+            }
+            for group in self.param_groups
+        ]
+        state = {numbers.get(id(key), key): value for key, value in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what state_dict returned, for the same groups in the same order."""
+        saved_groups = state_dict["param_groups"]
+        if len(saved_groups) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        owners: dict[Any, Tensor] = {}
+        for saved, group in zip(saved_groups, self.param_groups):
+            if len(saved["params"]) != len(group["params"]):
+                raise ValueError(
+                    "loaded state dict contains a parameter group that doesn't match the size "
+                    "of optimizer's group"
+                )
+            owners.update(zip(saved["params"], group["params"]))
+        self.state = defaultdict(dict)
+        for key, values in state_dict["state"].items():
+            if key in owners:
+                param = owners[key]
+                self.state[param] = {n: _as_state(n, v, param) for n, v in values.items()}
+            else:
+                self.state[key] = values
+        for saved, group in zip(saved_groups, self.param_groups):
+            group.update({name: value for name, value in saved.items() if name != "params"})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __repr__(self) -> str:
+        lines = []
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
+        body = "\n".join(lines)
+        return f"{type(self).__name__} (\n{body}\n)"
+
+
+def _as_state(name: str, value: Any, param: Tensor) -> Any:
+    """A loaded value as this parameter keeps it: own memory, the parameter's dtype."""
+    if not isinstance(value, Tensor):
+        return value
+    if name == "step" or not param.is_floating_point():
+        return value.clone()
+    return value.to(param.dtype).clone()
+
+
+def check_at_least_zero(name: str, value: Any) -> None:
+    """Raises ValueError unless 0 <= value."""
+    if not value >= 0.0:
+        raise ValueError(f"Invalid {name}: {value}")

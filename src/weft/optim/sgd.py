@@ -1,0 +1,75 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from weft import Tensor
+from weft.optim.optimizer import Optimizer, check_at_least_zero
+
+
+class SGD(Optimizer):
+    """p -= lr * v, with v = momentum * v + (1 - dampening) * (grad + weight_decay * p).
+
+    nesterov uses grad + momentum * v instead of v; maximize goes up the gradient. `foreach`,
+    `differentiable` and `fused` are accepted and have no effect.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_at_least_zero("learning rate", lr)
+        check_at_least_zero("momentum value", momentum)
+        check_at_least_zero("weight_decay value", weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group: dict[str, Any]) -> None:
+        lr = float(group["lr"])
+        momentum, weight_decay = group["momentum"], group["weight_decay"]
+        maximize = group["maximize"]
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            if maximize:
+                grad = -grad
+            if weight_decay:
+                grad = grad.add(param, alpha=weight_decay)
+            if momentum:
+                grad = self._velocity(param, grad, group)
+            param.add_(grad, alpha=-lr)
+
+    def _velocity(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
+        momentum = group["momentum"]
+        state = self.state[param]
+        buffer = state.get("momentum_buffer")
+        if buffer is None:
+            buffer = state["momentum_buffer"] = grad.detach().clone()
+        else:
+            buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+        return grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer

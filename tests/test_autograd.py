@@ -1,0 +1,454 @@
+"""The engine as users see it: leaves, hooks, modes, errors word for word, views, threads."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+import weft
+
+
+def leaf(*values: float) -> weft.Tensor:
+    return weft.tensor(list(values), dtype=weft.float64, requires_grad=True)
+
+
+class TestLeaves:
+    def test_gradient_accumulates(self) -> None:
+        x, b = leaf(1, 2), weft.tensor([3.0, 4.0], dtype=weft.float64)
+        (x * b).sum().backward()
+        assert x.grad.tolist() == [3, 4]
+        (x * b).sum().backward()
+        assert x.grad.tolist() == [6, 8]
+        assert b.grad is None and x.is_leaf and x.grad_fn is None
+
+    def test_gradient_is_added_in_place(self) -> None:
+        x = leaf(1, 2)
+        (x * 2).sum().backward()
+        first = x.grad
+        (x * 2).sum().backward()
+        assert x.grad is first
+        assert first.tolist() == [4, 4]
+
+    def test_gradient_does_not_alias_the_given_one(self) -> None:
+        x, given = leaf(1, 2), weft.ones(2, dtype=weft.float64)
+        (x + 0.0).backward(given)
+        x.grad.mul_(5)
+        assert given.tolist() == [1, 1]
+
+    def test_two_leaves_get_their_own(self) -> None:
+        x, y = leaf(1), leaf(2)
+        (x + y).sum().backward()
+        x.grad.mul_(3)
+        assert y.grad.tolist() == [1]
+
+    def test_broadcast_and_dtype(self) -> None:
+        x = weft.ones(2, 3, requires_grad=True)
+        b = weft.ones(3, dtype=weft.float64, requires_grad=True)
+        c = weft.ones((), requires_grad=True)
+        (x * b + c).sum().backward()
+        assert x.grad.dtype == weft.float32 and x.grad.shape == (2, 3)
+        assert b.grad.dtype == weft.float64 and b.grad.tolist() == [2, 2, 2]
+        assert c.grad.shape == () and c.grad.item() == 6
+
+    def test_requires_grad(self) -> None:
+        x = leaf(1)
+        assert (x * 2).requires_grad and not (x * 2).detach().requires_grad
+        with pytest.raises(RuntimeError) as error:
+            (x * 2).requires_grad_(False)
+        assert str(error.value) == (
+            "requires_grad_: expected a leaf to turn gradients off, got a result of "
+            "MulBackward0; use detach()"
+        )
+        with pytest.raises(RuntimeError) as error:
+            weft.tensor([1]).requires_grad_()
+        assert "expected a floating or complex dtype, got" in str(error.value)
+
+    def test_set_grad(self) -> None:
+        x = leaf(1, 2)
+        with pytest.raises(RuntimeError) as error:
+            x.grad = weft.ones(3, dtype=weft.float64)
+        assert str(error.value) == "grad: expected a gradient of shape (2,), got (3,)"
+        x.grad = weft.ones(2, dtype=weft.float64)
+        assert x.grad.tolist() == [1, 1]
+        x.grad = None
+        assert x.grad is None
+
+
+class TestErrors:
+    def test_non_scalar_root(self) -> None:
+        x = weft.ones(2, 3, requires_grad=True)
+        with pytest.raises(RuntimeError) as error:
+            (x * 2).backward()
+        assert str(error.value) == (
+            "backward: expected a gradient for a non-scalar root, got None for shape (2, 3)"
+        )
+        with pytest.raises(RuntimeError) as error:
+            (x * 2).backward(weft.ones(4))
+        assert str(error.value) == "backward: expected a gradient of shape (2, 3), got (4,)"
+
+    def test_root_without_grad(self) -> None:
+        with pytest.raises(RuntimeError) as error:
+            weft.ones(()).backward()
+        assert str(error.value) == (
+            "backward: expected roots that require grad, got root 0 that does not require grad "
+            "and has no grad_fn"
+        )
+
+    def test_second_backward(self) -> None:
+        x = leaf(3)
+        y = (x * x).sum()
+        y.backward(retain_graph=True)
+        y.backward()
+        assert x.grad.tolist() == [12]
+        with pytest.raises(RuntimeError) as error:
+            y.backward()
+        assert str(error.value) == (
+            "MulBackward0: expected saved tensors, got freed ones (backward through the graph a "
+            "second time); use retain_graph=True the first time"
+        )
+
+    def test_saved_tensor_changed(self) -> None:
+        x, b = leaf(2), weft.tensor([3.0], dtype=weft.float64)
+        y = (x * b).sum()
+        b.add_(1)
+        with pytest.raises(RuntimeError) as error:
+            y.backward()
+        assert str(error.value) == (
+            "MulBackward0: expected saved tensor 'other' at version 0, got version 1; it was "
+            "changed in place after being saved"
+        )
+
+    def test_saved_result_changed(self) -> None:
+        x = leaf(2)
+        y = x.exp()
+        y.mul_(2)
+        with pytest.raises(RuntimeError) as error:
+            y.sum().backward()
+        assert str(error.value) == (
+            "ExpBackward0: expected saved tensor 'result' at version 0, got version 1; it was "
+            "changed in place after being saved"
+        )
+
+    def test_failure_leaves_the_graph_usable(self) -> None:
+        x = leaf(2)
+        y = x * x
+        handle = x.register_hook(lambda grad: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            y.sum().backward(retain_graph=True)
+        handle.remove()
+        y.sum().backward()
+        assert x.grad.tolist() == [4]
+        assert weft.is_grad_enabled()
+
+
+class TestGrad:
+    def test_values_and_none(self) -> None:
+        x, w, unused = leaf(3), leaf(5), leaf(1)
+        h = x * w
+        y = (h * h).sum()
+        grads = weft.autograd.grad(y, (h, x), retain_graph=True)
+        assert [g.tolist() for g in grads] == [[30], [150]]
+        assert x.grad is None
+        with pytest.raises(RuntimeError) as error:
+            weft.autograd.grad(y, [x, unused], retain_graph=True)
+        assert str(error.value) == (
+            "grad: expected inputs that the roots depend on, got input 1 that is not part of "
+            "their graph; use allow_unused=True"
+        )
+        grads = weft.autograd.grad(y, (unused, x), allow_unused=True, retain_graph=True)
+        assert grads[0] is None and grads[1].tolist() == [150]
+        grads = weft.autograd.grad(y, (unused,), materialize_grads=True)
+        assert grads[0].tolist() == [0]
+
+    def test_wrong_arguments(self) -> None:
+        x = leaf(1)
+        with pytest.raises(NotImplementedError):
+            weft.autograd.grad(x.sum(), x, is_grads_batched=True)
+        with pytest.raises(TypeError) as error:
+            weft.autograd.grad(3, x)
+        assert str(error.value) == (
+            "grad: expected outputs as a Tensor or a sequence of them, got int"
+        )
+        with pytest.raises(TypeError) as error:
+            weft.autograd.grad(x.sum(), [x, 3])
+        assert str(error.value) == "grad: expected inputs of type Tensor or None, got int"
+
+    def test_backward_into_inputs(self) -> None:
+        x, w = leaf(3), leaf(5)
+        weft.autograd.backward((x * w).sum(), inputs=[x])
+        assert x.grad.tolist() == [5] and w.grad is None
+
+    def test_higher_derivatives(self) -> None:
+        x = leaf(2)
+        y = (x * x * x).sum()
+        (first,) = weft.autograd.grad(y, x, create_graph=True)
+        (second,) = weft.autograd.grad(first.sum(), x, create_graph=True)
+        (third,) = weft.autograd.grad(second.sum(), x)
+        assert (first.tolist(), second.tolist(), third.tolist()) == ([12], [12], [6])
+
+    def test_backward_with_create_graph(self) -> None:
+        x = leaf(2)
+        (x * x).sum().backward(create_graph=True)
+        assert x.grad.requires_grad
+        (second,) = weft.autograd.grad(x.grad.sum(), x)
+        assert second.tolist() == [2]
+        x.grad = None
+
+
+class TestModes:
+    def test_contexts(self) -> None:
+        x = leaf(1)
+        with weft.no_grad():
+            assert not weft.is_grad_enabled() and not (x * 2).requires_grad
+            with weft.enable_grad():
+                assert (x * 2).requires_grad
+            with weft.set_grad_enabled(True):
+                assert weft.is_grad_enabled()
+        assert weft.is_grad_enabled()
+        with weft.inference_mode():
+            assert not (x * 2).requires_grad
+            assert weft.is_inference_mode_enabled()
+        assert not weft.is_inference_mode_enabled()
+
+    def test_decorators(self) -> None:
+        x = leaf(1)
+
+        @weft.no_grad()
+        def with_parentheses() -> weft.Tensor:
+            """Doc."""
+            return x * 2
+
+        @weft.no_grad
+        def without() -> weft.Tensor:
+            return x * 2
+
+        @weft.set_grad_enabled(False)
+        def setting() -> weft.Tensor:
+            return x * 2
+
+        assert weft.is_grad_enabled()
+        assert with_parentheses.__doc__ == "Doc."
+        for function in (with_parentheses, without, setting, weft.inference_mode()(without)):
+            assert not function().requires_grad
+        assert weft.is_grad_enabled()
+
+    def test_exception_restores(self) -> None:
+        with pytest.raises(KeyError), weft.no_grad():
+            raise KeyError
+        assert weft.is_grad_enabled()
+
+    def test_setting_at_once(self) -> None:
+        weft.set_grad_enabled(False)
+        assert not weft.is_grad_enabled()
+        weft.set_grad_enabled(True)
+        assert weft.is_grad_enabled()
+
+
+class TestHooks:
+    def test_tensor_hooks(self) -> None:
+        x = leaf(3)
+        h = x * x
+        h.retain_grad()
+        h.register_hook(lambda grad: grad * 10)
+        seen: list[float] = []
+        handle = x.register_hook(lambda grad: seen.append(grad.item()))
+        h.sum().backward(retain_graph=True)
+        assert h.grad.tolist() == [10] and x.grad.tolist() == [60] and seen == [60]
+        handle.remove()
+        h.sum().backward()
+        assert seen == [60]
+
+    def test_hook_errors(self) -> None:
+        x = leaf(1)
+        with pytest.raises(RuntimeError):
+            weft.ones(1).register_hook(print)
+        with pytest.raises(TypeError):
+            x.register_hook(3)
+        x.register_hook(lambda grad: "no")
+        with pytest.raises(TypeError) as error:
+            (x * 2).sum().backward()
+        assert str(error.value) == (
+            "register_hook: expected a result of type Tensor or None, got str"
+        )
+
+    def test_hook_of_wrong_shape(self) -> None:
+        x = leaf(1, 2)
+        x.register_hook(lambda grad: grad.sum())
+        with pytest.raises(RuntimeError) as error:
+            (x * 2).sum().backward()
+        assert str(error.value) == ("AccumulateGrad: expected a hook to return shape (2,), got ()")
+
+    def test_post_accumulate(self) -> None:
+        x = leaf(1)
+        seen: list[weft.Tensor] = []
+        x.register_post_accumulate_grad_hook(seen.append)
+        (x * 4).sum().backward()
+        assert seen[0] is x and x.grad.tolist() == [4]
+
+    def test_node_hooks(self) -> None:
+        x = leaf(3)
+        y = (x * 2).sum()
+        node = y.grad_fn.next_functions[0][0]
+        assert node.name() == "MulBackward0" and node is y.grad_fn.next_functions[0][0]
+        node.register_prehook(lambda grads: (grads[0] * 2,))
+        node.register_hook(lambda inputs, outputs: tuple(g and g * 5 for g in inputs))
+        y.backward()
+        assert x.grad.tolist() == [20]
+
+    def test_repr(self) -> None:
+        node = (leaf(1) * 2).grad_fn
+        assert repr(node).startswith("<MulBackward0 object at 0x")
+
+
+class TestViews:
+    def test_leaf_in_place(self) -> None:
+        x = leaf(1, 2)
+        with pytest.raises(RuntimeError) as error:
+            x.add_(1)
+        assert str(error.value) == (
+            "add_: expected a tensor that may be changed in place, got a leaf that requires grad; "
+            "use no_grad() or detach()"
+        )
+        with pytest.raises(RuntimeError) as error:
+            x[0].add_(1)
+        assert str(error.value) == (
+            "add_: expected a tensor that may be changed in place, got a view of a leaf that "
+            "requires grad; use no_grad() or detach()"
+        )
+        with weft.no_grad():
+            x.add_(1)
+        assert x.tolist() == [2, 3] and x.is_leaf
+
+    def test_write_into_a_view(self) -> None:
+        x, w = leaf(1, 2, 3), leaf(5)
+        y = x * 1
+        other = y[1:]
+        y[:2].mul_(w)
+        assert y.grad_fn.name() == "CopySlices"
+        assert other.grad_fn.name() == "AsStridedBackward0"
+        (y * weft.tensor([1.0, 10, 100], dtype=weft.float64)).sum().backward(retain_graph=True)
+        assert x.grad.tolist() == [5, 50, 100] and w.grad.tolist() == [21]
+        x.grad = w.grad = None
+        other.sum().backward()
+        assert x.grad.tolist() == [0, 5, 1] and w.grad.tolist() == [2]
+
+    def test_assignment_of_a_constant(self) -> None:
+        x = leaf(1, 2, 3)
+        y = x * 2
+        y[1] = 7.0
+        y.sum().backward()
+        assert x.grad.tolist() == [2, 0, 2]
+
+    def test_copy_into_plain_base(self) -> None:
+        base, x = weft.zeros(3, dtype=weft.float64), leaf(5, 6)
+        base[1:].copy_(x)
+        assert base.requires_grad and not base.is_leaf
+        (base * base).sum().backward()
+        assert x.grad.tolist() == [10, 12]
+
+    def test_second_derivative_through_a_view(self) -> None:
+        def f(x: weft.Tensor) -> weft.Tensor:
+            y = x * x
+            y[0:1].mul_(x[1:2])
+            return y.sum()
+
+        inputs = weft.tensor([1.5, -0.5, 2.0], dtype=weft.float64, requires_grad=True)
+        assert weft.autograd.gradcheck(f, inputs)
+        assert weft.autograd.gradgradcheck(f, inputs)
+
+    def test_in_place_chain(self) -> None:
+        x = leaf(0.5, 1.5)
+        y = x * 1
+        y.mul_(3).add_(1).exp_()
+        y.sum().backward()
+        expected = (3 * (3 * x.detach() + 1).exp()).tolist()
+        assert x.grad.tolist() == pytest.approx(expected)
+
+
+class TestMemory:
+    def test_nothing_grows(self) -> None:
+        x, b = leaf(1, 2), weft.ones(2, dtype=weft.float64)
+
+        def step() -> None:
+            (x * b).sum().backward()
+            y = x * 1
+            y[0].mul_(y[1])
+
+        refs = []
+        for i in range(10_000):
+            step()
+            if i % 1000 == 0:
+                y = (x * b).exp()
+                refs.append(weakref.ref(y))
+                y.sum().backward()
+                del y
+        gc.collect()
+        assert all(ref() is None for ref in refs)
+
+    def test_million_nodes(self) -> None:
+        x = leaf(1)
+        y = x
+        for _ in range(1_000_000):
+            y = y + 0.0
+        y.sum().backward()
+        assert x.grad.tolist() == [1]
+        del y
+
+    def test_attributes_survive_in_the_graph(self) -> None:
+        x = leaf(1)
+        x.note = "mine"
+        y = x * x
+        del x
+        gc.collect()
+        node = y.grad_fn.next_functions[0][0]
+        assert node.name() == "AccumulateGrad"
+        y.sum().backward()
+
+
+class TestThreads:
+    def test_shared_leaf_and_graph(self) -> None:
+        x = leaf(1)
+        shared = x * 2
+        failures: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                for _ in range(100):
+                    (shared * 2).sum().backward(retain_graph=True)
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures
+        assert x.grad.tolist() == [1600]
+
+    def test_hooks_of_several_threads(self) -> None:
+        x = leaf(1)
+        seen: list[float] = []
+        x.register_hook(lambda grad: seen.append(grad.item()))
+
+        def work() -> None:
+            for _ in range(50):
+                (x * 3).sum().backward()
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert seen == [3.0] * 200 and x.grad.tolist() == [600]
+
+    def test_modes_are_per_thread(self) -> None:
+        seen: list[bool] = []
+        with weft.no_grad():
+            thread = threading.Thread(target=lambda: seen.append(weft.is_grad_enabled()))
+            thread.start()
+            thread.join()
+        assert seen == [True]

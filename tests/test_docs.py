@@ -1,0 +1,56 @@
+"""What the documents promise: README's example runs as printed, layers keep their direction."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_readme_example_prints_what_it_says() -> None:
+    results = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert results.attempted >= 8 and results.failed == 0
+
+
+def test_layers() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "layers.py")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def layers() -> object:
+    spec = importlib.util.spec_from_file_location("layers", ROOT / "tools" / "layers.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_layers_finds_offences(layers: object, tmp_path: Path) -> None:
+    for name, text in {
+        "csrc/core/a.h": '#include "ops/tile.h"\n#include "core/b.h"\n',
+        "csrc/ops/b.cpp": '#include "nodes.h"\n#include "ops.h"\n',
+        "src/weft/_ops/x.py": "import numpy\nimport re\n",
+        "src/weft/_tensor.py": "from weft import nn\n",
+        "src/weft/nn/y.py": "import weft\nfrom weft.optim import SGD\n",
+        "src/weft/optim/z.py": "from weft import Tensor\n",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    layers.ROOT = tmp_path  # type: ignore[attr-defined]
+    found = [*layers.check_cpp(), *layers.check_python()]  # type: ignore[attr-defined]
+    assert found == [
+        "csrc/core/a.h: core must not include ops/tile.h (ops)",
+        "csrc/ops/b.cpp: ops must not include nodes.h (autograd)",
+        "src/weft/_ops/x.py: weft._ops.x must not import numpy",
+        "src/weft/_tensor.py: weft._tensor must not import weft.nn",
+        "src/weft/nn/y.py: weft.nn.y must not import weft.optim",
+    ]

@@ -1,0 +1,581 @@
+"""The tensor as Python sees it: attributes, construction, indexing, operators, errors."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+
+def strings(error: type[BaseException], text: str) -> Any:
+    """`raises` for exactly this message."""
+    import re
+
+    return pytest.raises(error, match=f"^{re.escape(text)}$")
+
+
+# ---- attributes ----
+
+
+def test_attributes() -> None:
+    x = weft.ones(2, 3)
+    assert x.shape == (2, 3) and type(x.shape) is weft.Size
+    assert x.size() == x.shape and x.size(-1) == 3
+    assert x.stride() == (3, 1) and x.stride(0) == 3
+    assert x.ndim == x.dim() == 2 and len(x) == 2 and x.numel() == 6
+    assert x.dtype is weft.float32 and x.itemsize == x.element_size() == 4 and x.nbytes == 24
+    assert x.device == weft.device("cpu") and x.layout is weft.strided
+    assert not x.is_cuda and x.is_cpu and x.is_leaf and not x.requires_grad
+    assert x.grad is None and x.grad_fn is None
+    assert x.is_contiguous() and not x.t().is_contiguous()
+    assert x[1:].storage_offset() == 3
+    assert x[1:].data_ptr() == x.data_ptr() + 12
+
+
+def test_views_by_attribute() -> None:
+    x = weft.arange(24).reshape(2, 3, 4)
+    assert x.T.shape == (4, 3, 2) and x.mT.shape == (2, 4, 3)
+    assert x[0].T.tolist() == np.arange(12).reshape(3, 4).T.tolist()
+    assert x[0].H.shape == (4, 3)
+    assert x.real is x
+    with strings(RuntimeError, "mT: expected a tensor with at least 2 dims, got shape (2,)"):
+        weft.ones(2).mT  # noqa: B018
+
+
+def test_attribute_errors() -> None:
+    x = weft.ones(2)
+    with strings(TypeError, "grad: expected a Tensor or None, got int"):
+        x.grad = 3  # type: ignore[assignment]
+    with strings(TypeError, "requires_grad: expected a bool, got int"):
+        x.requires_grad = 1  # type: ignore[assignment]
+    with pytest.raises(AttributeError):
+        x.shape = (2,)  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        x.no_such_thing  # type: ignore[attr-defined] # noqa: B018
+
+
+def test_data_swaps_contents() -> None:
+    x = weft.ones(2, requires_grad=True)
+    x.data = weft.zeros(3)
+    assert x.shape == (3,) and x.requires_grad and x.is_leaf
+    x.data[0] = 4
+    assert x.tolist() == [4, 0, 0]
+    assert not x.data.requires_grad
+
+
+def test_any_attribute() -> None:
+    x = weft.ones(2)
+    x.note = 1  # type: ignore[attr-defined]
+    assert x.note == 1 and x.__dict__ == {"note": 1}  # type: ignore[attr-defined]
+    del x.note  # type: ignore[attr-defined]
+    assert not hasattr(x, "note")
+
+
+# ---- small objects ----
+
+
+def test_dtype_objects() -> None:
+    assert repr(weft.float32) == str(weft.float32) == "torch.float32"
+    assert weft.float is weft.float32 and weft.long is weft.int64 and weft.half is weft.float16
+    assert weft.float32.is_floating_point and not weft.int8.is_floating_point
+    assert weft.complex64.is_complex and weft.complex64.itemsize == 8
+    assert weft.int8.is_signed and not weft.uint8.is_signed
+    assert weft.complex64.to_real() is weft.float32
+    assert {weft.float32: 1}[weft.float] == 1
+    assert weft.finfo(weft.float32).eps == 2.0**-23 and weft.iinfo(weft.int8).min == -128
+    assert weft.zeros(2, dtype=float).dtype is weft.float64
+    assert weft.zeros(2, dtype=int).dtype is weft.int64
+
+
+def test_device_objects() -> None:
+    assert repr(weft.device("cpu")) == "device(type='cpu')"
+    assert repr(weft.device("cuda", 1)) == "device(type='cuda', index=1)"
+    assert str(weft.device("cuda:1")) == "cuda:1" and weft.device("cuda:1").index == 1
+    assert weft.device("cpu") == weft.device(type="cpu") != weft.device("cuda")
+    assert len({weft.device("cpu"), weft.device("cpu")}) == 1
+    with pytest.raises(RuntimeError):
+        weft.device("nonsense")
+    with pytest.raises(RuntimeError):
+        weft.zeros(2, device="cuda")
+    assert not weft.cuda.is_available()
+
+
+def test_size() -> None:
+    size = weft.Size([2, 3])
+    assert repr(size) == "torch.Size([2, 3])" and size.numel() == 6 and size == (2, 3)
+    assert type(size[:1]) is weft.Size and type(size + (1,)) is weft.Size and size[0] == 2
+    assert type(size * 2) is weft.Size and isinstance(size, tuple)
+    with strings(TypeError, "Size: expected ints, got str"):
+        weft.Size(["a"])
+
+
+def test_generator() -> None:
+    g = weft.Generator()
+    assert g.manual_seed(7) is g and g.initial_seed() == 7
+    state = g.get_state()
+    assert state.dtype is weft.uint8 and state.shape == (5056,)
+    a = weft.rand(5, generator=g)
+    g.set_state(state)
+    assert weft.equal(a, weft.rand(5, generator=g))
+    assert weft.manual_seed(3) is weft.default_generator
+    assert weft.initial_seed() == 3
+    with pytest.raises(ValueError):
+        g.manual_seed(2**64)
+    with strings(TypeError, "manual_seed: expected an int, got str"):
+        g.manual_seed("a")
+
+
+def test_settings() -> None:
+    threads = weft.get_num_threads()
+    weft.set_num_threads(1)
+    assert weft.get_num_threads() == 1
+    weft.set_num_threads(threads)
+    with pytest.raises(RuntimeError):
+        weft.set_num_threads(0)
+    weft.set_default_dtype(weft.float64)
+    try:
+        assert weft.tensor([1.0]).dtype is weft.float64
+    finally:
+        weft.set_default_dtype(weft.float32)
+    assert weft.promote_types(weft.int8, weft.uint8) is weft.int16
+
+
+def test_memory_limit_leaves_everything_usable() -> None:
+    weft.empty_cache()
+    weft.set_memory_limit(weft.memory_stats()["bytes_in_use"] + (1 << 20))
+    try:
+        with pytest.raises(weft.OutOfMemoryError):
+            weft.empty(1 << 24)
+        assert weft.ones(4).sum().item() == 4
+    finally:
+        weft.set_memory_limit(0)
+    assert issubclass(weft.OutOfMemoryError, RuntimeError)
+    assert weft.empty(1 << 20).shape == (1 << 20,)
+    with pytest.raises(RuntimeError):
+        weft.empty(1 << 62)
+
+
+# ---- construction ----
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "shape"),
+    [
+        (3, weft.int64, ()),
+        (3.5, weft.float32, ()),
+        (True, weft.bool, ()),
+        (1j, weft.complex64, ()),
+        ([], weft.float32, (0,)),
+        ([[]], weft.float32, (1, 0)),
+        ([1, 2.5, True], weft.float32, (3,)),
+        ([True, 2], weft.int64, (2,)),
+        ([[1, 2], [3, 4]], weft.int64, (2, 2)),
+        (((1.0,), (2.0,)), weft.float32, (2, 1)),
+        (range(3), weft.int64, (3,)),
+        (np.float64(1), weft.float64, ()),
+        ([np.float32(1)], weft.float32, (1,)),
+        ([np.int32(1), np.int32(2)], weft.int32, (2,)),
+        (np.bool_(True), weft.bool, ()),
+        (np.ones((2, 2), np.int16), weft.int16, (2, 2)),
+        ([np.ones(2), np.zeros(2)], weft.float64, (2, 2)),
+    ],
+)
+def test_tensor_infers(data: Any, dtype: Any, shape: tuple[int, ...]) -> None:
+    x = weft.tensor(data)
+    assert x.dtype is dtype and x.shape == shape
+    expected = np.array(data)
+    assert np.array_equal(x.numpy(), expected.astype(x.numpy().dtype))
+
+
+def test_tensor_of_tensors() -> None:
+    x = weft.tensor([weft.tensor(1), weft.tensor(2.5)])
+    assert x.tolist() == [1.0, 2.5]
+    y = weft.tensor([weft.ones(2), weft.zeros(2)])
+    assert y.tolist() == [[1, 1], [0, 0]]
+
+
+def test_tensor_copies_and_converts() -> None:
+    array = np.ones(2)
+    x = weft.tensor(array)
+    array[0] = 5
+    assert x.tolist() == [1, 1]
+    assert weft.tensor([1, 2], dtype=weft.float64).tolist() == [1.0, 2.0]
+    assert weft.tensor([0, 2], dtype=weft.bool).tolist() == [False, True]
+    assert weft.tensor([1.9], dtype=weft.int32).tolist() == [1]
+    assert weft.tensor([2**64 - 1], dtype=weft.uint64).tolist() == [2**64 - 1]
+    assert weft.tensor([1.0], requires_grad=True).requires_grad
+    assert weft.tensor(weft.arange(6).reshape(2, 3).t()).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "error", "text"),
+    [
+        ([[1, 2], [3]], None, ValueError, "tensor: expected a sequence of length 2 at dim 1, got 1"),
+        ([[1], 2], None, ValueError, "tensor: expected a sequence of length 1 at dim 1, got int"),
+        ([1, [2]], None, ValueError, "tensor: expected a number at dim 1, got a sequence"),
+        ("a", None, TypeError, "tensor: expected numbers or sequences of them, got str"),
+        (["a"], None, TypeError, "tensor: expected numbers or sequences of them, got str"),
+        (None, None, TypeError, "tensor: expected numbers or sequences of them, got NoneType"),
+        ({}, None, TypeError, "tensor: expected numbers or sequences of them, got dict"),
+        ([300], weft.uint8, RuntimeError, "tensor: expected a number that fits uint8, got 300"),
+        ([-1], weft.uint8, RuntimeError, "tensor: expected a number that fits uint8, got -1"),
+        (2**63, None, ValueError, f"tensor: expected a number that fits int64, got {2**63}"),
+        ([1e20], weft.int32, RuntimeError, "tensor: expected a number that fits int32, got 1e+20"),
+        ([float("nan")], weft.int64, ValueError, "tensor: expected a number that fits int64, got nan"),
+        ([1j], weft.float32, TypeError, "tensor: expected real numbers for float32, got a complex one"),
+    ],
+)
+def test_tensor_refuses(data: Any, dtype: Any, error: type[BaseException], text: str) -> None:
+    with strings(error, text):
+        weft.tensor(data, dtype=dtype)
+
+
+def test_self_containing_list() -> None:
+    data: list[Any] = []
+    data.append(data)
+    with pytest.raises(ValueError):
+        weft.tensor(data)
+
+
+def test_old_constructor() -> None:
+    assert weft.Tensor(2, 3).shape == (2, 3) and weft.Tensor().shape == (0,)
+    assert weft.Tensor([1, 2]).dtype is weft.float32
+    assert weft.Tensor(weft.Size([2])).shape == (2,)
+
+
+def test_factories_take_sizes_in_every_way() -> None:
+    for x in (weft.zeros(2, 3), weft.zeros((2, 3)), weft.zeros([2, 3]), weft.zeros(size=(2, 3))):
+        assert x.shape == (2, 3)
+    assert weft.zeros(()).shape == () and weft.zeros(0).shape == (0,)
+    assert weft.ones(np.int64(2), weft.tensor(3)).shape == (2, 3)
+    assert weft.zeros(weft.ones(2, 3).shape).shape == (2, 3)
+    assert weft.ones(2, requires_grad=True).requires_grad
+    assert weft.full((2,), 3).dtype is weft.int64
+    x = weft.ones(2, dtype=weft.float64)
+    assert x.new_zeros(3).dtype is weft.float64 and x.new_tensor([1]).dtype is weft.float64
+
+
+def test_as_tensor_and_asarray() -> None:
+    x = weft.ones(2)
+    assert weft.as_tensor(x) is x and weft.asarray(x) is x
+    array = np.ones(2, np.float32)
+    assert weft.as_tensor(array).data_ptr() == array.ctypes.data
+    assert weft.asarray(array, copy=True).data_ptr() != array.ctypes.data
+    assert weft.as_tensor(array, dtype=weft.float64).dtype is weft.float64
+    assert weft.as_tensor([1, 2]).tolist() == [1, 2]
+
+
+# ---- conversion ----
+
+
+def test_to() -> None:
+    x = weft.ones(2)
+    assert x.to(weft.float32) is x and x.to("cpu") is x and x.cpu() is x
+    assert x.to(weft.float64).dtype is weft.float64
+    assert x.to("cpu", weft.int8).dtype is weft.int8
+    assert x.to(device="cpu", dtype=weft.int8).dtype is weft.int8
+    assert x.to(weft.ones(1, dtype=weft.int16)).dtype is weft.int16
+    assert x.to(weft.float32, copy=True) is not x
+    assert x.long().dtype is weft.int64 and x.double().dtype is weft.float64
+    assert x.type() == "torch.FloatTensor" and x.type(weft.int32).dtype is weft.int32
+    assert x.type_as(weft.tensor(1)).dtype is weft.int64
+    with pytest.raises(RuntimeError):
+        x.to("cuda")
+    with strings(TypeError, "to: expected argument 'device' of type device, got int"):
+        x.to(3)  # type: ignore[call-overload]
+
+
+def test_python_numbers() -> None:
+    assert float(weft.tensor(2)) == 2.0 and int(weft.tensor(2.7)) == 2
+    assert complex(weft.tensor(2)) == 2 + 0j
+    assert bool(weft.tensor([1])) and not weft.tensor(0.0)
+    assert [1, 2, 3][weft.tensor(1)] == 2
+    assert weft.tensor(2.5).item() == 2.5 and weft.tensor(2.5).tolist() == 2.5
+    assert f"{weft.tensor(2.5):.2f}" == "2.50"
+    assert hash(weft.ones(1)) != hash(weft.ones(1)) or True
+    with strings(RuntimeError, "bool: expected a tensor with one element, got shape (2,)"):
+        bool(weft.ones(2))
+    with strings(RuntimeError, "item: expected a tensor with one element, got shape (2,)"):
+        weft.ones(2).item()
+    with pytest.raises(TypeError):
+        [1, 2][weft.tensor(1.0)]
+
+
+def test_sequence_protocol() -> None:
+    x = weft.arange(4).reshape(2, 2)
+    assert [row.tolist() for row in x] == [[0, 1], [2, 3]]
+    assert 3 in x and 7 not in x and weft.tensor(1) in x
+    assert [r.tolist() for r in reversed(x)] == [[2, 3], [0, 1]]
+    a, b = x
+    assert b.tolist() == [2, 3]
+    with strings(TypeError, "len: expected a tensor with dims, got a 0-d one"):
+        len(weft.tensor(1))
+    with strings(TypeError, "iter: expected a tensor with dims, got a 0-d one"):
+        iter(weft.tensor(1))
+
+
+# ---- operators ----
+
+OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv]
+OPERATORS += [operator.mod, operator.pow, operator.lt, operator.le, operator.gt, operator.ge]
+OPERATORS += [operator.eq, operator.ne]
+
+
+@pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("other", [2, 2.5, True, np.float32(1.5), np.int64(3), np.float64(0.5)])
+def test_operators_with_numbers(function: Any, other: Any) -> None:
+    a = np.array([1.0, 2.0, 3.5], np.float32)
+    x = weft.from_numpy(a)
+    number = other.item() if isinstance(other, np.generic) else other
+    for mine, theirs in [
+        (function(x, other), function(a, number)),
+        (function(other, x), function(number, a)),
+    ]:
+        assert isinstance(mine, weft.Tensor)
+        assert mine.dtype in (weft.float32, weft.bool)
+        np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-6)
+
+
+def test_operators_between_tensors() -> None:
+    a, b = np.array([5, 7, -3]), np.array([2, -2, 2])
+    x, y = weft.from_numpy(a), weft.from_numpy(b)
+    assert (x // y).tolist() == (a // b).tolist() and (x % y).tolist() == (a % b).tolist()
+    assert (x & y).tolist() == (a & b).tolist() and (x | y).tolist() == (a | b).tolist()
+    assert (x ^ y).tolist() == (a ^ b).tolist() and (~x).tolist() == (~a).tolist()
+    assert (-x).tolist() == (-a).tolist() and abs(x).tolist() == [5, 7, 3] and +x is x
+    assert (x & 1).tolist() == (a & 1).tolist() and (1 | x).tolist() == (1 | a).tolist()
+    assert (x / y).dtype is weft.float32
+    assert (x == None) is False and (x == "a") is False  # noqa: E711
+    assert x != "a"
+
+
+def test_in_place_operators() -> None:
+    x = original = weft.ones(2)
+    x += 1
+    x *= weft.tensor([2.0, 3.0])
+    x -= 1
+    x /= 2
+    assert x is original and x.tolist() == [1.5, 2.5]
+
+
+def test_operators_with_strangers() -> None:
+    x = weft.ones(2)
+    with pytest.raises(TypeError):
+        x + "a"  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        x @ 2  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        x < None  # type: ignore[operator] # noqa: B015
+    with pytest.raises(TypeError):
+        x += []  # type: ignore[arg-type]
+
+    class Other:
+        def __radd__(self, other: Any) -> str:
+            return "mine"
+
+    assert x + Other() == "mine"
+
+
+# ---- binding of arguments ----
+
+
+def test_argument_forms() -> None:
+    x = weft.arange(6).reshape(2, 3)
+    assert x.sum(0).tolist() == x.sum(dim=0).tolist() == x.sum((0,)).tolist() == [3, 5, 7]
+    assert x.sum(axis=0, keepdims=True).shape == (1, 3)
+    assert weft.sum(input=x, dim=1).tolist() == [3, 12]
+    assert x.view(3, 2).shape == x.view((3, 2)).shape == x.view(weft.Size([3, 2])).shape == (3, 2)
+    assert x.view(-1).shape == (6,) and x.permute(1, 0).shape == (3, 2)
+    assert x.expand(4, 2, 3).shape == (4, 2, 3)
+    assert weft.add(x, 2, alpha=3)[0, 0].item() == 6
+    assert weft.add(x, weft.tensor(2), alpha=weft.tensor(3))[0, 0].item() == 6
+    out = weft.empty(2, 3, dtype=weft.int64)
+    assert weft.add(x, x, out=out) is out and out.tolist() == (2 * x).tolist()
+    assert weft.add(x, x, out=None).tolist() == out.tolist()
+    assert x.to(weft.float32).mean(dim=np.int64(0)).shape == (3,)
+
+
+def test_named_results() -> None:
+    x = weft.tensor([[1.0, 3.0], [4.0, 2.0]])
+    result = x.max(dim=1)
+    assert result.values.tolist() == [3, 4] and result.indices.tolist() == [1, 0]
+    values, indices = result
+    assert values is result.values and indices is result[1] and isinstance(result, tuple)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: weft.add(x, "a"), "add: expected argument 'other' of type Tensor or Number, got str"),
+        (lambda x: weft.add(x), "add: expected argument 'other' of type Tensor or Number, got nothing"),
+        (lambda x: weft.mm(x, 3), "mm: expected argument 'mat2' of type Tensor, got int"),
+        (lambda x: weft.mm(3, x), "mm: expected argument 'input' of type Tensor, got int"),
+        (lambda x: x.mm(x, x), "mm: expected fewer positional arguments, got 3"),
+        (lambda x: x.mm(x, foo=1), "mm: expected known argument names, got 'foo'"),
+        (lambda x: x.mm(x, mat2=x), "mm: expected argument 'mat2' once, got it twice"),
+        (lambda x: x.view("a"), "view: expected argument 'size' of type tuple of ints, got str"),
+        (
+            lambda x: x.permute([0, 1.5]),
+            "permute: expected argument 'dims' of type tuple of ints, got list with float",
+        ),
+        (
+            lambda x: weft.stack([x, 1]),
+            "stack: expected argument 'tensors' of type tuple of Tensors, got list with int",
+        ),
+        (lambda x: weft.zeros(2, dtype=3), "zeros: expected argument 'dtype' of type dtype or None, got int"),
+        (lambda x: weft.Tensor.mm(3, x), "mm: expected argument 'input' of type Tensor, got int"),
+    ],
+)
+def test_binding_errors(call: Any, text: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call(weft.ones(2, 2))
+    message, _, hint = str(caught.value).partition("; accepted: ")
+    assert message == text
+    assert text.split(":")[0] + "(" in hint
+
+
+def test_function_objects() -> None:
+    assert weft.add.__name__ == "add" and weft.add.__module__ == "weft"
+    assert "add(Tensor input, Tensor other" in weft.add.__doc__
+    assert any(schema.startswith("add.Tensor(") for schema in weft.add.overloads)
+
+    class Holder:
+        activation = weft.relu
+
+    assert Holder().activation(weft.tensor([-1.0])).tolist() == [0.0]
+    bound = weft.ones(2).sum
+    assert bound().item() == 2
+
+
+# ---- indexing ----
+
+INDICES = [
+    0, -1, slice(None), slice(1, None), slice(None, None, 2), slice(None, None, -1), slice(-1, 0, -2),
+    None, ..., True, False, (0, 1), (slice(None), 2), (..., 0), (0, ...), (None, 0, None),
+    (slice(1, 3), slice(None, None, -1)), (1, slice(0, 2), -1), [0, 2], ([0, 2], [1, 0]),
+    (slice(None), [0, 2]), ([0, 1], slice(None), [0, 1]), ([[0, 1], [1, 0]],), (0, [1, 2]),
+    (slice(None), None, [1, 0]), [True, False, True], (slice(None), [True, False, True, False]),
+    (slice(100), slice(-100, 100)), [], (), (0, 1, 2), (..., None), (True, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_index_is_numpys(index: Any) -> None:
+    a = np.arange(60).reshape(3, 4, 5)
+    x = weft.from_numpy(a)
+    expected = a[np.array([], int)] if index == [] else a[index]
+    assert x[index].tolist() == expected.tolist()
+    assert x[index].shape == expected.shape
+
+
+@pytest.mark.parametrize("index", [i for i in INDICES if i != []], ids=repr)
+def test_assignment_is_numpys(index: Any) -> None:
+    a = np.zeros((3, 4, 5))
+    x = weft.zeros(3, 4, 5, dtype=weft.float64)
+    a[index] = 7
+    x[index] = 7
+    assert x.tolist() == a.tolist()
+    value = np.arange(a[index].size).reshape(a[index].shape)
+    a[index] = value
+    x[index] = weft.tensor(value)
+    assert x.tolist() == a.tolist()
+
+
+def test_tensor_indices() -> None:
+    a = np.arange(12).reshape(3, 4)
+    x = weft.from_numpy(a)
+    assert x[x > 5].tolist() == a[a > 5].tolist()
+    assert x[weft.tensor([2, 0])].tolist() == a[[2, 0]].tolist()
+    assert x[np.array([2, 0])].tolist() == a[[2, 0]].tolist()
+    assert x[weft.tensor(1)].tolist() == a[1].tolist()
+    assert x[weft.tensor(1) : weft.tensor(3)].tolist() == a[1:3].tolist()
+    cube = weft.arange(60).reshape(3, 4, 5)
+    mask = cube[..., 0] > 20
+    assert weft.equal(cube[mask, 1:3], weft.tensor(cube.numpy()[mask.numpy(), 1:3]))
+    x[x > 5] = 0
+    assert x.max().item() == 5
+
+
+def test_views_and_copies() -> None:
+    x = weft.zeros(4)
+    x[1:3][0] = 1
+    x[::-1][0] = 2
+    assert x.tolist() == [0, 1, 0, 2]
+    assert x[...] is not x and x[...].data_ptr() == x.data_ptr()
+    assert x[[0]].data_ptr() != x.data_ptr()
+    x[0] = weft.tensor([[3.0]])
+    assert x[0].item() == 3
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        (5, IndexError, "index: expected index in [-3, 2] for dim 0, got 5"),
+        ((0, -5), IndexError, "index: expected index in [-4, 3] for dim 1, got -5"),
+        ((0, 0, 0), IndexError, "index: expected at most 2 indices, got 3"),
+        (
+            1.0,
+            IndexError,
+            "index: expected int, slice, None, Ellipsis, bool, tensor or list, got float",
+        ),
+        ("a", IndexError, "index: expected int, slice, None, Ellipsis, bool, tensor or list, got str"),
+        (slice(0.5, 1), TypeError, "slice: expected int or None, got float"),
+        (slice(None, None, 0), ValueError, "slice: expected a step other than 0, got 0"),
+    ],
+)
+def test_index_errors(index: Any, error: type[BaseException], text: str) -> None:
+    with strings(error, text):
+        weft.ones(3, 4)[index]
+
+
+def test_more_index_errors() -> None:
+    x = weft.ones(3, 4)
+    with strings(IndexError, "index: expected an integer or bool tensor as index, got float32"):
+        x[weft.tensor([1.0])]
+    with pytest.raises(IndexError, match="mask"):
+        x[weft.tensor([True, False])]
+    with pytest.raises(IndexError):
+        x[weft.tensor([3])]
+    with pytest.raises(IndexError, match="0-d tensor"):
+        weft.tensor(1)[0]
+    with strings(TypeError, "index: expected a Tensor or Number to assign, got list"):
+        x[0] = [1, 2]  # type: ignore[assignment]
+    with pytest.raises(RuntimeError):
+        x[0] = weft.ones(7)
+    with strings(TypeError, "index: expected an assignment, got del; tensors keep their elements"):
+        del x[0]  # type: ignore[attr-defined]
+
+
+def test_gradient_through_index() -> None:
+    x = weft.arange(6.0, requires_grad=True)
+    (x[::-1][:2] * weft.tensor([1.0, 2.0])).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0, 0, 0, 0, 2, 1]
+    y = weft.zeros(3)
+    z = weft.ones(2, requires_grad=True)
+    y[1:] = z * 3
+    y.sum().backward()
+    assert z.grad is not None and z.grad.tolist() == [3, 3]
+
+
+# ---- subclasses ----
+
+
+def test_subclass() -> None:
+    class Mine(weft.Tensor):
+        def __new__(cls, data: Any) -> Mine:
+            return weft.Tensor._make_subclass(cls, weft.tensor(data))
+
+        def double(self) -> weft.Tensor:
+            return self * 2
+
+    x = Mine([1.0, 2.0])
+    assert type(x) is Mine and x.double().tolist() == [2.0, 4.0]
+    assert isinstance(x, weft.Tensor) and repr(x) == "Mine([1., 2.])"
+    assert (x + x).tolist() == [2.0, 4.0]
+    assert type(weft.ones(2).as_subclass(Mine)) is Mine
+    with pytest.raises(TypeError):
+        weft.ones(2).as_subclass(int)  # type: ignore[arg-type]

@@ -1,0 +1,84 @@
+"""Compiles the operator table's kernels: kernels_<isa>.o, tile_ops.h and tile_ops.cpp.
+
+    python tools/build_kernels.py --out build/generated --isa v2 --isa v3 --isa v4
+
+Files are written only when their content changes, and nothing is compiled when no source changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import types
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "weft"
+STAMP = "kernels.stamp"
+
+
+def import_without_extension() -> None:
+    """Makes `weft._ops` and `weft._kernels` importable without running weft/__init__.py."""
+    package = types.ModuleType("weft")
+    package.__path__ = [str(SOURCE)]
+    sys.modules["weft"] = package
+
+
+def write_if_changed(path: Path, content: bytes) -> bool:
+    """Writes a file unless it has this content already. Returns whether it wrote."""
+    if path.exists() and path.read_bytes() == content:
+        return False
+    path.write_bytes(content)
+    return True
+
+
+def fingerprint(isas: list[str]) -> str:
+    from weft._kernels import aot
+
+    files = sorted([*(SOURCE / "_kernels").glob("*.py"), *(SOURCE / "_ops").glob("*.py")])
+    parts = [part for f in files for part in (f.name.encode(), f.read_bytes())]
+    return aot.digest(" ".join(isas).encode(), Path(__file__).read_bytes(), *parts)
+
+
+def build(out: Path, isas: list[str], processes: int) -> None:
+    from weft import _ops
+    from weft._kernels import aot
+
+    start = time.perf_counter()
+    work = aot.job(_ops.load())
+    outputs = {"tile_ops.h": work.header().encode(), "tile_ops.cpp": work.source(isas).encode()}
+    outputs |= aot.compile_all(work, isas, processes)
+    written = [name for name, content in outputs.items() if write_if_changed(out / name, content)]
+    print(
+        f"build_kernels: {len(work.kernels)} kernels for {' '.join(isas)} in "
+        f"{time.perf_counter() - start:.1f} s; written: {' '.join(written) or 'nothing'}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("."), help="folder of the outputs")
+    parser.add_argument("--isa", action="append", choices=["v2", "v3", "v4"], help="default: all")
+    parser.add_argument("--list-outputs", action="store_true", help="print the files, do nothing")
+    parser.add_argument("--jobs", type=int, default=min(3, os.cpu_count() or 1), help="processes")
+    options = parser.parse_args()
+    import_without_extension()
+    from weft._kernels import aot
+
+    isas = options.isa or ["v2", "v3", "v4"]
+    names = [*aot.object_names(isas), "tile_ops.h", "tile_ops.cpp"]
+    if options.list_outputs:
+        print("\n".join(names))
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    stamp, current = options.out / STAMP, fingerprint(isas)
+    complete = all((options.out / name).exists() for name in names)
+    if complete and stamp.exists() and stamp.read_text() == current:
+        return
+    build(options.out, isas, options.jobs)
+    stamp.write_text(current)
+
+
+if __name__ == "__main__":
+    main()

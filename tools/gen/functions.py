@@ -1,0 +1,333 @@
+"""The C++ functions of operators: ops.h, native.h and the bodies in ops_<family>.cpp."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from gen import nodes
+from gen.cpp import Printer, first_default, parameters, return_type, value_type
+from gen.plan import Plan
+from weft._ops.forms import INPLACE, OUT, PLAIN, Form
+from weft._ops.formulas import argument_types
+from weft._ops.formulas import return_type as schema_return_type
+from weft._ops.schema import Arg, Schema, plain
+from weft._ops.table import Row
+from weft._ops.translate import Translator
+
+PRELUDE = """\
+#include "ops.h"
+
+#include <limits>
+#include <numbers>
+
+#include "autograd/record.h"
+#include "core/error.h"
+#include "native.h"
+#include "nodes.h"
+#include "ops/formula.h"
+#include "ops/tile.h"
+#include "ops/views.h"
+#include "tile_ops.h"
+"""
+OPS_HEADER = """\
+#pragma once
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "core/device.h"
+#include "core/generator.h"
+#include "core/tensor.h"
+
+// Every operator of the table, with autograd. Undefined tensors stand for None.
+namespace weft::ops {
+
+// Default arguments of list type.
+template <int64_t... values>
+inline constexpr int64_t list_values[] = {values...};
+template <int64_t... values>
+inline constexpr IntList list_default{list_values<values...>};
+
+"""
+NATIVE_HEADER = """\
+#pragma once
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "core/device.h"
+#include "core/generator.h"
+#include "core/tensor.h"
+
+// Bodies that are written by hand, in csrc/ops. They see no autograd of their own row.
+namespace weft::native {
+
+"""
+
+
+def ops_header(forms: Sequence[Form]) -> str:
+    """The text of ops.h. The overload with the fewest parameters gets its defaults first."""
+    taken: dict[str, set[tuple[str, ...]]] = {}
+    defaults: dict[Form, int] = {}
+    for form in sorted(forms, key=lambda form: len(form.schema.args)):
+        calls = taken.setdefault(form.cpp_name, set())
+        defaults[form] = first_default(form.schema.args, calls)
+    lines = []
+    for form in forms:
+        params = parameters(form.schema.args, defaults[form])
+        lines.append(f"// {form.schema}\n{return_type(form.schema)} {form.cpp_name}({params});\n")
+    return OPS_HEADER + "".join(lines) + "\n}  // namespace weft::ops\n"
+
+
+def native_header(rows: Sequence[Row]) -> str:
+    """The text of native.h: each body once, though several rows may share it."""
+    lines: list[str] = []
+    for row in rows:
+        if row.kind in ("native", "random"):
+            line = f"{return_type(row.schema)} {row.body}({parameters(row.schema.args)});\n"
+            if line not in lines:
+                lines.append(line)
+    return NATIVE_HEADER + "".join(lines) + "\n}  // namespace weft::native\n"
+
+
+class FunctionEmitter:
+    """Writes the definitions of one table's operators."""
+
+    def __init__(self, plans: Mapping[str, Plan], schemas: Mapping[str, Sequence[Schema]]) -> None:
+        self.plans = plans
+        self.schemas = schemas
+
+    def file(self, forms: Sequence[Form]) -> str:
+        """One translation unit: nodes, their makers, and the functions."""
+        rows = {form.row.key: form.row for form in forms}
+        plans = [self.plans[key] for key in rows if key in self.plans]
+        lines = [PRELUDE, "namespace weft::nodes {", ""]
+        for plan in plans:
+            lines += nodes.apply(plan)
+        lines += ["}  // namespace weft::nodes", "", "namespace weft::ops {", "namespace {", ""]
+        for plan in plans:
+            lines += nodes.make(plan, plan.row.inplace is not None)
+        for row in rows.values():
+            if row.kind == "compose" and row.grad:
+                lines += self.compose_body(row, f"body_{row.id}")
+        lines += ["}  // namespace", ""]
+        for form in forms:
+            lines += self.function(form)
+        return "\n".join([*lines, "}  // namespace weft::ops", ""])
+
+    def function(self, form: Form) -> list[str]:
+        """The definition of one operator."""
+        row = form.row
+        if row.kind == "compose" and not row.grad and form.kind == PLAIN:
+            return self.compose_body(row, form.cpp_name)
+        body = self.body(form)
+        return [f"// {form.schema}", self.head(form.schema, form.cpp_name, body), *body, "}", ""]
+
+    def head(self, schema: Schema, name: str, body: Sequence[str]) -> str:
+        text = "\n".join(body)
+        params = []
+        for arg in schema.args:
+            used = re.search(rf"\b{arg.name}\b", text)
+            params.append(("" if used else "[[maybe_unused]] ") + parameters([arg]))
+        return f"{return_type(schema)} {name}({', '.join(params)}) {{"
+
+    def body(self, form: Form) -> list[str]:
+        row = form.row
+        if form.kind == OUT:
+            return self.out_body(form)
+        if form.writes_self:
+            return self.inplace_body(form)
+        if row.kind == "view":
+            return self.view_body(form)
+        if row.is_program:
+            lines = self.run(form, "")
+            return [*lines, *self.record_after(form), f"  return {self.returned(row)};"]
+        return self.call_body(form)
+
+    # ---- calls ----
+
+    def call(self, row: Row) -> str:
+        """The body that is no tile program."""
+        names = ", ".join(arg.name for arg in row.schema.args)
+        if row.kind == "compose":
+            return f"body_{row.id}({names})"
+        return f"native::{row.body}({names})"
+
+    def run(self, form: Form, target: str) -> list[str]:
+        """Lines that run the row's tile program into new results, or into `target`."""
+        row = form.row
+        count = len(row.schema.returns)
+        lines = [
+            f"  const Tensor* const inputs[] = {{{', '.join('&' + n for n in row.operands)}}};"
+        ]
+        fields = [".inputs = inputs"]
+        if row.attributes:
+            numbers = ", ".join(self.as_scalar(row.schema.arg(name)) for name in row.attributes)
+            lines.append(f"  const Scalar attributes[] = {{{numbers}}};")
+            fields.append(".attributes = attributes")
+        if row.kind in ("reduce", "rowwise"):
+            self.row_fields(row, lines, fields)
+        if form.kind == INPLACE:
+            fields.append(".in_place = true")
+        if count == 1:
+            lines.append(f"  Tensor result{' = ' + target if target else ''};")
+            results = "{&result, 1}"
+        else:
+            lines.append(f"  Tensor results[{count}];")
+            results = "results"
+        fields_text = ", ".join(fields)
+        lines.append(f"  tile::run(tile_ops::{row.id}, {{{fields_text}}}, {results});")
+        return lines
+
+    def as_scalar(self, arg: Arg) -> str:
+        return arg.name if arg.type == "Scalar" else f"Scalar({arg.name})"
+
+    def row_fields(self, row: Row, lines: list[str], fields: list[str]) -> None:
+        names = {arg.name: plain(arg.type) for arg in row.schema.args}
+        if row.dims is not None:
+            expr = Translator(row.key, self.schemas).formula(row.dims, argument_types(row.schema))
+            lines.append(f"  const Dims row_dims = {Printer().expr(expr)};")
+            fields.append(".dims = row_dims")
+        elif names.get("dim") == "int":
+            lines.append("  const int64_t row_dims[] = {dim};")
+            fields.append(".dims = row_dims")
+        elif names.get("dim") == "int?":
+            lines.append("  const int64_t row_dims[] = {dim.value_or(0)};")
+            fields.append(".dims = dim ? IntList(row_dims) : IntList()")
+        elif "dim" in names:
+            fields.append(
+                ".dims = " + ("dim.value_or(IntList())" if names["dim"][-1] == "?" else "dim")
+            )
+        if "keepdim" in names:
+            fields.append(".keepdim = keepdim")
+        if "dtype" in names:
+            fields.append(".dtype = dtype")
+
+    # ---- forms ----
+
+    def call_body(self, form: Form) -> list[str]:
+        row, plan = form.row, self.plans.get(form.row.key)
+        if plan is None:
+            return [f"  return {self.call(row)};"]
+        needs = self.needs_graph(row)
+        type_ = value_type(schema_return_type(row.schema))
+        name = "result" if len(row.schema.returns) == 1 else "results"
+        return [
+            f"  if (!{needs}) return {self.call(row)};",
+            f"  {type_} {name} = autograd::without_graph([&] {{ return {self.call(row)}; }});",
+            *self.record(plan, "  "),
+            f"  return {name};",
+        ]
+
+    def returned(self, row: Row) -> str:
+        count = len(row.schema.returns)
+        if count == 1:
+            return "result"
+        return "{" + ", ".join(f"std::move(results[{i}])" for i in range(count)) + "}"
+
+    def needs_graph(self, row: Row) -> str:
+        return f"autograd::needs_graph({', '.join(row.differentiable)})"
+
+    def record_after(self, form: Form) -> list[str]:
+        plan = self.plans.get(form.row.key)
+        if plan is None:
+            return []
+        return [
+            f"  if ({self.needs_graph(form.row)}) [[unlikely]] {{",
+            *self.record(plan, "    "),
+            "  }",
+        ]
+
+    def record(self, plan: Plan, indent: str) -> list[str]:
+        """Makes the node of fresh results their history."""
+        row = plan.row
+        names = plan.make_arguments()
+        keeps_self = row.inplace is not None and row.schema.args[0].name in plan.tensors
+        arguments = ", ".join(names + (["false"] if keeps_self else []))
+        results = self.result_names(row)
+        if not plan.results and results == ["result"]:
+            return [f"{indent}autograd::set_history(result, make_{row.id}({arguments}));"]
+        lines = [f"{indent}const auto node = make_{row.id}({arguments});"]
+        for i, result in enumerate(results):
+            # A result that no formula reads the gradient of has none.
+            shown = result if i in plan.used_grads or len(results) == 1 else "Tensor()"
+            if result == "result" and row.schema.returns[0].type == "Tensor[]":
+                lines.append(
+                    f"{indent}for (const Tensor& one : result) autograd::set_history(one, node);"
+                )
+            else:
+                lines.append(f"{indent}autograd::set_history({shown}, node);")
+        return lines + nodes.save_results(plan, results, indent)
+
+    def result_names(self, row: Row) -> list[str]:
+        count = len(row.schema.returns)
+        if count == 1:
+            return ["result"]
+        return [
+            f"results[{i}]" if row.is_program else f"std::get<{i}>(results)" for i in range(count)
+        ]
+
+    def view_body(self, form: Form) -> list[str]:
+        row = form.row
+        rest = "".join(f", {arg.name}" for arg in row.schema.args[1:])
+        layout = f"views::{row.body}(self.layout(){rest})"
+        lines = [f'  Tensor result = self.with_layout({layout}, "{row.name}");']
+        if "nondifferentiable" not in row.tags:
+            lines.append("  autograd::mark_view(result, self);")
+        return [*lines, *self.record_after(form), "  return result;"]
+
+    def inplace_body(self, form: Form) -> list[str]:
+        row, plan = form.row, self.plans.get(form.row.key)
+        name = form.schema.name
+        needs = self.needs_graph(row) if plan else "autograd::needs_graph(self)"
+        lines = []
+        if not row.is_program:
+            if plan is None:
+                return [f"  return {self.call(row)};"]
+            lines.append(f"  if (!{needs}) return {self.call(row)};")
+        check = f'autograd::check_inplace("{name}", self);'
+        if plan is None:
+            type_, make = "autograd::Node", "autograd::overwritten(self)"
+        else:
+            keeps_self = row.inplace is not None and row.schema.args[0].name in plan.tensors
+            arguments = plan.make_arguments() + (["true"] if keeps_self else [])
+            type_, make = f"nodes::{plan.node}", f"make_{row.id}({', '.join(arguments)})"
+        after = ["autograd::rebase_history(self, node);"]
+        if plan is not None:
+            after += nodes.save_results(plan, ["self"], "")
+        if not row.is_program:
+            run = f"autograd::without_graph([&] {{ return {self.call(row)}; }});"
+            lines += ["  " + line for line in (check, f"const auto node = {make};", run, *after)]
+            return [*lines, "  return self;"]
+        lines += [f"  Ref<{type_}> node;", f"  if ({needs}) [[unlikely]] {{"]
+        lines += [f"    {check}", f"    node = {make};", "  }", *self.run(form, "self")]
+        if len(after) == 1:
+            lines.append(f"  if (node) [[unlikely]] {after[0]}")
+        else:
+            lines += ["  if (node) [[unlikely]] {", *("    " + line for line in after), "  }"]
+        return [*lines, "  return self;"]
+
+    def out_body(self, form: Form) -> list[str]:
+        row = form.row
+        tensors = [arg.name for arg in form.schema.args if arg.base == "Tensor"]
+        needs = f"autograd::needs_graph({', '.join(tensors)})"
+        check = f'  autograd::check_out_graph("{row.name}", {needs});'
+        if row.is_program:
+            return [check, *self.run(form, "out"), "  return result;"]
+        names = ", ".join(arg.name for arg in row.schema.args)
+        return [
+            check,
+            f"  const Tensor result = ops::{row.name}({names});",
+            f'  autograd::check_out("{row.name}", result, out);',
+            "  return ops::copy_(out, result, false);",
+        ]
+
+    def compose_body(self, row: Row, name: str) -> list[str]:
+        translator = Translator(row.key, self.schemas)
+        wanted = schema_return_type(row.schema)
+        body = translator.body(row.body, argument_types(row.schema), wanted)
+        lines = Printer().block(body, "  ")
+        return [f"// {row.schema}", self.head(row.schema, name, lines), *lines, "}", ""]

@@ -1,0 +1,156 @@
+"""Checks that includes and imports go one way, and reports files that grow too long.
+
+    python tools/layers.py [--report]
+
+Exits with 1 and one line per offence: an include or import against the direction, a file of more
+than 600 lines. --report also lists the longest files and the lines of each folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST = 600
+
+# A layer may use itself and every layer before it.
+CPP_LAYERS = ("core", "ops", "autograd", "runtime", "bindings")
+# Headers made by the generators, and the first layer that may include them. "ops.h" declares the
+# operators themselves, by core types only: the bodies in csrc/ops call each other through it.
+GENERATED = {
+    "ops.h": "ops",
+    "native.h": "ops",
+    "tile_ops.h": "ops",
+    "nodes.h": "autograd",
+    "boxed.h": "runtime",
+    "op_records.h": "runtime",
+}
+
+# What each part of the package may import, besides the standard library and itself.
+PYTHON_RULES: dict[str, tuple[str, ...]] = {
+    "weft._ops": ("weft._kernels.lang",),
+    "weft._kernels": ("weft._ops", "llvmlite"),
+    "weft.nn": ("weft", "weft.utils.hooks"),
+    "weft.optim": ("weft",),
+    "weft.utils": ("weft", "numpy"),
+}
+# Parts that stand above the rest of the package: only weft/__init__.py may import them.
+UPPER = ("weft.nn", "weft.optim", "weft.utils")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+
+
+def check_cpp() -> Iterator[str]:
+    """Offences of includes in csrc/."""
+    for path in sorted([*ROOT.glob("csrc/**/*.h"), *ROOT.glob("csrc/**/*.cpp")]):
+        relative = path.relative_to(ROOT / "csrc")
+        layer = relative.parts[0]
+        if layer not in CPP_LAYERS:
+            continue
+        for include in INCLUDE.findall(path.read_text()):
+            first = include.split("/")[0]
+            used = GENERATED.get(include, first)
+            if used in CPP_LAYERS and CPP_LAYERS.index(used) > CPP_LAYERS.index(layer):
+                yield f"csrc/{relative}: {layer} must not include {include} ({used})"
+
+
+def imported(path: Path, module: str) -> Iterator[str]:
+    """The full names of what a file imports anywhere, type-checking blocks included."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parts, base] if base else parts)
+            # `from weft import nn` imports a part of the package, not only names of it.
+            nested = [f"{base}.{alias.name}" for alias in node.names]
+            yield from (name if is_module(name) else base for name in nested)
+
+
+def is_module(name: str) -> bool:
+    """Whether a dotted name is a module of our package."""
+    path = ROOT / "src" / Path(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def within(name: str, part: str) -> bool:
+    """Whether `name` is the module `part` or lies below it."""
+    return name == part or name.startswith(part + ".")
+
+
+def check_python() -> Iterator[str]:
+    """Offences of imports in src/weft."""
+    for path in sorted(ROOT.glob("src/weft/**/*.py")):
+        relative = path.relative_to(ROOT / "src").with_suffix("")
+        module = ".".join(relative.parts).removesuffix(".__init__")
+        part = next((p for p in PYTHON_RULES if within(module, p)), None)
+        for name in imported(path, module):
+            if name.split(".")[0] in sys.stdlib_module_names:
+                continue
+            if not allowed(module, part, name):
+                yield f"src/{'/'.join(relative.parts)}.py: {module} must not import {name}"
+
+
+def allowed(module: str, part: str | None, name: str) -> bool:
+    """Whether `module` (of a ruled part, or of the rest of the package) may import `name`."""
+    if part is None:
+        return module == "weft" or not any(within(name, upper) for upper in UPPER)
+    if within(name, part):
+        return True
+    # "weft" stands for the package without its upper parts, which need a rule of their own.
+    upper = next((u for u in UPPER if within(name, u)), None)
+    for rule in PYTHON_RULES[part]:
+        if rule == "weft" and upper is None and within(name, "weft"):
+            return True
+        if rule != "weft" and within(name, rule):
+            return True
+    return False
+
+
+def lengths() -> dict[Path, int]:
+    """Lines of every source file."""
+    patterns = ("csrc/**/*.h", "csrc/**/*.cpp", "src/**/*.py", "tools/**/*.py", "tests/**/*.py")
+    patterns += ("bench/**/*.py", "examples/**/*.py")
+    files = [path for pattern in patterns for path in ROOT.glob(pattern)]
+    return {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in files}
+
+
+def report(lines: dict[Path, int]) -> None:
+    """Prints the lines of each folder and the ten longest files."""
+    folders: Counter[str] = Counter()
+    for path, count in lines.items():
+        depth = 3 if path.parts[0] == "src" else 2
+        folders["/".join(path.parent.parts[:depth])] += count
+    for folder, count in sorted(folders.items()):
+        print(f"{count:7,}  {folder}")
+    print(f"{sum(lines.values()):7,}  in all; the longest:")
+    for path, count in sorted(lines.items(), key=lambda item: -item[1])[:10]:
+        print(f"{count:7,}  {path}")
+
+
+def main() -> int:
+    """Checks, prints, and returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--report", action="store_true", help="also print sizes")
+    options = parser.parse_args()
+    lines = lengths()
+    offences = [*check_cpp(), *check_python()]
+    offences += [f"{p}: {n} lines, more than {LONGEST}" for p, n in lines.items() if n > LONGEST]
+    if options.report:
+        report(lines)
+    for offence in offences:
+        print(offence)
+    return 1 if offences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
