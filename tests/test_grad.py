@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import weft
 from op_cases import CASES, Case, calling
-from op_cases.realise import map_arrays, realise
+from op_cases.realise import Constant, map_arrays, realise
 from op_cases.spec import S
 from weft.autograd import gradcheck, gradgradcheck
 
@@ -29,7 +29,7 @@ def split_inputs(case: Case, sample: S, index: int, layout: str) -> tuple[Any, l
 
     def place(array: np.ndarray) -> Any:
         tensor = weft.from_numpy(array)
-        if array.dtype.kind != "f":
+        if array.dtype.kind != "f" or isinstance(array, Constant):
             return tensor
         tensor = tensor.clone() if layout == "contiguous" else tensor
         inputs.append(tensor.requires_grad_())

@@ -93,7 +93,7 @@ def test_read_only_array_gives_read_only_tensor() -> None:
         (
             lambda: np.array(["2020"], "datetime64[D]"),
             TypeError,
-            "from_numpy: expected a buffer of numbers, got ndarray of dtype datetime64[D]",
+            "from_numpy: expected numbers of a dtype weft has, got dtype datetime64[D]",
         ),
         (
             lambda: np.zeros(2, ">f4"),
@@ -225,6 +225,16 @@ def test_numpy_scalars_as_operands() -> None:
             assert isinstance(result, weft.Tensor) and result.dtype is weft.float32
     assert weft.add(x, np.float32(2)).tolist() == [3, 3]
     assert weft.full((2,), np.float32(2)).tolist() == [2, 2]
+
+
+def test_arrays_as_operands() -> None:
+    x, a = weft.tensor([1.0, 2.0]), np.array([3.0, 4.0])
+    for result in (x + a, a + x, x * a, np.add(a, x)):
+        assert isinstance(result, weft.Tensor) and result.dtype is weft.float64
+    assert (a - x).tolist() == [2, 2] and (x == np.array([1.0, 0.0])).tolist() == [True, False]
+    assert isinstance(np.exp(x), weft.Tensor)
+    x += a
+    assert x.tolist() == [4, 6] and x.dtype is weft.float32
 
 
 # ---- buffers ----

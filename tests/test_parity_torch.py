@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import weft
 from op_cases import CASES, Case, calling
-from op_cases.realise import realise, to_library, to_numpy
+from op_cases.realise import Constant, realise, to_library, to_numpy
 from op_cases.spec import S
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference of these tests")
@@ -57,7 +57,11 @@ def test_forward_agrees(case: Case, dtype: str) -> None:
 def gradients(library: Any, call: Any, case: Case, arrays: S, weights_seed: int) -> list[np.ndarray]:
     """d(sum of weighted results)/d(each floating input)."""
     sample = to_library(arrays, library, "float32")
-    inputs = [t for t in flat(list(sample.args)) if isinstance(t, library.Tensor) and t.is_floating_point()]
+    inputs = [
+        tensor
+        for tensor, array in zip(flat(list(sample.args)), flat(list(arrays.args)))
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and not isinstance(array, Constant)
+    ]
     for tensor in inputs:
         tensor.requires_grad_()
     rng = np.random.default_rng(weights_seed)

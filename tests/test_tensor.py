@@ -107,7 +107,7 @@ def test_device_objects() -> None:
 def test_size() -> None:
     size = weft.Size([2, 3])
     assert repr(size) == "torch.Size([2, 3])" and size.numel() == 6 and size == (2, 3)
-    assert type(size[:1]) is weft.Size and type(size + (1,)) is weft.Size and size[0] == 2
+    assert type(size[:1]) is weft.Size and type(size.__add__((1,))) is weft.Size and size[0] == 2
     assert type(size * 2) is weft.Size and isinstance(size, tuple)
     with strings(TypeError, "Size: expected ints, got str"):
         weft.Size(["a"])
@@ -214,19 +214,34 @@ def test_tensor_copies_and_converts() -> None:
 @pytest.mark.parametrize(
     ("data", "dtype", "error", "text"),
     [
-        ([[1, 2], [3]], None, ValueError, "tensor: expected a sequence of length 2 at dim 1, got 1"),
+        (
+            [[1, 2], [3]],
+            None,
+            ValueError,
+            "tensor: expected a sequence of length 2 at dim 1, got 1",
+        ),
         ([[1], 2], None, ValueError, "tensor: expected a sequence of length 1 at dim 1, got int"),
         ([1, [2]], None, ValueError, "tensor: expected a number at dim 1, got a sequence"),
-        ("a", None, TypeError, "tensor: expected numbers or sequences of them, got str"),
-        (["a"], None, TypeError, "tensor: expected numbers or sequences of them, got str"),
-        (None, None, TypeError, "tensor: expected numbers or sequences of them, got NoneType"),
-        ({}, None, TypeError, "tensor: expected numbers or sequences of them, got dict"),
+        ("a", None, TypeError, "tensor: expected numbers or sequences of numbers, got str"),
+        (["a"], None, TypeError, "tensor: expected numbers or sequences of numbers, got str"),
+        (None, None, TypeError, "tensor: expected numbers or sequences of numbers, got NoneType"),
+        ({}, None, TypeError, "tensor: expected numbers or sequences of numbers, got dict"),
         ([300], weft.uint8, RuntimeError, "tensor: expected a number that fits uint8, got 300"),
         ([-1], weft.uint8, RuntimeError, "tensor: expected a number that fits uint8, got -1"),
         (2**63, None, ValueError, f"tensor: expected a number that fits int64, got {2**63}"),
         ([1e20], weft.int32, RuntimeError, "tensor: expected a number that fits int32, got 1e+20"),
-        ([float("nan")], weft.int64, ValueError, "tensor: expected a number that fits int64, got nan"),
-        ([1j], weft.float32, TypeError, "tensor: expected real numbers for float32, got a complex one"),
+        (
+            [float("nan")],
+            weft.int64,
+            ValueError,
+            "tensor: expected a number that fits int64, got nan",
+        ),
+        (
+            [1j],
+            weft.float32,
+            TypeError,
+            "tensor: expected real numbers for float32, got a complex one",
+        ),
     ],
 )
 def test_tensor_refuses(data: Any, dtype: Any, error: type[BaseException], text: str) -> None:
@@ -297,9 +312,9 @@ def test_python_numbers() -> None:
     assert weft.tensor(2.5).item() == 2.5 and weft.tensor(2.5).tolist() == 2.5
     assert f"{weft.tensor(2.5):.2f}" == "2.50"
     assert hash(weft.ones(1)) != hash(weft.ones(1)) or True
-    with strings(RuntimeError, "bool: expected a tensor with one element, got shape (2,)"):
+    with strings(RuntimeError, "bool: expected a tensor of one element, got shape (2,)"):
         bool(weft.ones(2))
-    with strings(RuntimeError, "item: expected a tensor with one element, got shape (2,)"):
+    with strings(RuntimeError, "item: expected a tensor of one element, got shape (2,)"):
         weft.ones(2).item()
     with pytest.raises(TypeError):
         [1, 2][weft.tensor(1.0)]
@@ -310,11 +325,11 @@ def test_sequence_protocol() -> None:
     assert [row.tolist() for row in x] == [[0, 1], [2, 3]]
     assert 3 in x and 7 not in x and weft.tensor(1) in x
     assert [r.tolist() for r in reversed(x)] == [[2, 3], [0, 1]]
-    a, b = x
+    _, b = x
     assert b.tolist() == [2, 3]
-    with strings(TypeError, "len: expected a tensor with dims, got a 0-d one"):
+    with strings(TypeError, "len: expected a tensor with dims, got a 0-d tensor"):
         len(weft.tensor(1))
-    with strings(TypeError, "iter: expected a tensor with dims, got a 0-d one"):
+    with strings(TypeError, "iter: expected a tensor with dims, got a 0-d tensor"):
         iter(weft.tensor(1))
 
 
@@ -360,6 +375,15 @@ def test_in_place_operators() -> None:
     x -= 1
     x /= 2
     assert x is original and x.tolist() == [1.5, 2.5]
+    x //= 2
+    x **= weft.tensor([2.0, 3.0])
+    x %= 2
+    assert x is original and x.tolist() == [0.0, 1.0]
+    y = z = weft.tensor([6, 3])
+    y &= 2
+    y |= weft.tensor([8, 1])
+    y ^= 1
+    assert y is z and y.tolist() == [11, 2]
 
 
 def test_operators_with_strangers() -> None:
@@ -405,13 +429,21 @@ def test_named_results() -> None:
     assert result.values.tolist() == [3, 4] and result.indices.tolist() == [1, 0]
     values, indices = result
     assert values is result.values and indices is result[1] and isinstance(result, tuple)
+    text = "torch.return_types.max(\nvalues=tensor([3., 4.]),\nindices=tensor([1, 0]))"
+    assert repr(result) == text
 
 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda x: weft.add(x, "a"), "add: expected argument 'other' of type Tensor or Number, got str"),
-        (lambda x: weft.add(x), "add: expected argument 'other' of type Tensor or Number, got nothing"),
+        (
+            lambda x: weft.add(x, "a"),
+            "add: expected argument 'other' of type Tensor or Number, got str",
+        ),
+        (
+            lambda x: weft.add(x),
+            "add: expected argument 'other' of type Tensor or Number, got nothing",
+        ),
         (lambda x: weft.mm(x, 3), "mm: expected argument 'mat2' of type Tensor, got int"),
         (lambda x: weft.mm(3, x), "mm: expected argument 'input' of type Tensor, got int"),
         (lambda x: x.mm(x, x), "mm: expected fewer positional arguments, got 3"),
@@ -426,7 +458,10 @@ def test_named_results() -> None:
             lambda x: weft.stack([x, 1]),
             "stack: expected argument 'tensors' of type tuple of Tensors, got list with int",
         ),
-        (lambda x: weft.zeros(2, dtype=3), "zeros: expected argument 'dtype' of type dtype or None, got int"),
+        (
+            lambda x: weft.zeros(2, dtype=3),
+            "zeros: expected argument 'dtype' of type dtype or None, got int",
+        ),
         (lambda x: weft.Tensor.mm(3, x), "mm: expected argument 'input' of type Tensor, got int"),
     ],
 )
@@ -522,7 +557,11 @@ def test_views_and_copies() -> None:
             IndexError,
             "index: expected int, slice, None, Ellipsis, bool, tensor or list, got float",
         ),
-        ("a", IndexError, "index: expected int, slice, None, Ellipsis, bool, tensor or list, got str"),
+        (
+            "a",
+            IndexError,
+            "index: expected int, slice, None, Ellipsis, bool, tensor or list, got str",
+        ),
         (slice(0.5, 1), TypeError, "slice: expected int or None, got float"),
         (slice(None, None, 0), ValueError, "slice: expected a step other than 0, got 0"),
     ],

@@ -170,7 +170,11 @@ def test_million_objects_leave_nothing() -> None:
     for _ in range(1000):
         x + x
     gc.collect()
-    before = weft.memory_stats()["bytes_in_use"], len(gc.get_objects()), sys.getrefcount(weft.Tensor)
+    before = (
+        weft.memory_stats()["bytes_in_use"],
+        len(gc.get_objects()),
+        sys.getrefcount(weft.Tensor),
+    )
     for _ in range(20000):
         x + x
     gc.collect()
@@ -222,7 +226,7 @@ x.grad.note = [1]
 x.me = x
 class T(weft.Tensor): pass
 y = weft.ones(2).as_subclass(T); y.me = y
-keep = [x.register_hook(lambda g: g)] 
+keep = [x.register_hook(lambda g: g)]
 import numpy; a = numpy.ones(3); t = weft.from_numpy(a)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -73,7 +73,9 @@ def test_options() -> None:
 
 def random_array(rng: random.Random) -> np.ndarray[Any, Any]:
     shape = tuple(rng.choice([0, 1, 2, 3, 7, 12]) for _ in range(rng.randint(0, 4)))
-    kind = rng.choice(["float32", "float64", "float16", "int64", "int32", "bool", "complex64", "uint8"])
+    kind = rng.choice(
+        ["float32", "float64", "float16", "int64", "int32", "bool", "complex64", "uint8"]
+    )
     values = np.random.default_rng(rng.randint(0, 10**9)).standard_normal((*shape, 2))
     values *= 10.0 ** rng.choice([-6, -3, 0, 0, 0, 2, 4, 9])
     if rng.random() < 0.3:
@@ -100,7 +102,11 @@ def test_same_as_torch(seed: int) -> None:
         array = np.tile(array, (40, *([1] * (array.ndim - 1)))) if array.ndim else array
     options = {}
     if rng.random() < 0.3:
-        options = {"precision": rng.choice([1, 2, 6]), "linewidth": rng.choice([40, 120]), "edgeitems": 2}
+        options = {
+            "precision": rng.choice([1, 2, 6]),
+            "linewidth": rng.choice([40, 120]),
+            "edgeitems": 2,
+        }
     if rng.random() < 0.15:
         options["threshold"] = 10
     if rng.random() < 0.1:

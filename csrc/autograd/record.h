@@ -39,6 +39,12 @@ inline TensorList unpack_list(const std::vector<SavedTensor>& saved, const Node*
   return result;
 }
 
+// For arguments whose gradient is not implemented: better an error than a silent zero.
+inline void check_no_gradient(const char* op, const char* name, const Tensor& tensor) {
+  WEFT_CHECK_AS(NotImplemented, !needs_graph(tensor), op, ": expected ", name,
+                " without gradient, got one that requires grad; detach it");
+}
+
 inline void check_out_graph(const char* op, bool needs_graph) {
   WEFT_CHECK(!needs_graph, op,
              ": expected operands without gradient for out=, got one that requires "

@@ -9,8 +9,8 @@
 
 namespace weft::py {
 
-// out[i] is null where argument i was not given. TypeError for too many, unknown or repeated ones, or
-// when one of the first `required` is absent.
+// out[i] is null where argument i was not given. TypeError for too many, unknown or repeated ones,
+// or when one of the first `required` is absent.
 template <size_t N>
 std::array<PyObject*, N> parse_args(const char* op, const char* const (&names)[N], size_t required,
                                     PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
@@ -39,8 +39,8 @@ inline bool absent(PyObject* object) { return !object || object == Py_None; }
 inline bool bool_arg(const char* op, const char* name, PyObject* object, bool otherwise) {
   bool value = otherwise;
   if (absent(object)) return value;
-  WEFT_CHECK_TYPE(to_bool(object, &value), op, ": expected argument '", name, "' of type bool, got ",
-                  short_type_name(object));
+  WEFT_CHECK_TYPE(to_bool(object, &value), op, ": expected argument '", name,
+                  "' of type bool, got ", short_type_name(object));
   return value;
 }
 inline int64_t int_arg(const char* op, const char* name, PyObject* object, int64_t otherwise = 0) {
@@ -61,8 +61,8 @@ inline std::optional<DType> dtype_arg(const char* op, PyObject* object) {
 inline void device_arg(const char* op, PyObject* object) {
   if (absent(object)) return;
   Device device;
-  WEFT_CHECK_TYPE(to_device(object, &device), op, ": expected argument 'device' of type device, got ",
-                  short_type_name(object));
+  WEFT_CHECK_TYPE(to_device(object, &device), op,
+                  ": expected argument 'device' of type device, got ", short_type_name(object));
   check_available(op, device);
 }
 

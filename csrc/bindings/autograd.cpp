@@ -17,14 +17,7 @@ using autograd::Node;
 
 Shared share(PyObject* object) {
   Py_INCREF(object);
-  return Shared(object, [](PyObject* last) {
-    if (!interpreter_alive()) return;  // the process ends: leak it
-    TakeGil gil;
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);  // it may go while an exception is on its way
-    Py_DECREF(last);
-    PyErr_Restore(type, value, trace);
-  });
+  return Shared(object, drop_reference);
 }
 
 Tensor tensor_or_none(const char* op, const char* what, PyObject* object) {

@@ -46,7 +46,8 @@ bool to_int(PyObject* object, int64_t* value);
 bool to_bool(PyObject* object, bool* value);
 bool to_double(PyObject* object, double* value);
 PyObject* from_scalar(const Scalar& scalar);  // new reference
-PyObject* element_to_python(DType dtype, const void* element);  // new reference; null: exception set
+PyObject* element_to_python(DType dtype,
+                            const void* element);  // new reference; null: exception set
 
 // ---- NumPy, reached without its C interface (interop_numpy.cpp) ----
 struct NumpyTypes {
@@ -66,15 +67,13 @@ inline bool is_numpy_scalar(PyObject* object) {
 DType numpy_scalar_dtype(const char* op, PyObject* scalar);
 // Shares memory; read-only arrays give read-only tensors. TypeError, ValueError.
 Tensor tensor_from_numpy(const char* op, PyObject* array);
-PyObject* tensor_numpy_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
-PyObject* tensor_array_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+PyObject* tensor_numpy_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                              PyObject* names);
+PyObject* tensor_array_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                              PyObject* names);
 void init_numpy(PyObject* module);
 
 // ---- buffers (interop_buffer.cpp) ----
-// A dtype from a format of PEP 3118 and the item size; nothing where we have none.
-std::optional<DType> dtype_of_format(const char* format, Py_ssize_t item_size);
-// Any exporter of typed, strided memory, without copying. `what` describes it in errors.
-Tensor tensor_from_exporter(const char* op, PyObject* exporter);
 // The bytes of an exporter as a 1-d tensor of the given (or default) dtype.
 Tensor tensor_from_buffer(const char* op, PyObject* exporter, std::optional<DType> dtype,
                           int64_t count = -1, int64_t offset = 0);

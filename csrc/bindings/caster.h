@@ -1,4 +1,5 @@
-// nanobind casters for our value types, so that cold-path functions can take and give them directly.
+// nanobind casters for our value types, so that cold-path functions can take and give them
+// directly.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -23,7 +23,8 @@ Object fast_sequence(const char* op, PyObject* object) {
   Object fast = Object::steal(PySequence_Fast(object, "expected a sequence"));
   if (fast) return fast;
   PyErr_Clear();
-  fail(ErrorKind::Type, str(op, ": expected numbers or sequences of them, got ", short_type_name(object)));
+  fail(ErrorKind::Type,
+       str(op, ": expected numbers or sequences of numbers, got ", short_type_name(object)));
 }
 
 // ---- first walk: shape and dtype ----
@@ -41,7 +42,8 @@ class Survey {
       if (!is_nested(object)) return;
       Object fast = fast_sequence(op_, object);
       sizes_.push_back(PySequence_Fast_GET_SIZE(fast.get()));
-      WEFT_CHECK_VALUE(sizes_.size() <= kMaxDepth, op_, ": expected at most ", kMaxDepth, " dims, got more");
+      WEFT_CHECK_VALUE(sizes_.size() <= kMaxDepth, op_, ": expected at most ", kMaxDepth,
+                       " dims, got more");
       if (sizes_.back() == 0) return;
       object = PySequence_Fast_ITEMS(fast.get())[0];
       held = std::move(fast);
@@ -68,7 +70,8 @@ class Survey {
     } else if (is_nested(object) && depth < kMaxDepth) {
       dtype_of_items(object, depth);
     } else {
-      fail(ErrorKind::Type, str(op_, ": expected numbers or sequences of them, got ", short_type_name(object)));
+      fail(ErrorKind::Type,
+           str(op_, ": expected numbers or sequences of numbers, got ", short_type_name(object)));
     }
   }
 
@@ -82,7 +85,8 @@ class Survey {
   void dtype_of_items(PyObject* object, size_t depth) {
     Object fast = fast_sequence(op_, object);
     Py_ssize_t count = PySequence_Fast_GET_SIZE(fast.get());
-    for (Py_ssize_t i = 0; i < count; ++i) dtype_of(PySequence_Fast_ITEMS(fast.get())[i], depth + 1);
+    for (Py_ssize_t i = 0; i < count; ++i)
+      dtype_of(PySequence_Fast_ITEMS(fast.get())[i], depth + 1);
   }
   void merge(DType dtype) { dtype_ = dtype_ ? promote(*dtype_, dtype) : dtype; }
 
@@ -96,12 +100,14 @@ class Survey {
 [[noreturn]] void overflow(const char* op, DType dtype, PyObject* object) {
   PyErr_Clear();
   Object text = Object::checked(PyObject_Repr(object));
-  fail(item_size(dtype) == 8 ? ErrorKind::Value : ErrorKind::Runtime, str(op, ": expected a number that fits ", dtype, ", got ", utf8(text.get())));
+  fail(item_size(dtype) == 8 ? ErrorKind::Value : ErrorKind::Runtime,
+       str(op, ": expected a number that fits ", dtype, ", got ", utf8(text.get())));
 }
 
 class Fill {
  public:
-  Fill(const char* op, const Tensor& out) : op_(op), out_(out), size_(out.item_size()), dtype_(out.dtype()) {
+  Fill(const char* op, const Tensor& out)
+      : op_(op), out_(out), size_(out.item_size()), dtype_(out.dtype()) {
     at_ = static_cast<char*>(out.data());
   }
 
@@ -115,15 +121,16 @@ class Fill {
     if (is_tensor(object)) return block(unwrap(object), depth);
     if (is_numpy_array(object)) return block(tensor_from_numpy(op_, object), depth);
     if (depth == sizes.size()) {
-      WEFT_CHECK_VALUE(!is_nested(object), op_, ": expected a number at dim ", depth, ", got a sequence");
+      WEFT_CHECK_VALUE(!is_nested(object), op_, ": expected a number at dim ", depth,
+                       ", got a sequence");
       return element(object);
     }
-    WEFT_CHECK_VALUE(is_nested(object), op_, ": expected a sequence of length ", sizes[depth], " at dim ",
-                     depth, ", got ", short_type_name(object));
+    WEFT_CHECK_VALUE(is_nested(object), op_, ": expected a sequence of length ", sizes[depth],
+                     " at dim ", depth, ", got ", short_type_name(object));
     Object fast = fast_sequence(op_, object);
     Py_ssize_t count = PySequence_Fast_GET_SIZE(fast.get());
-    WEFT_CHECK_VALUE(count == sizes[depth], op_, ": expected a sequence of length ", sizes[depth], " at dim ",
-                     depth, ", got ", count);
+    WEFT_CHECK_VALUE(count == sizes[depth], op_, ": expected a sequence of length ", sizes[depth],
+                     " at dim ", depth, ", got ", count);
     if (depth + 1 == sizes.size() && dtype_ == DType::F32 && floats(fast.get(), count)) return;
     // The list may be changed by what conversion calls.
     for (Py_ssize_t i = 0; i < count && i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
@@ -146,8 +153,8 @@ class Fill {
 
   void block(const Tensor& part, size_t depth) {
     IntList rest = IntList(out_.sizes()).subspan(depth);
-    WEFT_CHECK_VALUE(same(part.sizes(), rest), op_, ": expected an item of shape ", AsTuple{rest}, " at dim ",
-                     depth, ", got shape ", AsTuple{part.sizes()});
+    WEFT_CHECK_VALUE(same(part.sizes(), rest), op_, ": expected an item of shape ", AsTuple{rest},
+                     " at dim ", depth, ", got shape ", AsTuple{part.sizes()});
     int64_t count = part.numel();
     if (count == 0) return;
     Layout layout = Layout::contiguous(rest);
@@ -162,10 +169,10 @@ class Fill {
       store_int(object);
     } else {
       Scalar scalar;
-      WEFT_CHECK_TYPE(to_scalar(object, &scalar), op_, ": expected numbers or sequences of them, got ",
-                      short_type_name(object));
-      WEFT_CHECK_TYPE(!scalar.is_complex() || is_complex(dtype_), op_, ": expected real numbers for ", dtype_,
-                      ", got a complex one");
+      WEFT_CHECK_TYPE(to_scalar(object, &scalar), op_,
+                      ": expected numbers or sequences of numbers, got ", short_type_name(object));
+      WEFT_CHECK_TYPE(!scalar.is_complex() || is_complex(dtype_), op_,
+                      ": expected real numbers for ", dtype_, ", got a complex one");
       if (is_integral(dtype_)) {
         check_range(scalar, object);
       }
@@ -236,8 +243,9 @@ PyObject* finish(Tensor tensor, bool requires_grad) {
 
 PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
-    auto [data, dtype, device, requires_grad, pinned] = parse_args(
-        "tensor", {"data", "dtype", "device", "requires_grad", "pin_memory"}, 1, args, count, names);
+    auto [data, dtype, device, requires_grad, pinned] =
+        parse_args("tensor", {"data", "dtype", "device", "requires_grad", "pin_memory"}, 1, args,
+                   count, names);
     (void)pinned;
     device_arg("tensor", device);
     bool grad = bool_arg("tensor", "requires_grad", requires_grad, false);
@@ -263,7 +271,8 @@ Tensor shared_or_copied(const char* op, PyObject* data, std::optional<DType> dty
 
 PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
-    auto [data, dtype, device] = parse_args("as_tensor", {"data", "dtype", "device"}, 1, args, count, names);
+    auto [data, dtype, device] =
+        parse_args("as_tensor", {"data", "dtype", "device"}, 1, args, count, names);
     device_arg("as_tensor", device);
     return wrap(shared_or_copied("as_tensor", data, dtype_arg("as_tensor", dtype)));
   });
@@ -291,18 +300,16 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
   });
 }
 
-#define FAST(name, function, doc) \
-  {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), METH_FASTCALL | METH_KEYWORDS, doc}
-
 PyMethodDef functions[] = {
-    FAST("tensor", tensor,
-         "tensor(data, *, dtype=None, device=None, requires_grad=False)\n\n"
-         "A new tensor holding a copy of numbers, nested sequences, an array or a tensor."),
-    FAST("as_tensor", as_tensor,
-         "as_tensor(data, dtype=None, device=None)\n\nShares memory with tensors and arrays where it can."),
-    FAST("asarray", asarray,
-         "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n\n"
-         "From tensors, arrays, DLPack and buffers without copying, else as tensor()."),
+    {"tensor", fast(tensor), kFast,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False)\n\n"
+     "A new tensor holding a copy of numbers, nested sequences, an array or a tensor."},
+    {"as_tensor", fast(as_tensor), kFast,
+     "as_tensor(data, dtype=None, device=None)\n\nShares memory with tensors and arrays where "
+     "it can."},
+    {"asarray", fast(asarray), kFast,
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n\n"
+     "From tensors, arrays, DLPack and buffers without copying, else as tensor()."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -322,7 +329,8 @@ Tensor tensor_from_data(const char* op, PyObject* data, std::optional<DType> dty
   return out;
 }
 
-// Tensor(), Tensor(2, 3), Tensor([1, 2]), Tensor(other): PyTorch's old constructor, always floating.
+// Tensor(), Tensor(2, 3), Tensor([1, 2]), Tensor(other): PyTorch's old constructor, always
+// floating.
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     (void)kwargs;  // for subclasses with an __init__ of their own

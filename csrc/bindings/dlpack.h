@@ -1,5 +1,5 @@
-// The memory layout of DLPack 1.x, as far as tensors in main memory need it. The names are ours; order
-// and widths of the fields are the interface.
+// The memory layout of DLPack 1.x, as far as tensors in main memory need it. The names are ours;
+// order and widths of the fields are the interface.
 #pragma once
 
 #include <cstdint>

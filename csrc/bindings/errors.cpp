@@ -17,13 +17,19 @@ namespace {
 
 PyObject* exception_class(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Value: return PyExc_ValueError;
-    case ErrorKind::Type: return PyExc_TypeError;
-    case ErrorKind::Index: return PyExc_IndexError;
-    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
-    case ErrorKind::OutOfMemory: return out_of_memory_error;
+    case ErrorKind::Value:
+      return PyExc_ValueError;
+    case ErrorKind::Type:
+      return PyExc_TypeError;
+    case ErrorKind::Index:
+      return PyExc_IndexError;
+    case ErrorKind::NotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory:
+      return out_of_memory_error;
     case ErrorKind::Runtime:
-    case ErrorKind::Internal: break;
+    case ErrorKind::Internal:
+      break;
   }
   return PyExc_RuntimeError;
 }
@@ -57,6 +63,13 @@ bool interpreter_alive() noexcept {
 #endif
   // While it goes down only the thread that takes it down may still call it.
   return !finalizing || PyGILState_Check();
+}
+
+void drop_reference(void* object) noexcept {
+  if (!interpreter_alive()) return;
+  TakeGil gil;
+  KeepException keep;
+  Py_DECREF(static_cast<PyObject*>(object));
 }
 
 void add_object(PyObject* module, const char* name, PyObject* object) {

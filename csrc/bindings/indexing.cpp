@@ -1,7 +1,7 @@
 // x[...] and x[...] = value.
 //
-// An index is walked once from left to right: ints, slices, None and bools become views at once; tensors,
-// lists and arrays are collected and go to ops::index or ops::index_put_ in the end.
+// An index is walked once from left to right: ints, slices, None and bools become views at once;
+// tensors, lists and arrays are collected and go to ops::index or ops::index_put_ in the end.
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
@@ -11,9 +11,12 @@
 namespace weft::py {
 namespace {
 
-constexpr const char* kWanted = "index: expected int, slice, None, Ellipsis, bool, tensor or list, got ";
+constexpr const char* kWanted =
+    "index: expected int, slice, None, Ellipsis, bool, tensor or list, got ";
 
-bool is_bool_index(const Tensor& tensor) { return tensor.dtype() == DType::Bool || tensor.dtype() == DType::U8; }
+bool is_bool_index(const Tensor& tensor) {
+  return tensor.dtype() == DType::Bool || tensor.dtype() == DType::U8;
+}
 
 // What one item of an index is.
 struct Item {
@@ -61,7 +64,8 @@ Item classify(PyObject* object) {
   bool text = PyUnicode_Check(object) || PyBytes_Check(object);
   WEFT_CHECK_INDEX(!text && PySequence_Check(object), kWanted, short_type_name(object));
   Tensor tensor = tensor_from_data("index", object, {});
-  if (tensor.numel() == 0 && is_floating(tensor.dtype())) tensor = Tensor::empty(tensor.sizes(), DType::I64);
+  if (tensor.numel() == 0 && is_floating(tensor.dtype()))
+    tensor = Tensor::empty(tensor.sizes(), DType::I64);
   return tensor_item_of(std::move(tensor));
 }
 
@@ -90,14 +94,14 @@ Tensor take_slice(const Tensor& tensor, int64_t dim, PyObject* object) {
 // `shown`: the dimension as the user counts it.
 Tensor take_int(const Tensor& tensor, int64_t dim, int64_t index, int64_t shown) {
   int64_t size = tensor.sizes()[static_cast<size_t>(dim)];
-  WEFT_CHECK_INDEX(index >= -size && index < size, "index: expected index in [", -size, ", ", size - 1,
-                   "] for dim ", shown, ", got ", index);
+  WEFT_CHECK_INDEX(index >= -size && index < size, "index: expected index in [", -size, ", ",
+                   size - 1, "] for dim ", shown, ", got ", index);
   return ops::select(tensor, dim, index);
 }
 
 struct Plan {
-  Tensor view;          // after ints, slices, None and bools
-  TensorList indices;   // for ops::index; empty: the view is all
+  Tensor view;         // after ints, slices, None and bools
+  TensorList indices;  // for ops::index; empty: the view is all
 };
 
 class Walk {
@@ -125,20 +129,26 @@ class Walk {
 
  private:
   void check_count(int64_t dims) const {
-    WEFT_CHECK_INDEX(self_.dim() > 0 || dims == 0,
-                     "index: expected no index for a 0-d tensor, got one; use item() for its number");
-    WEFT_CHECK_INDEX(dims <= self_.dim(), "index: expected at most ", self_.dim(), " indices, got ", dims);
+    WEFT_CHECK_INDEX(
+        self_.dim() > 0 || dims == 0,
+        "index: expected no index for a 0-d tensor, got one; use item() for its number");
+    WEFT_CHECK_INDEX(dims <= self_.dim(), "index: expected at most ", self_.dim(), " indices, got ",
+                     dims);
   }
 
   void step(const Item& item) {
     Tensor& view = plan_.view;
     switch (item.kind) {
-      case Item::Int: view = take_int(view, dim_, item.number, shown_++); break;
+      case Item::Int:
+        view = take_int(view, dim_, item.number, shown_++);
+        break;
       case Item::Slice:
         view = take_slice(view, dim_++, item.object);
         ++shown_;
         break;
-      case Item::NewDim: view = ops::unsqueeze(view, dim_++); break;
+      case Item::NewDim:
+        view = ops::unsqueeze(view, dim_++);
+        break;
       case Item::Bool:
         view = ops::unsqueeze(view, dim_);
         record(bool_mask(item.truth), 1);
@@ -148,7 +158,8 @@ class Walk {
         shown_ += item.dims();
         record(item.tensor, item.dims());
         break;
-      case Item::Ellipsis: break;
+      case Item::Ellipsis:
+        break;
     }
   }
 
@@ -163,8 +174,8 @@ class Walk {
     for (int64_t i = 0; i < item.tensor.dim(); ++i) {
       auto at = static_cast<size_t>(dim_ + i);
       WEFT_CHECK_INDEX(item.tensor.sizes()[static_cast<size_t>(i)] == plan_.view.sizes()[at],
-                       "index: expected a mask that fits shape ", AsTuple{self_.sizes()}, " at dim ", shown_,
-                       ", got mask shape ", AsTuple{item.tensor.sizes()});
+                       "index: expected a mask that fits shape ", AsTuple{self_.sizes()},
+                       " at dim ", shown_, ", got mask shape ", AsTuple{item.tensor.sizes()});
     }
   }
 
@@ -199,8 +210,8 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
   Scalar number;
   WEFT_CHECK_TYPE(to_scalar(value, &number), "index: expected a Tensor or Number to assign, got ",
                   short_type_name(value));
-  WEFT_CHECK(!number.is_complex() || is_complex(target.dtype()), "index: expected a real number for a ",
-             target.dtype(), " tensor, got ", number);
+  WEFT_CHECK(!number.is_complex() || is_complex(target.dtype()),
+             "index: expected a real number for a ", target.dtype(), " tensor, got ", number);
   return Tensor::scalar(number, target.dtype());
 }
 
@@ -237,6 +248,7 @@ PyObject* tensor_subscript(PyObject* self, PyObject* index) {
     if (is_plain_int(index) && tensor.dim() > 0 && to_int(index, &number)) {
       return wrap(take_int(tensor, 0, number, 0));
     }
+    if (PySlice_Check(index) && tensor.dim() > 0) return wrap(take_slice(tensor, 0, index));
     Plan found = plan(tensor, index);
     if (!found.indices.empty()) return wrap(ops::index(found.view, found.indices));
     // x[...] and x[()] are new tensors, too.

@@ -1,5 +1,5 @@
-// The buffer protocol, both ways: tensors export their memory, and tensors are made over the memory of
-// others. NumPy arrays come in through here as well.
+// The buffer protocol, both ways: tensors export their memory, and tensors are made over the bytes
+// of others.
 #include <algorithm>
 #include <memory>
 
@@ -17,12 +17,10 @@ namespace {
 void release_buffer(void* context) {
   if (!interpreter_alive()) return;
   TakeGil gil;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
+  KeepException keep;
   auto* view = static_cast<Py_buffer*>(context);
   PyBuffer_Release(view);
   delete view;
-  PyErr_Restore(type, value, trace);
 }
 
 struct BufferDeleter {
@@ -33,64 +31,47 @@ struct BufferDeleter {
 };
 using BufferHolder = std::unique_ptr<Py_buffer, BufferDeleter>;
 
-BufferHolder request(const char* op, PyObject* exporter, int flags) {
+BufferHolder request(PyObject* exporter) {
   auto view = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(exporter, view.get(), flags) != 0) {
-    // Whatever the exporter says (NumPy: ValueError for datetime64), it has no buffer for us.
-    PyErr_Clear();
-    Object dtype = Object::steal(PyObject_GetAttrString(exporter, "dtype"));
-    if (!dtype) PyErr_Clear();
-    Object text = dtype ? Object::checked(PyObject_Str(dtype.get())) : Object();
-    fail(ErrorKind::Type, str(op, ": expected a buffer of numbers, got ", short_type_name(exporter),
-                              text ? str(" of dtype ", utf8(text.get())) : std::string()));
-  }
+  check_status(PyObject_GetBuffer(exporter, view.get(), PyBUF_SIMPLE));
   return BufferHolder(view.release());
 }
-
-// "numpy dtype >f4" where there is one, else the format.
-std::string element_name(PyObject* exporter, const Py_buffer& view) {
-  Object dtype = Object::steal(PyObject_GetAttrString(exporter, "dtype"));
-  if (dtype) return str("dtype ", utf8(Object::checked(PyObject_Str(dtype.get())).get()));
-  PyErr_Clear();
-  return str("format '", view.format ? view.format : "B", "'");
-}
-
-// Sizes and strides in elements; offset still counts from the first element.
-Layout read_layout(const char* op, const Py_buffer& view) {
-  Layout layout;
-  for (int i = 0; i < view.ndim; ++i) {
-    layout.sizes.push_back(view.shape[i]);
-    Py_ssize_t step = view.strides[i];
-    if (view.shape[i] <= 1) step = step / view.itemsize * view.itemsize;  // never taken
-    WEFT_CHECK_VALUE(step % view.itemsize == 0, op, ": expected strides that are multiples of the item size ",
-                     view.itemsize, ", got stride ", step, " at dim ", i);
-    layout.strides.push_back(step / view.itemsize);
-  }
-  return layout;
-}
-
-bool foreign_byte_order(const char* format) { return format && (*format == '>' || *format == '!'); }
 
 // ---- out ----
 
 // The format characters of PEP 3118; null where it has none.
 const char* format_of(DType dtype) {
   switch (dtype) {
-    case DType::Bool: return "?";
-    case DType::U8: return "B";
-    case DType::I8: return "b";
-    case DType::I16: return "h";
-    case DType::I32: return "i";
-    case DType::I64: return sizeof(long) == 8 ? "l" : "q";
-    case DType::U16: return "H";
-    case DType::U32: return "I";
-    case DType::U64: return sizeof(long) == 8 ? "L" : "Q";
-    case DType::F16: return "e";
-    case DType::BF16: return nullptr;
-    case DType::F32: return "f";
-    case DType::F64: return "d";
-    case DType::C64: return "Zf";
-    case DType::C128: return "Zd";
+    case DType::Bool:
+      return "?";
+    case DType::U8:
+      return "B";
+    case DType::I8:
+      return "b";
+    case DType::I16:
+      return "h";
+    case DType::I32:
+      return "i";
+    case DType::I64:
+      return sizeof(long) == 8 ? "l" : "q";
+    case DType::U16:
+      return "H";
+    case DType::U32:
+      return "I";
+    case DType::U64:
+      return sizeof(long) == 8 ? "L" : "Q";
+    case DType::F16:
+      return "e";
+    case DType::BF16:
+      return nullptr;
+    case DType::F32:
+      return "f";
+    case DType::F64:
+      return "d";
+    case DType::C64:
+      return "Zf";
+    case DType::C128:
+      return "Zd";
   }
   return nullptr;
 }
@@ -146,21 +127,22 @@ void fill_view(PyObject* self, Py_buffer* view, int flags) {
 
 PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t given, PyObject* names) {
   return guarded([&] {
-    auto [buffer, dtype, count, offset, requires_grad] = parse_args(
-        "frombuffer", {"buffer", "dtype", "count", "offset", "requires_grad"}, 2, args, given, names);
-    WEFT_CHECK_TYPE(PyObject_CheckBuffer(buffer), "frombuffer: expected an object with a buffer, got ",
-                    short_type_name(buffer));
+    auto [buffer, dtype, count, offset, requires_grad] =
+        parse_args("frombuffer", {"buffer", "dtype", "count", "offset", "requires_grad"}, 2, args,
+                   given, names);
+    WEFT_CHECK_TYPE(PyObject_CheckBuffer(buffer),
+                    "frombuffer: expected an object with a buffer, got ", short_type_name(buffer));
     Tensor tensor = tensor_from_buffer("frombuffer", buffer, dtype_arg("frombuffer", dtype),
                                        int_arg("frombuffer", "count", count, -1),
                                        int_arg("frombuffer", "offset", offset, 0));
-    if (bool_arg("frombuffer", "requires_grad", requires_grad, false)) autograd::set_requires_grad(tensor, true);
+    if (bool_arg("frombuffer", "requires_grad", requires_grad, false))
+      autograd::set_requires_grad(tensor, true);
     return wrap(std::move(tensor));
   });
 }
 
 PyMethodDef functions[] = {
-    {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(frombuffer)),
-     METH_FASTCALL | METH_KEYWORDS,
+    {"frombuffer", fast(frombuffer), kFast,
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\n"
      "A 1-d tensor over the bytes of a buffer, without copying; read-only when the buffer is."},
     {nullptr, nullptr, 0, nullptr},
@@ -168,64 +150,26 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-std::optional<DType> dtype_of_format(const char* format, Py_ssize_t item_size) {
-  std::string_view text = format ? format : "B";
-  if (!text.empty() && std::string_view("@=<^").find(text.front()) != std::string_view::npos) text.remove_prefix(1);
-  if (text == "Zf") return DType::C64;
-  if (text == "Zd") return DType::C128;
-  if (text.size() != 1) return {};
-  auto one_of = [&](std::string_view set) { return set.find(text.front()) != std::string_view::npos; };
-  auto by_size = [&](std::optional<DType> b1, std::optional<DType> b2, DType b4, DType b8) -> std::optional<DType> {
-    return item_size == 1 ? b1 : item_size == 2 ? b2 : item_size == 4 ? std::optional(b4)
-           : item_size == 8 ? std::optional(b8) : std::nullopt;
-  };
-  if (one_of("?")) return DType::Bool;
-  if (one_of("bhilqn")) return by_size(DType::I8, DType::I16, DType::I32, DType::I64);
-  if (one_of("BHILQN")) return by_size(DType::U8, DType::U16, DType::U32, DType::U64);
-  if (one_of("efd")) return by_size({}, DType::F16, DType::F32, DType::F64);
-  return {};
-}
-
-Tensor tensor_from_exporter(const char* op, PyObject* exporter) {
-  BufferHolder view = request(op, exporter, PyBUF_RECORDS_RO);
-  WEFT_CHECK_VALUE(!foreign_byte_order(view->format), op, ": expected native byte order, got ",
-                   element_name(exporter, *view), "; convert with array.astype(array.dtype.newbyteorder('='))");
-  std::optional<DType> dtype = dtype_of_format(view->format, view->itemsize);
-  WEFT_CHECK_TYPE(dtype, op, ": expected numbers of a dtype weft has, got ", element_name(exporter, *view));
-  Layout layout = read_layout(op, *view);
-  auto address = reinterpret_cast<uintptr_t>(view->buf);
-  size_t alignment = std::min<size_t>(item_size(*dtype), 8);
-  WEFT_CHECK_VALUE(address % alignment == 0, op, ": expected memory aligned to ", alignment,
-                   " bytes, got address ", address);
-  // The storage starts at the lowest element, which a negative stride puts before the first.
-  Layout::Extent extent = layout.extent();
-  char* base = static_cast<char*>(view->buf) + extent.begin * view->itemsize;
-  layout.offset = -extent.begin;
-  auto nbytes = static_cast<size_t>((extent.end - extent.begin) * view->itemsize);
-  uint8_t flags = kForeign | (view->readonly ? kReadOnly : 0);
-  Ref<Storage> storage = Storage::wrap(base, nbytes, release_buffer, view.get(), flags);
-  view.release();
-  return Tensor(std::move(storage), std::move(layout), *dtype);
-}
-
-Tensor tensor_from_buffer(const char* op, PyObject* exporter, std::optional<DType> dtype, int64_t count,
-                          int64_t offset) {
-  BufferHolder view = request(op, exporter, PyBUF_SIMPLE);
+Tensor tensor_from_buffer(const char* op, PyObject* exporter, std::optional<DType> dtype,
+                          int64_t count, int64_t offset) {
+  BufferHolder view = request(exporter);
   DType type = dtype.value_or(default_dtype());
   auto item = static_cast<int64_t>(item_size(type));
   WEFT_CHECK_VALUE(view->len > 0 && count != 0, op, ": expected at least one element, got ",
                    view->len > 0 ? "count 0" : "an empty buffer");
-  WEFT_CHECK_VALUE(offset >= 0 && offset < view->len, op, ": expected offset in [0, ", view->len - 1, "], got ",
-                   offset);
+  WEFT_CHECK_VALUE(offset >= 0 && offset < view->len, op, ": expected offset in [0, ",
+                   view->len - 1, "], got ", offset);
   int64_t room = view->len - offset;
   if (count < 0) {
-    WEFT_CHECK_VALUE(room % item == 0, op, ": expected a multiple of ", item, " bytes after the offset, got ", room);
+    WEFT_CHECK_VALUE(room % item == 0, op, ": expected a multiple of ", item,
+                     " bytes after the offset, got ", room);
     count = room / item;
   }
-  WEFT_CHECK_VALUE(count <= room / item, op, ": expected count in [1, ", room / item, "], got ", count);
+  WEFT_CHECK_VALUE(count <= room / item, op, ": expected count in [1, ", room / item, "], got ",
+                   count);
   char* data = static_cast<char*>(view->buf) + offset;
-  WEFT_CHECK_VALUE(reinterpret_cast<uintptr_t>(data) % std::min<size_t>(item_size(type), 8) == 0, op,
-                   ": expected memory aligned to ", item, " bytes, got offset ", offset);
+  WEFT_CHECK_VALUE(reinterpret_cast<uintptr_t>(data) % std::min<size_t>(item_size(type), 8) == 0,
+                   op, ": expected memory aligned to ", item, " bytes, got offset ", offset);
   uint8_t flags = kForeign | (view->readonly ? kReadOnly : 0);
   Ref<Storage> storage =
       Storage::wrap(data, static_cast<size_t>(count * item), release_buffer, view.get(), flags);
@@ -238,7 +182,8 @@ int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& tensor = unwrap(self);
   const char* problem = nullptr;
   if (autograd::grad_enabled() && autograd::requires_grad(tensor)) {
-    problem = "buffer: expected a tensor that does not require grad, got one that does; use detach()";
+    problem =
+        "buffer: expected a tensor that does not require grad, got one that does; use detach()";
   } else if (!format_of(tensor.dtype())) {
     problem = "buffer: expected a dtype that buffers have, got bfloat16; use float()";
   } else if ((flags & PyBUF_WRITABLE) && tensor.storage()->has(kReadOnly)) {
@@ -256,7 +201,9 @@ int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags) {
   });
 }
 
-void tensor_releasebuffer(PyObject*, Py_buffer* view) { delete static_cast<Export*>(view->internal); }
+void tensor_releasebuffer(PyObject*, Py_buffer* view) {
+  delete static_cast<Export*>(view->internal);
+}
 
 void init_buffers(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
 

@@ -26,7 +26,8 @@ dlpack::TypeInfo type_info(DType dtype) {
   if (dtype == DType::BF16) return {dlpack::kBFloat, bits, 1};
   if (is_complex(dtype)) return {dlpack::kComplex, bits, 1};
   if (is_floating(dtype)) return {dlpack::kFloat, bits, 1};
-  bool is_signed = dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
+  bool is_signed =
+      dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
   return {static_cast<uint8_t>(is_signed ? dlpack::kInt : dlpack::kUInt), bits, 1};
 }
 
@@ -69,9 +70,13 @@ PyObject* export_tensor(const Tensor& tensor, uint64_t flags) {
   exported->strides = tensor.strides();
   M& managed = exported->managed;
   managed = {};
-  managed.tensor = {tensor.numel() > 0 ? tensor.data() : nullptr, {dlpack::kCpu, 0},
-                    static_cast<int32_t>(tensor.dim()), type_info(tensor.dtype()), exported->shape.data(),
-                    exported->strides.data(), 0};
+  managed.tensor = {tensor.numel() > 0 ? tensor.data() : nullptr,
+                    {dlpack::kCpu, 0},
+                    static_cast<int32_t>(tensor.dim()),
+                    type_info(tensor.dtype()),
+                    exported->shape.data(),
+                    exported->strides.data(),
+                    0};
   managed.context = exported.get();
   managed.deleter = delete_exported<M>;
   if constexpr (std::is_same_v<M, ManagedVersioned>) {
@@ -97,7 +102,8 @@ void check_target(PyObject* device) {
   if (absent(device)) return;
   int type = 0, id = 0;
   if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id)) throw PythonError{};
-  if (type != dlpack::kCpu) raise_buffer_error(str("__dlpack__: expected dl_device (1, 0), got type ", type));
+  if (type != dlpack::kCpu)
+    raise_buffer_error(str("__dlpack__: expected dl_device (1, 0), got type ", type));
 }
 
 // ---- in ----
@@ -109,7 +115,8 @@ void release_imported(void* context) {
 }
 
 Layout read_layout(const char* op, const dlpack::TensorInfo& info) {
-  WEFT_CHECK_VALUE(info.ndim >= 0 && info.ndim <= 64, op, ": expected at most 64 dims, got ", info.ndim);
+  WEFT_CHECK_VALUE(info.ndim >= 0 && info.ndim <= 64, op, ": expected at most 64 dims, got ",
+                   info.ndim);
   Dims sizes(IntList(info.shape, static_cast<size_t>(info.ndim)));
   checked_numel(op, sizes);
   if (!info.strides) return Layout::contiguous(sizes);
@@ -122,25 +129,27 @@ Tensor adopt(const char* op, PyObject* capsule, uint8_t flags) {
   if (!managed) throw PythonError{};
   const dlpack::TensorInfo& info = managed->tensor;
   if (info.device.type != dlpack::kCpu && info.device.type != dlpack::kCudaHost) {
-    raise_buffer_error(str(op, ": expected a tensor on the CPU, got DLPack device type ", info.device.type));
+    raise_buffer_error(
+        str(op, ": expected a tensor on the CPU, got DLPack device type ", info.device.type));
   }
   std::optional<DType> dtype = dtype_of(info.dtype);
   if (!dtype) {
-    raise_buffer_error(str(op, ": expected a dtype weft has, got DLPack type code ", int{info.dtype.code}, " with ",
-                           int{info.dtype.bits}, " bits and ", info.dtype.lanes, " lanes"));
+    raise_buffer_error(str(op, ": expected a dtype weft has, got DLPack type code ",
+                           int{info.dtype.code}, " with ", int{info.dtype.bits}, " bits and ",
+                           info.dtype.lanes, " lanes"));
   }
   Layout layout = read_layout(op, info);
   auto item = static_cast<int64_t>(item_size(*dtype));
   char* first = static_cast<char*>(info.data) + info.byte_offset;
   size_t alignment = std::min<size_t>(item_size(*dtype), 8);
-  WEFT_CHECK_VALUE(reinterpret_cast<uintptr_t>(first) % alignment == 0, op, ": expected memory aligned to ",
-                   alignment, " bytes, got another address");
+  WEFT_CHECK_VALUE(reinterpret_cast<uintptr_t>(first) % alignment == 0, op,
+                   ": expected memory aligned to ", alignment, " bytes, got another address");
   // The storage starts at the lowest element, which a negative stride puts before the first.
   Layout::Extent extent = layout.extent();
   layout.offset = -extent.begin;
-  Ref<Storage> storage =
-      Storage::wrap(first + extent.begin * item, static_cast<size_t>((extent.end - extent.begin) * item),
-                    release_imported<M>, managed, flags);
+  Ref<Storage> storage = Storage::wrap(first + extent.begin * item,
+                                       static_cast<size_t>((extent.end - extent.begin) * item),
+                                       release_imported<M>, managed, flags);
   // From here on the storage owns the tensor.
   PyCapsule_SetName(capsule, M::kUsedName);
   return Tensor(std::move(storage), std::move(layout), *dtype);
@@ -148,7 +157,8 @@ Tensor adopt(const char* op, PyObject* capsule, uint8_t flags) {
 
 Tensor from_capsule(const char* op, PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, ManagedVersioned::kName)) {
-    auto* managed = static_cast<ManagedVersioned*>(PyCapsule_GetPointer(capsule, ManagedVersioned::kName));
+    auto* managed =
+        static_cast<ManagedVersioned*>(PyCapsule_GetPointer(capsule, ManagedVersioned::kName));
     if (managed->major > 1) {
       raise_buffer_error(str(op, ": expected DLPack version 1, got ", managed->major));
     }
@@ -157,7 +167,8 @@ Tensor from_capsule(const char* op, PyObject* capsule) {
   }
   if (PyCapsule_IsValid(capsule, Managed::kName)) return adopt<Managed>(op, capsule, kForeign);
   const char* name = PyCapsule_GetName(capsule);
-  fail(ErrorKind::Value, str(op, ": expected an unused DLPack capsule, got one named \"", name ? name : "", "\""));
+  fail(ErrorKind::Value,
+       str(op, ": expected an unused DLPack capsule, got one named \"", name ? name : "", "\""));
 }
 
 // obj.__dlpack__(max_version=(1, 0)); producers before version 1 know no arguments.
@@ -176,18 +187,19 @@ Object ask_producer(PyObject* object, PyObject* copy) {
 
 PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
-    auto [source, device, copy] = parse_args("from_dlpack", {"ext_tensor", "device", "copy"}, 1, args, count, names);
+    auto [source, device, copy] =
+        parse_args("from_dlpack", {"ext_tensor", "device", "copy"}, 1, args, count, names);
     device_arg("from_dlpack", device);
     if (PyCapsule_CheckExact(source)) return wrap(from_capsule("from_dlpack", source));
     WEFT_CHECK_TYPE(PyObject_HasAttrString(source, "__dlpack__"),
-                    "from_dlpack: expected an object with __dlpack__, got ", short_type_name(source));
+                    "from_dlpack: expected an object with __dlpack__, got ",
+                    short_type_name(source));
     return wrap(from_capsule("from_dlpack", ask_producer(source, copy).get()));
   });
 }
 
 PyMethodDef functions[] = {
-    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(from_dlpack)),
-     METH_FASTCALL | METH_KEYWORDS,
+    {"from_dlpack", fast(from_dlpack), kFast,
      "from_dlpack(ext_tensor, *, device=None, copy=None)\n\n"
      "A tensor over the memory of another library's; read-only when that says so."},
     {nullptr, nullptr, 0, nullptr},
@@ -206,7 +218,9 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count,
     (void)stream;
     Tensor tensor = unwrap(self);
     if (autograd::requires_grad(tensor)) {
-      raise_buffer_error("__dlpack__: expected a tensor that does not require grad, got one that does; use detach()");
+      raise_buffer_error(
+          "__dlpack__: expected a tensor that does not require grad, got one that does; use "
+          "detach()");
     }
     check_target(device);
     bool copied = bool_arg("__dlpack__", "copy", copy, false);
@@ -215,13 +229,16 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count,
     uint64_t flags = (read_only ? dlpack::kReadOnlyFlag : 0u) | (copied ? dlpack::kCopiedFlag : 0u);
     if (wants_versioned(max_version)) return export_tensor<ManagedVersioned>(tensor, flags);
     if (read_only) {
-      raise_buffer_error("__dlpack__: expected a consumer of DLPack 1 for a read-only tensor, got an older one");
+      raise_buffer_error(
+          "__dlpack__: expected a consumer of DLPack 1 for a read-only tensor, got an older one");
     }
     return export_tensor<Managed>(tensor, flags);
   });
 }
 
-PyObject* tensor_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", dlpack::kCpu, 0); }
+PyObject* tensor_dlpack_device(PyObject*, PyObject*) {
+  return Py_BuildValue("(ii)", dlpack::kCpu, 0);
+}
 
 void init_dlpack(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
 

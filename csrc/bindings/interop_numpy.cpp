@@ -1,5 +1,5 @@
-// NumPy arrays, reached through Python objects alone: no header of NumPy, no version to agree on, and no
-// import before the first use.
+// NumPy arrays, reached through Python objects alone: no header of NumPy, no version to agree on,
+// and no import before the first use.
 #include <array>
 #include <vector>
 
@@ -15,13 +15,15 @@ namespace {
 // ---- the module ----
 
 PyTypeObject* class_of(PyObject* numpy, const char* name) {
-  return reinterpret_cast<PyTypeObject*>(Object::checked(PyObject_GetAttrString(numpy, name)).release());
+  return reinterpret_cast<PyTypeObject*>(
+      Object::checked(PyObject_GetAttrString(numpy, name)).release());
 }
 
 const NumpyTypes* load_types(PyObject* numpy) {
   static NumpyTypes types;
-  types = {class_of(numpy, "ndarray"), class_of(numpy, "generic"),  class_of(numpy, "bool_"),
-           class_of(numpy, "integer"), class_of(numpy, "floating"), class_of(numpy, "complexfloating")};
+  types = {class_of(numpy, "ndarray"),  class_of(numpy, "generic"),
+           class_of(numpy, "bool_"),    class_of(numpy, "integer"),
+           class_of(numpy, "floating"), class_of(numpy, "complexfloating")};
   return &types;
 }
 
@@ -31,12 +33,71 @@ PyObject* import_numpy() {
   return numpy;
 }
 
+// ---- in ----
+
+// What array.__array_struct__ points to: NumPy's documented protocol for exchange in C, the same in
+// all versions. Names are ours.
+struct ArrayStruct {
+  int two;  // always 2
+  int dims;
+  char kind;
+  int item_size;
+  int flags;
+  Py_ssize_t* shape;
+  Py_ssize_t* strides;
+  char* data;
+};
+constexpr int kAligned = 0x100, kNativeOrder = 0x200, kWritable = 0x400;
+
+std::optional<DType> dtype_of(char kind, int size) {
+  auto pick = [](int wanted,
+                 std::initializer_list<std::pair<int, DType>> sizes) -> std::optional<DType> {
+    for (auto [bytes, dtype] : sizes) {
+      if (bytes == wanted) return dtype;
+    }
+    return {};
+  };
+  switch (kind) {
+    case 'b':
+      return DType::Bool;
+    case 'i':
+      return pick(size, {{8, DType::I64}, {4, DType::I32}, {2, DType::I16}, {1, DType::I8}});
+    case 'u':
+      return pick(size, {{1, DType::U8}, {2, DType::U16}, {4, DType::U32}, {8, DType::U64}});
+    case 'f':
+      return pick(size, {{4, DType::F32}, {8, DType::F64}, {2, DType::F16}});
+    case 'c':
+      return pick(size, {{8, DType::C64}, {16, DType::C128}});
+    default:
+      return {};
+  }
+}
+
+std::string dtype_text(PyObject* array) {
+  Object dtype = Object::checked(PyObject_GetAttrString(array, "dtype"));
+  return std::string(utf8(Object::checked(PyObject_Str(dtype.get())).get()));
+}
+
+// Sizes and strides in elements; the offset still counts from the first element.
+Layout read_layout(const char* op, const ArrayStruct& info) {
+  Layout layout;
+  for (int i = 0; i < info.dims; ++i) {
+    Py_ssize_t step =
+        info.shape[i] > 1 ? info.strides[i] : info.item_size;  // otherwise never taken
+    WEFT_CHECK_VALUE(step % info.item_size == 0, op,
+                     ": expected strides that are multiples of the item size ", info.item_size,
+                     ", got stride ", step, " at dim ", i);
+    layout.sizes.push_back(info.shape[i]);
+    layout.strides.push_back(step / info.item_size);
+  }
+  return layout;
+}
+
 // ---- out ----
 
 // The bytes of a storage as a Python object: what an array made by numpy() has as its base.
 struct StorageObject {
-  PyObject_HEAD
-  Ref<Storage> storage;
+  PyObject_HEAD Ref<Storage> storage;
 };
 PyTypeObject* storage_type = nullptr;
 
@@ -62,7 +123,8 @@ PyObject* numpy_dtype(DType dtype) {
   PyObject*& entry = cache[static_cast<size_t>(dtype)];
   if (!entry) {
     entry = Object::checked(PyObject_CallMethod(import_numpy(), "dtype", "s",
-                                                std::string(dtype_name(dtype)).c_str())).release();
+                                                std::string(dtype_name(dtype)).c_str()))
+                .release();
   }
   return entry;
 }
@@ -78,8 +140,9 @@ Object int_tuple(IntList values, int64_t factor) {
 
 // numpy.ndarray(shape, dtype, buffer, offset, strides) over the storage.
 PyObject* to_array(const char* op, const Tensor& tensor, bool force) {
-  WEFT_CHECK(force || !autograd::grad_enabled() || !autograd::requires_grad(tensor), op,
-             ": expected a tensor that does not require grad, got one that does; use detach().numpy()");
+  WEFT_CHECK(
+      force || !autograd::grad_enabled() || !autograd::requires_grad(tensor), op,
+      ": expected a tensor that does not require grad, got one that does; use detach().numpy()");
   WEFT_CHECK_TYPE(tensor.dtype() != DType::BF16, op,
                   ": expected a dtype that NumPy has, got bfloat16; use float().numpy()");
   import_numpy();
@@ -104,14 +167,16 @@ PyObject* to_array(const char* op, const Tensor& tensor, bool force) {
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    WEFT_CHECK_TYPE(is_numpy_array(array), "from_numpy: expected a numpy.ndarray, got ", short_type_name(array));
-    return wrap(tensor_from_exporter("from_numpy", array));
+    WEFT_CHECK_TYPE(is_numpy_array(array), "from_numpy: expected a numpy.ndarray, got ",
+                    short_type_name(array));
+    return wrap(tensor_from_numpy("from_numpy", array));
   });
 }
 
 PyMethodDef functions[] = {
     {"from_numpy", from_numpy, METH_O,
-     "from_numpy(array)\n\nA tensor over the memory of an array. A read-only array gives a read-only tensor, a "
+     "from_numpy(array)\n\nA tensor over the memory of an array. A read-only array gives a "
+     "read-only tensor, a "
      "negative stride a view."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -120,7 +185,8 @@ PyMethodDef functions[] = {
 
 const NumpyTypes* numpy_if_loaded() {
   static const NumpyTypes* types = nullptr;
-  if (types) [[likely]] return types;
+  if (types) [[likely]]
+    return types;
   static PyObject* name = PyUnicode_InternFromString("numpy");
   Object numpy = Object::steal(PyImport_GetModule(name));
   if (!numpy) {
@@ -142,9 +208,34 @@ DType numpy_scalar_dtype(const char* op, PyObject* scalar) {
   fail(ErrorKind::Type, str(op, ": expected numbers of a dtype weft has, got dtype ", text));
 }
 
-Tensor tensor_from_numpy(const char* op, PyObject* array) { return tensor_from_exporter(op, array); }
+Tensor tensor_from_numpy(const char* op, PyObject* array) {
+  static PyObject* name = PyUnicode_InternFromString("__array_struct__");
+  Object capsule = Object::checked(PyObject_GetAttr(array, name));
+  auto* found = static_cast<const ArrayStruct*>(PyCapsule_GetPointer(capsule.get(), nullptr));
+  if (!found) throw PythonError{};
+  const ArrayStruct& info = *found;
+  std::optional<DType> dtype = dtype_of(info.kind, info.item_size);
+  WEFT_CHECK_TYPE(dtype, op, ": expected numbers of a dtype weft has, got dtype ",
+                  dtype_text(array));
+  WEFT_CHECK_VALUE(info.flags & kNativeOrder, op, ": expected native byte order, got dtype ",
+                   dtype_text(array), "; convert with array.astype(array.dtype.newbyteorder('='))");
+  Layout layout = read_layout(op, info);
+  WEFT_CHECK_VALUE(info.flags & kAligned, op, ": expected memory aligned to ", info.item_size,
+                   " bytes, got address ", reinterpret_cast<uintptr_t>(info.data),
+                   "; use array.copy()");
+  // The storage starts at the lowest element, which a negative stride puts before the first.
+  Layout::Extent extent = layout.extent();
+  layout.offset = -extent.begin;
+  char* base = info.data + extent.begin * info.item_size;
+  auto nbytes = static_cast<size_t>((extent.end - extent.begin) * info.item_size);
+  uint8_t flags = kForeign | (info.flags & kWritable ? 0 : kReadOnly);
+  Ref<Storage> storage = Storage::wrap(base, nbytes, drop_reference, array, flags);
+  Py_INCREF(array);
+  return Tensor(std::move(storage), std::move(layout), *dtype);
+}
 
-PyObject* tensor_numpy_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+PyObject* tensor_numpy_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                              PyObject* names) {
   return guarded([&] {
     auto [force] = parse_args("numpy", {"force"}, 0, args, count, names);
     return to_array("numpy", unwrap(self), bool_arg("numpy", "force", force, false));
@@ -152,18 +243,20 @@ PyObject* tensor_numpy_method(PyObject* self, PyObject* const* args, Py_ssize_t 
 }
 
 // __array__(dtype=None, copy=None) of NumPy's protocol.
-PyObject* tensor_array_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+PyObject* tensor_array_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                              PyObject* names) {
   return guarded([&]() -> PyObject* {
     auto [dtype, copy] = parse_args("__array__", {"dtype", "copy"}, 0, args, count, names);
     Object array = Object::checked(to_array("numpy", unwrap(self), false));
     bool must_copy = bool_arg("__array__", "copy", copy, false);
-    if (absent(dtype)) return must_copy ? PyObject_CallMethod(array.get(), "copy", nullptr) : array.release();
+    if (absent(dtype))
+      return must_copy ? PyObject_CallMethod(array.get(), "copy", nullptr) : array.release();
     Object own = Object::checked(PyObject_GetAttrString(array.get(), "dtype"));
     Object wanted = Object::checked(PyObject_CallMethod(import_numpy(), "dtype", "O", dtype));
     int equal = PyObject_RichCompareBool(own.get(), wanted.get(), Py_EQ);
     check_status(equal);
-    WEFT_CHECK_VALUE(equal || copy != Py_False, "__array__: expected the tensor's own dtype with copy=False, got ",
-                     "another");
+    WEFT_CHECK_VALUE(equal || copy != Py_False,
+                     "__array__: expected the tensor's own dtype with copy=False, got ", "another");
     if (equal && !must_copy) return array.release();
     return PyObject_CallMethod(array.get(), "astype", "O", wanted.get());
   });

@@ -13,13 +13,15 @@ int64_t long_value(PyObject* number) {
   int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow);
   if (overflow != 0) {
     Object text = Object::checked(PyObject_Str(number));
-    fail(ErrorKind::Value, str("int: expected a number in [-2**63, 2**63 - 1], got ", utf8(text.get())));
+    fail(ErrorKind::Value,
+         str("int: expected a number in [-2**63, 2**63 - 1], got ", utf8(text.get())));
   }
   if (value == -1 && PyErr_Occurred()) throw PythonError{};
   return value;
 }
 
-// np.bool_, np.integer, np.floating, np.complexfloating; false for other scalars (str_, datetime64).
+// np.bool_, np.integer, np.floating, np.complexfloating; false for other scalars (str_,
+// datetime64).
 bool numpy_scalar_value(PyObject* object, Scalar* scalar) {
   const NumpyTypes& numpy = *numpy_if_loaded();
   if (PyObject_TypeCheck(object, numpy.bool_)) {
@@ -66,7 +68,8 @@ bool to_int(PyObject* object, int64_t* value) {
     return true;
   }
   if (!PyIndex_Check(object)) return false;
-  if (is_tensor(object) && (unwrap(object).dim() != 0 || !is_integral(unwrap(object).dtype()))) return false;
+  if (is_tensor(object) && (unwrap(object).dim() != 0 || !is_integral(unwrap(object).dtype())))
+    return false;
   Object index = Object::steal(PyNumber_Index(object));
   if (!index) {
     PyErr_Clear();
@@ -81,7 +84,8 @@ bool to_bool(PyObject* object, bool* value) {
     *value = object == Py_True;
     return true;
   }
-  if (!is_numpy_scalar(object) || !PyObject_TypeCheck(object, numpy_if_loaded()->bool_)) return false;
+  if (!is_numpy_scalar(object) || !PyObject_TypeCheck(object, numpy_if_loaded()->bool_))
+    return false;
   *value = PyObject_IsTrue(object) == 1;
   return true;
 }
@@ -105,10 +109,14 @@ bool to_double(PyObject* object, double* value) {
 
 PyObject* from_scalar(const Scalar& scalar) {
   switch (scalar.category()) {
-    case DTypeCategory::Bool: return PyBool_FromLong(scalar.to_bool());
-    case DTypeCategory::Integral: return PyLong_FromLongLong(scalar.to_int());
-    case DTypeCategory::Floating: return PyFloat_FromDouble(scalar.to_double());
-    case DTypeCategory::Complex: break;
+    case DTypeCategory::Bool:
+      return PyBool_FromLong(scalar.to_bool());
+    case DTypeCategory::Integral:
+      return PyLong_FromLongLong(scalar.to_int());
+    case DTypeCategory::Floating:
+      return PyFloat_FromDouble(scalar.to_double());
+    case DTypeCategory::Complex:
+      break;
   }
   std::complex<double> value = scalar.to_complex();
   return PyComplex_FromDoubles(value.real(), value.imag());

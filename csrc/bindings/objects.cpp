@@ -1,11 +1,12 @@
 // dtype, device, layout, memory format and Generator: the small objects of the Python face.
+#include "bindings/objects.h"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
 #include <mutex>
 
 #include "bindings/caster.h"
-#include "bindings/objects.h"
 #include "core/error.h"
 
 namespace nb = nanobind;
@@ -45,19 +46,23 @@ PyTypeObject* publish(nb::class_<T>& type) {
 
 void bind_dtype(nb::module_& module) {
   nb::class_<DTypeObject> type(module, "dtype", "The element type of a tensor.");
-  type.def("__repr__", [](const DTypeObject& self) { return str("torch.", dtype_name(self.dtype)); })
+  type.def("__repr__",
+           [](const DTypeObject& self) { return str("torch.", dtype_name(self.dtype)); })
       // Pickled by name: weft.float32.
-      .def("__reduce__", [](const DTypeObject& self) { return std::string(dtype_name(self.dtype)); })
+      .def("__reduce__",
+           [](const DTypeObject& self) { return std::string(dtype_name(self.dtype)); })
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
       .def("to_real", [](const DTypeObject& self) { return real_of(self.dtype); })
       .def("to_complex", [](const DTypeObject& self) { return complex_of(self.dtype); })
       .def_prop_ro("itemsize", [](const DTypeObject& self) { return item_size(self.dtype); })
-      .def_prop_ro("is_floating_point", [](const DTypeObject& self) { return is_floating(self.dtype); })
+      .def_prop_ro("is_floating_point",
+                   [](const DTypeObject& self) { return is_floating(self.dtype); })
       .def_prop_ro("is_complex", [](const DTypeObject& self) { return is_complex(self.dtype); })
       .def_prop_ro("is_signed", [](const DTypeObject& self) {
         DType d = self.dtype;
-        return !(d == DType::Bool || d == DType::U8 || d == DType::U16 || d == DType::U32 || d == DType::U64);
+        return !(d == DType::Bool || d == DType::U8 || d == DType::U16 || d == DType::U32 ||
+                 d == DType::U64);
       });
   dtype_type = publish(type);
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -66,8 +71,8 @@ void bind_dtype(nb::module_& module) {
     module.attr(std::string(dtype_name(dtype)).c_str()) = nb::handle(dtype_objects[i]);
   }
   constexpr std::pair<const char*, DType> kShortNames[] = {
-      {"half", DType::F16},  {"float", DType::F32},    {"double", DType::F64}, {"short", DType::I16},
-      {"int", DType::I32},   {"long", DType::I64},     {"cfloat", DType::C64}, {"cdouble", DType::C128},
+      {"half", DType::F16}, {"float", DType::F32}, {"double", DType::F64}, {"short", DType::I16},
+      {"int", DType::I32},  {"long", DType::I64},  {"cfloat", DType::C64}, {"cdouble", DType::C128},
   };
   for (auto [name, dtype] : kShortNames) module.attr(name) = nb::handle(dtype_object(dtype));
 }
@@ -93,27 +98,34 @@ std::string device_kind(Device device) {
 
 void bind_device(nb::module_& module) {
   nb::class_<Device> type(module, "device", "Where a tensor lives: device(\"cpu\").");
-  type.def("__init__", [](Device* self, nb::object what,
-                          nb::object index) { new (self) Device(make_device(what, index)); },
-           nb::arg("type"), nb::arg("index") = nb::none())
-      .def("__repr__", [](nb::handle self) {
-        Device device = *nb::inst_ptr<Device>(self);
-        std::string text = str("device(type='", device_kind(device), "'");
-        if (device.index >= 0) text += str(", index=", int{device.index});
-        return text + ")";
-      })
+  type.def(
+          "__init__",
+          [](Device* self, nb::object what, nb::object index) {
+            new (self) Device(make_device(what, index));
+          },
+          nb::arg("type"), nb::arg("index") = nb::none())
+      .def("__repr__",
+           [](nb::handle self) {
+             Device device = *nb::inst_ptr<Device>(self);
+             std::string text = str("device(type='", device_kind(device), "'");
+             if (device.index >= 0) text += str(", index=", int{device.index});
+             return text + ")";
+           })
       .def("__str__", [](nb::handle self) { return nb::inst_ptr<Device>(self)->str(); })
-      .def("__eq__", [](nb::handle self, nb::handle other) {
-        if (Py_TYPE(other.ptr()) != device_type) return false;
-        return *nb::inst_ptr<Device>(self) == *nb::inst_ptr<Device>(other);
-      })
-      .def("__hash__", [](nb::handle self) {
-        Device device = *nb::inst_ptr<Device>(self);
-        return static_cast<int64_t>(device.type) * 1000 + device.index + 1;
-      })
-      .def("__reduce__", [](nb::handle self) {
-        return nb::make_tuple(self.type(), nb::make_tuple(nb::inst_ptr<Device>(self)->str()));
-      })
+      .def("__eq__",
+           [](nb::handle self, nb::handle other) {
+             if (Py_TYPE(other.ptr()) != device_type) return false;
+             return *nb::inst_ptr<Device>(self) == *nb::inst_ptr<Device>(other);
+           })
+      .def("__hash__",
+           [](nb::handle self) {
+             Device device = *nb::inst_ptr<Device>(self);
+             return static_cast<int64_t>(device.type) * 1000 + device.index + 1;
+           })
+      .def("__reduce__",
+           [](nb::handle self) {
+             return nb::make_tuple(self.type(), nb::make_tuple(nb::inst_ptr<Device>(self)->str()));
+           })
       .def_prop_ro("type", [](nb::handle self) { return device_kind(*nb::inst_ptr<Device>(self)); })
       .def_prop_ro("index", [](nb::handle self) -> nb::object {
         int8_t index = nb::inst_ptr<Device>(self)->index;
@@ -138,7 +150,8 @@ void bind_layouts(nb::module_& module) {
       .def("__reduce__", [](const MemoryFormatObject& self) { return std::string(self.name); });
   memory_format_type = publish(format);
   for (auto [code, name] : {std::pair<int64_t, const char*>{0, "contiguous_format"},
-                            {1, "preserve_format"}, {2, "channels_last"}}) {
+                            {1, "preserve_format"},
+                            {2, "channels_last"}}) {
     module.attr(name) = nb::cast(MemoryFormatObject{code, name});
   }
 }
@@ -188,41 +201,58 @@ void manual_seed(Generator& generator, nb::handle seed) {
 
 void bind_generator(nb::module_& module) {
   nb::class_<GeneratorObject> type(module, "Generator", "A stream of random numbers (mt19937).");
-  type.def("__init__", [](GeneratorObject* self, nb::object device) {
+  type.def(
+          "__init__",
+          [](GeneratorObject* self, nb::object device) {
             check_available("Generator", make_device(device, nb::none()));
             new (self) GeneratorObject{make_ref<Generator>()};
-          }, nb::arg("device") = "cpu")
-      .def("manual_seed", [](nb::object self, nb::handle seed) {
-        manual_seed(*nb::cast<GeneratorObject&>(self).generator, seed);
-        return self;
-      }, nb::arg("seed"), "Sets the seed; gives the generator back.")
-      .def("seed", [](GeneratorObject& self) {
-        std::lock_guard lock(self.generator->mutex);
-        return self.generator->seed();
-      }, "Seeds from the system's entropy; gives the seed.")
+          },
+          nb::arg("device") = "cpu")
+      .def(
+          "manual_seed",
+          [](nb::object self, nb::handle seed) {
+            manual_seed(*nb::cast<GeneratorObject&>(self).generator, seed);
+            return self;
+          },
+          nb::arg("seed"), "Sets the seed; gives the generator back.")
+      .def(
+          "seed",
+          [](GeneratorObject& self) {
+            std::lock_guard lock(self.generator->mutex);
+            return self.generator->seed();
+          },
+          "Seeds from the system's entropy; gives the seed.")
       .def("initial_seed", [](GeneratorObject& self) { return self.generator->initial_seed(); })
-      .def("get_state", [](GeneratorObject& self) { return state_of(*self.generator); },
-           "The state as a uint8 tensor.")
-      .def("set_state", [](nb::object self, const Tensor& state) {
-        set_state(*nb::cast<GeneratorObject&>(self).generator, state);
-        return self;
-      }, nb::arg("new_state"))
+      .def(
+          "get_state", [](GeneratorObject& self) { return state_of(*self.generator); },
+          "The state as a uint8 tensor.")
+      .def(
+          "set_state",
+          [](nb::object self, const Tensor& state) {
+            set_state(*nb::cast<GeneratorObject&>(self).generator, state);
+            return self;
+          },
+          nb::arg("new_state"))
       .def_prop_ro("device", [](GeneratorObject&) { return Device(); });
   generator_type = publish(type);
   nb::object standard = nb::cast(GeneratorObject{default_generator()});
   module.attr("default_generator") = standard;
-  module.def("manual_seed", [standard](nb::handle seed) {
-    manual_seed(*default_generator(), seed);
-    return standard;
-  }, nb::arg("seed"), "Seeds the default generator and gives it back.");
+  module.def(
+      "manual_seed",
+      [standard](nb::handle seed) {
+        manual_seed(*default_generator(), seed);
+        return standard;
+      },
+      nb::arg("seed"), "Seeds the default generator and gives it back.");
   module.def("initial_seed", [] { return default_generator()->initial_seed(); });
   module.def("seed", [] {
     std::lock_guard lock(default_generator()->mutex);
     return default_generator()->seed();
   });
   module.def("get_rng_state", [] { return state_of(*default_generator()); });
-  module.def("set_rng_state", [](const Tensor& state) { set_state(*default_generator(), state); },
-             nb::arg("new_state"));
+  module.def(
+      "set_rng_state", [](const Tensor& state) { set_state(*default_generator(), state); },
+      nb::arg("new_state"));
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-// The operators of the table as Python callables. A group holds the overloads of one name; the schema
-// strings are parsed at the first call.
+// The operators of the table as Python callables. A group holds the overloads of one name; the
+// schema strings are parsed at the first call.
 //
-// Two types over one struct: OpFunction behaves like a built-in function (a class attribute of that type
-// does not bind), OpMethod like a method of Tensor.
+// Two types over one struct: OpFunction behaves like a built-in function (a class attribute of that
+// type does not bind), OpMethod like a method of Tensor.
+#include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -17,9 +19,6 @@
 namespace weft::py {
 namespace {
 
-// Calls that touch at least this many bytes let other Python threads run meanwhile.
-constexpr size_t kLargeBytes = size_t{1} << 17;
-
 struct OpGroup {
   const char* name;
   bool method;
@@ -29,13 +28,18 @@ struct OpGroup {
   void parse() {
     std::vector<Signature> parsed;
     for (const OpRecord* record : records) parsed.push_back(parse_signature(*record, method));
+    // A 0-d tensor fits a Number as well, but would lose its gradient there: Tensor overloads
+    // first.
+    auto tensors = [](const Signature& signature) {
+      return std::ranges::count(signature.params, ParamKind::Tensor, &Param::kind);
+    };
+    std::ranges::stable_sort(parsed, std::ranges::greater{}, tensors);
     signatures = std::move(parsed);
   }
 };
 
 struct OpObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   OpGroup* group;  // lives as long as the process
 };
 
@@ -44,11 +48,27 @@ PyTypeObject* method_type = nullptr;
 
 OpGroup& group_of(PyObject* object) {
   OpGroup& group = *reinterpret_cast<OpObject*>(object)->group;
-  if (group.signatures.empty()) [[unlikely]] group.parse();
+  if (group.signatures.empty()) [[unlikely]]
+    group.parse();
   return group;
 }
 
 // ---- results ----
+
+// torch.return_types.max(
+// values=tensor([3.]),
+// indices=tensor([1]))
+PyObject* result_repr(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    std::string text = std::string(type_name(self)) + "(";
+    PyTypeObject* type = Py_TYPE(self);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+      Object item = Object::checked(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
+      text += str(i > 0 ? ",\n" : "\n", type->tp_members[i].name, "=", utf8(item.get()));
+    }
+    return PyUnicode_FromString((text + ")").c_str());
+  });
+}
 
 PyTypeObject* make_result_type(Signature& signature) {
   // PyStructSequence keeps pointers to these strings.
@@ -57,31 +77,41 @@ PyTypeObject* make_result_type(Signature& signature) {
   std::vector<PyStructSequence_Field> fields;
   for (const std::string& name : signature.result_names) fields.push_back({keep(name), nullptr});
   fields.push_back({nullptr, nullptr});
-  PyStructSequence_Desc description = {
-      keep(str("torch.return_types.", signature.record->name)), nullptr, fields.data(),
-      static_cast<int>(signature.result_names.size())};
+  PyStructSequence_Desc description = {keep(str("torch.return_types.", signature.record->name)),
+                                       nullptr, fields.data(),
+                                       static_cast<int>(signature.result_names.size())};
   PyTypeObject* type = PyStructSequence_NewType(&description);
   if (!type) throw PythonError{};
+  type->tp_repr = result_repr;
   return signature.result_type = type;
 }
 
-PyObject* wrap_value(const Value& value) {
+PyObject* wrap_value(Value& value) {
   switch (value.tag()) {
-    case ValueTag::Tensor: return wrap(value.to_tensor());
-    case ValueTag::None: return new_ref(Py_None);
-    case ValueTag::Bool: return PyBool_FromLong(value.to_bool());
-    case ValueTag::Int: return PyLong_FromLongLong(value.to_int());
-    case ValueTag::Double: return PyFloat_FromDouble(value.to_double());
-    case ValueTag::Complex: return from_scalar(value.to_scalar());
-    case ValueTag::DType: return new_ref(dtype_object(value.to_dtype()));
+    case ValueTag::Tensor:
+      return wrap(value.take_tensor());
+    case ValueTag::None:
+      return new_ref(Py_None);
+    case ValueTag::Bool:
+      return PyBool_FromLong(value.to_bool());
+    case ValueTag::Int:
+      return PyLong_FromLongLong(value.to_int());
+    case ValueTag::Double:
+      return PyFloat_FromDouble(value.to_double());
+    case ValueTag::Complex:
+      return from_scalar(value.to_scalar());
+    case ValueTag::DType:
+      return new_ref(dtype_object(value.to_dtype()));
     case ValueTag::TensorSpan:
-    case ValueTag::TensorList: return wrap_tuple(value.to_tensors());
-    default: break;
+    case ValueTag::TensorList:
+      return wrap_tuple(value.to_tensors());
+    default:
+      break;
   }
   fail_internal(__FILE__, __LINE__, "wrap_value", "no Python form for this kind of result");
 }
 
-PyObject* wrap_results(Signature& signature, const Value* results) {
+PyObject* wrap_results(Signature& signature, Value* results) {
   auto count = static_cast<Py_ssize_t>(signature.record->result_count);
   if (count == 1) return wrap_value(results[0]);
   if (count == 0) return new_ref(Py_None);
@@ -98,15 +128,15 @@ PyObject* wrap_results(Signature& signature, const Value* results) {
 
 // ---- the call ----
 
-bool is_large(const Signature& signature, Frame& frame) {
+bool is_large_call(const Signature& signature, Frame& frame) {
   const Value* values = frame.values();
   for (size_t i = 0; i < frame.count(); ++i) {
     const Value& value = values[i];
     if (value.tag() == ValueTag::Tensor) {
-      if (value.to_tensor().storage()->nbytes() >= kLargeBytes) return true;
+      if (is_large(value.to_tensor())) return true;
     } else if (value.tag() == ValueTag::TensorList) {
       for (const Tensor& tensor : value.to_tensors()) {
-        if (tensor.defined() && tensor.storage()->nbytes() >= kLargeBytes) return true;
+        if (tensor.defined() && is_large(tensor)) return true;
       }
     } else if (signature.factory && value.tag() == ValueTag::IntSpan) {
       double bytes = 8;
@@ -119,13 +149,14 @@ bool is_large(const Signature& signature, Frame& frame) {
 
 PyObject* run(Signature& signature, Frame& frame) {
   Value results[kMaxResults];
-  if (is_large(signature, frame)) [[unlikely]] {
+  if (is_large_call(signature, frame)) [[unlikely]] {
     ReleaseGil release;
     signature.record->call(frame.values(), results);
   } else {
     signature.record->call(frame.values(), results);
   }
-  if (frame.requires_grad) [[unlikely]] autograd::set_requires_grad(results[0].to_tensor(), true);
+  if (frame.requires_grad) [[unlikely]]
+    autograd::set_requires_grad(results[0].to_tensor(), true);
   return wrap_results(signature, results);
 }
 
@@ -149,9 +180,9 @@ PyObject* op_descr_get(PyObject* self, PyObject* instance, PyObject*) {
 
 PyObject* op_repr(PyObject* self) {
   OpGroup* group = reinterpret_cast<OpObject*>(self)->group;
-  return PyUnicode_FromFormat(group->method ? "<method '%s' of 'weft.Tensor' objects>"
-                                            : "<built-in function %s>",
-                              group->name);
+  return PyUnicode_FromFormat(
+      group->method ? "<method '%s' of 'weft.Tensor' objects>" : "<built-in function %s>",
+      group->name);
 }
 
 PyObject* op_name(PyObject* self, void*) {
@@ -181,7 +212,8 @@ PyObject* op_overloads(PyObject* self, void*) {
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(group->records.size()));
   if (!tuple) return nullptr;
   for (size_t i = 0; i < group->records.size(); ++i) {
-    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyUnicode_FromString(group->records[i]->schema));
+    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i),
+                     PyUnicode_FromString(group->records[i]->schema));
   }
   return tuple;
 }
@@ -191,7 +223,8 @@ PyObject* op_reduce(PyObject* self, PyObject*) {
   OpGroup* group = reinterpret_cast<OpObject*>(self)->group;
   if (!group->method) return PyUnicode_FromString(group->name);
   PyObject* builtins = PyEval_GetBuiltins();
-  return Py_BuildValue("O(Os)", PyDict_GetItemString(builtins, "getattr"), tensor_type, group->name);
+  return Py_BuildValue("O(Os)", PyDict_GetItemString(builtins, "getattr"), tensor_type,
+                       group->name);
 }
 
 void op_dealloc(PyObject* self) {
@@ -228,7 +261,8 @@ PyTypeObject* make_type(const char* name, bool method) {
       {method ? Py_tp_descr_get : 0, reinterpret_cast<void*>(op_descr_get)},
       {0, nullptr},
   };
-  unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  unsigned flags =
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   if (method) flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
   PyType_Spec spec = {name, sizeof(OpObject), 0, flags, slots};
   return reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());
@@ -243,10 +277,12 @@ PyObject* make_op(PyTypeObject* type, OpGroup* group) {
 
 using Groups = std::map<std::string_view, std::unique_ptr<OpGroup>>;
 
+constexpr uint8_t kEveryRecord = 0;
+
 Groups group_records(uint8_t variant, bool method) {
   Groups groups;
   for (const OpRecord& record : op_records()) {
-    if (!(record.variants & variant)) continue;
+    if (variant != kEveryRecord && !(record.variants & variant)) continue;
     std::unique_ptr<OpGroup>& group = groups[record.name];
     if (!group) group = std::make_unique<OpGroup>(OpGroup{record.name, method, {}, {}});
     group->records.push_back(&record);
@@ -282,6 +318,11 @@ void init_op_functions(PyObject* module) {
   Object neural = Object::checked(PyModule_New("weft._C._nn"));
   add_all(group_records(4, false), function_type, PyModule_GetDict(neural.get()));
   add_object(module, "_nn", neural.get());
+
+  // Every row, also those that only gradients and archives call.
+  Object aten = Object::checked(PyModule_New("weft._C._aten"));
+  add_all(group_records(kEveryRecord, false), function_type, PyModule_GetDict(aten.get()));
+  add_object(module, "_aten", aten.get());
 }
 
 }  // namespace weft::py

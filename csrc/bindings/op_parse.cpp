@@ -1,9 +1,10 @@
-// Binding Python arguments to parameters: positions, names and their aliases, then conversion by kind.
+// Binding Python arguments to parameters: positions, names and their aliases, then conversion by
+// kind.
 #include "bindings/op_parse.h"
 
 #include <algorithm>
+#include <array>
 
-#include "autograd/node.h"
 #include "bindings/bindings.h"
 #include "bindings/tensor_object.h"
 #include "core/error.h"
@@ -11,34 +12,38 @@
 namespace weft::py {
 namespace {
 
-// Names NumPy users write. Interned, so that most look-ups compare pointers.
+// Names NumPy users write, and the schema's own name for `input`.
 struct Alias {
-  const char* given;
-  const char* name;
+  PyObject* given;
+  PyObject* name;
 };
-constexpr Alias kAliases[] = {{"self", "input"}, {"axis", "dim"}, {"keepdims", "keepdim"}};
-
-bool name_is(PyObject* name, PyObject* wanted) {
-  return name == wanted || PyUnicode_Compare(name, wanted) == 0;
+const std::array<Alias, 3>& aliases() {
+  auto intern = PyUnicode_InternFromString;
+  static const std::array<Alias, 3> all{{{intern("self"), intern("input")},
+                                         {intern("axis"), intern("dim")},
+                                         {intern("keepdims"), intern("keepdim")}}};
+  return all;
 }
 
-int find_param(const Signature& signature, PyObject* name) {
-  size_t n = signature.params.size();
-  for (size_t i = 0; i < n; ++i) {
+int find_exact(const Signature& signature, PyObject* name) {
+  for (size_t i = 0; i < signature.params.size(); ++i) {
     if (signature.params[i].name == name) return static_cast<int>(i);
   }
-  for (size_t i = 0; i < n; ++i) {
-    if (name_is(name, signature.params[i].name)) return static_cast<int>(i);
-  }
-  for (const Alias& alias : kAliases) {
-    if (PyUnicode_CompareWithASCIIString(name, alias.given) != 0) continue;
-    for (size_t i = 0; i < n; ++i) {
-      if (PyUnicode_CompareWithASCIIString(signature.params[i].name, alias.name) == 0) {
-        return static_cast<int>(i);
-      }
-    }
-  }
   return -1;
+}
+
+// All names are interned, those of a call nearly always: comparing pointers is enough.
+int find_param(const Signature& signature, PyObject* name) {
+  int at = find_exact(signature, name);
+  if (at >= 0) return at;
+  for (const Alias& alias : aliases()) {
+    if (alias.given == name) return find_exact(signature, alias.name);
+  }
+  if (PyUnicode_CHECK_INTERNED(name)) return -1;
+  PyObject* interned = new_ref(name);
+  PyUnicode_InternInPlace(&interned);
+  Object held = Object::steal(interned);
+  return find_param(signature, interned);
 }
 
 bool store_ints(PyObject* const* items, size_t count, Frame& frame, Value& out) {
@@ -149,21 +154,34 @@ bool convert(const Param& param, PyObject* object, Frame& frame, Value& out) {
   switch (param.kind) {
     case ParamKind::Tensor:
       if (!is_tensor(object)) return false;
-      out = Value(unwrap(object));
+      out = Frame::borrow(unwrap(object));
       return true;
-    case ParamKind::TensorList: return convert_tensors(param, object, out);
-    case ParamKind::Int: return convert_with<int64_t>(to_int, object, out);
-    case ParamKind::Float: return convert_with<double>(to_double, object, out);
-    case ParamKind::Bool: return convert_with<bool>(to_bool, object, out);
-    case ParamKind::Scalar: return convert_scalar(object, out);
-    case ParamKind::IntList: return convert_ints(param, object, frame, out);
-    case ParamKind::FloatList: return convert_list<double>(object, to_double, out);
-    case ParamKind::BoolList: return convert_list<bool>(object, to_bool, out);
-    case ParamKind::DType: return convert_with<DType>(to_dtype, object, out);
-    case ParamKind::Device: return convert_with<Device>(to_device, object, out);
-    case ParamKind::Layout: return convert_with<int64_t>(to_layout, object, out);
-    case ParamKind::MemoryFormat: return convert_with<int64_t>(to_memory_format, object, out);
-    case ParamKind::Generator: return convert_generator(object, out);
+    case ParamKind::TensorList:
+      return convert_tensors(param, object, out);
+    case ParamKind::Int:
+      return convert_with<int64_t>(to_int, object, out);
+    case ParamKind::Float:
+      return convert_with<double>(to_double, object, out);
+    case ParamKind::Bool:
+      return convert_with<bool>(to_bool, object, out);
+    case ParamKind::Scalar:
+      return convert_scalar(object, out);
+    case ParamKind::IntList:
+      return convert_ints(param, object, frame, out);
+    case ParamKind::FloatList:
+      return convert_list<double>(object, to_double, out);
+    case ParamKind::BoolList:
+      return convert_list<bool>(object, to_bool, out);
+    case ParamKind::DType:
+      return convert_with<DType>(to_dtype, object, out);
+    case ParamKind::Device:
+      return convert_with<Device>(to_device, object, out);
+    case ParamKind::Layout:
+      return convert_with<int64_t>(to_layout, object, out);
+    case ParamKind::MemoryFormat:
+      return convert_with<int64_t>(to_memory_format, object, out);
+    case ParamKind::Generator:
+      return convert_generator(object, out);
     case ParamKind::Str:
       if (!PyUnicode_Check(object)) return false;
       out = Value(std::string(utf8(object)));
@@ -191,8 +209,8 @@ struct Binding {
   bool spread() const {
     if (signature.varargs < 0) return false;
     auto at = static_cast<size_t>(signature.varargs);
-    return call.count > at + 1 || (call.count == at + 1 && !is_list(call.args[at]) &&
-                                   signature.params[at].list_size == 0);
+    return call.count > at + 1 ||
+           (call.count == at + 1 && !is_list(call.args[at]) && signature.params[at].list_size == 0);
   }
 
   PyObject* first_not_int(size_t from) const {
@@ -211,8 +229,10 @@ struct Binding {
         given[at] = object;
       } else if (object == Py_None && PyUnicode_CompareWithASCIIString(name, "out") == 0) {
         continue;
-      } else if (signature.factory && PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
-        if (!to_bool(object, &frame.requires_grad)) return fail(Mismatch::UnknownName, 0, nullptr, name);
+      } else if (signature.factory &&
+                 PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
+        if (!to_bool(object, &frame.requires_grad))
+          return fail(Mismatch::UnknownName, 0, nullptr, name);
       } else {
         return fail(Mismatch::UnknownName, 0, nullptr, name);
       }
@@ -264,7 +284,8 @@ std::string got(const Mismatch& mismatch) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
       PyObject* item = PySequence_Fast_ITEMS(object)[i];
       int64_t ignored;
-      bool fits = mismatch.param->kind == ParamKind::TensorList ? is_tensor(item) : to_int(item, &ignored);
+      bool fits =
+          mismatch.param->kind == ParamKind::TensorList ? is_tensor(item) : to_int(item, &ignored);
       if (!fits) return str(short_type_name(object), " with ", short_type_name(item));
     }
   }
@@ -301,7 +322,8 @@ bool bind_call(const Signature& signature, const CallArgs& call, Frame& frame, M
   return Binding(signature, call, frame, mismatch).run();
 }
 
-void raise_mismatch(const char* name, const std::vector<Signature>& signatures, const CallArgs& call) {
+void raise_mismatch(const char* name, const std::vector<Signature>& signatures,
+                    const CallArgs& call) {
   // The overloads that got furthest speak.
   std::vector<Mismatch> best;
   Frame frame;

@@ -7,7 +7,8 @@
 
 namespace weft::py {
 
-// A vectorcall's arguments: `count` positional ones, then one for each name of `names` (may be null).
+// A vectorcall's arguments: `count` positional ones, then one for each name of `names` (may be
+// null).
 struct CallArgs {
   PyObject* const* args;
   size_t count;
@@ -15,7 +16,8 @@ struct CallArgs {
   size_t name_count() const { return names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0; }
 };
 
-// The Values of one call, on the stack, with room for the ints their spans point to.
+// The Values of one call, on the stack, with room for the ints their spans point to. Tensors in it
+// are not counted: the caller's arguments keep them alive.
 class Frame {
  public:
   Frame() = default;
@@ -32,6 +34,9 @@ class Frame {
   }
   Value* values() noexcept { return reinterpret_cast<Value*>(storage_); }
   size_t count() const noexcept { return count_; }
+  static Value borrow(const Tensor& tensor) {
+    return Tensor(Ref<TensorImpl>::adopt(tensor.impl()));
+  }
   // Room for n ints that lives as long as the frame; null when there is not enough.
   int64_t* ints(size_t n) noexcept {
     if (ints_used_ + n > kInts) return nullptr;
@@ -43,7 +48,9 @@ class Frame {
 
  private:
   void clear() noexcept {
-    for (size_t i = 0; i < count_; ++i) values()[i].~Value();
+    for (size_t i = 0; i < count_; ++i) {
+      if (values()[i].tag() != ValueTag::Tensor) values()[i].~Value();
+    }
     count_ = 0;
   }
   static constexpr size_t kInts = 48;
@@ -61,8 +68,8 @@ struct Mismatch {
   PyObject* object = nullptr;    // Type: the argument; UnknownName, GivenTwice: the name (borrowed)
 };
 
-// Fills the frame. False when the call does not fit; then `mismatch` (when given) says why. Raises only
-// for arguments of the right type with an impossible value.
+// Fills the frame. False when the call does not fit; then `mismatch` (when given) says why. Raises
+// only for arguments of the right type with an impossible value.
 bool bind_call(const Signature& signature, const CallArgs& call, Frame& frame, Mismatch* mismatch);
 
 // The TypeError of a call that fits no signature. Raises weft::Error.

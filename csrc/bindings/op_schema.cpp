@@ -34,7 +34,9 @@ class Reader {
   std::string_view word() {
     spaces();
     size_t n = 0;
-    while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) || rest_[n] == '_')) ++n;
+    while (n < rest_.size() &&
+           (std::isalnum(static_cast<unsigned char>(rest_[n])) || rest_[n] == '_'))
+      ++n;
     return cut(n);
   }
   // Everything up to (not with) one of the stop characters.
@@ -59,12 +61,18 @@ ParamKind base_kind(std::string_view name) {
     ParamKind kind;
   };
   static constexpr Entry kEntries[] = {
-      {"Tensor", ParamKind::Tensor},   {"int", ParamKind::Int},
-      {"SymInt", ParamKind::Int},      {"float", ParamKind::Float},
-      {"bool", ParamKind::Bool},       {"Scalar", ParamKind::Scalar},
-      {"ScalarType", ParamKind::DType}, {"Device", ParamKind::Device},
-      {"str", ParamKind::Str},         {"Layout", ParamKind::Layout},
-      {"MemoryFormat", ParamKind::MemoryFormat}, {"Generator", ParamKind::Generator},
+      {"Tensor", ParamKind::Tensor},
+      {"int", ParamKind::Int},
+      {"SymInt", ParamKind::Int},
+      {"float", ParamKind::Float},
+      {"bool", ParamKind::Bool},
+      {"Scalar", ParamKind::Scalar},
+      {"ScalarType", ParamKind::DType},
+      {"Device", ParamKind::Device},
+      {"str", ParamKind::Str},
+      {"Layout", ParamKind::Layout},
+      {"MemoryFormat", ParamKind::MemoryFormat},
+      {"Generator", ParamKind::Generator},
   };
   for (const Entry& entry : kEntries) {
     if (entry.name == name) return entry.kind;
@@ -74,11 +82,16 @@ ParamKind base_kind(std::string_view name) {
 
 ParamKind list_kind(ParamKind element) {
   switch (element) {
-    case ParamKind::Tensor: return ParamKind::TensorList;
-    case ParamKind::Int: return ParamKind::IntList;
-    case ParamKind::Float: return ParamKind::FloatList;
-    case ParamKind::Bool: return ParamKind::BoolList;
-    default: fail_internal(__FILE__, __LINE__, "list_kind", "no list of this schema type");
+    case ParamKind::Tensor:
+      return ParamKind::TensorList;
+    case ParamKind::Int:
+      return ParamKind::IntList;
+    case ParamKind::Float:
+      return ParamKind::FloatList;
+    case ParamKind::Bool:
+      return ParamKind::BoolList;
+    default:
+      fail_internal(__FILE__, __LINE__, "list_kind", "no list of this schema type");
   }
 }
 
@@ -111,8 +124,9 @@ Value number_value(const Param& param, const std::string& text) {
 
 // TorchScript writes a default dtype as its number.
 DType dtype_of_number(int64_t number) {
-  static constexpr DType kDTypes[] = {DType::U8,  DType::I8,  DType::I16, DType::I32, DType::I64,  DType::F16,
-                                      DType::F32, DType::F64, DType::C64, DType::C64, DType::C128, DType::Bool};
+  static constexpr DType kDTypes[] = {DType::U8,  DType::I8,  DType::I16,  DType::I32,
+                                      DType::I64, DType::F16, DType::F32,  DType::F64,
+                                      DType::C64, DType::C64, DType::C128, DType::Bool};
   if (number == 15) return DType::BF16;
   WEFT_INTERNAL_ASSERT(number >= 0 && number < 12 && number != 8, "no dtype with number ", number);
   return kDTypes[number];
@@ -126,7 +140,8 @@ Value list_value(Reader& in, const Param& param) {
     in.take(",");
   }
   in.expect("]");
-  if (param.kind == ParamKind::BoolList) return Value(std::vector<bool>(items.begin(), items.end()));
+  if (param.kind == ParamKind::BoolList)
+    return Value(std::vector<bool>(items.begin(), items.end()));
   return Value(std::move(items));
 }
 
@@ -185,13 +200,20 @@ void read_results(Reader& in, Signature& signature) {
 std::string default_text(const Param& param) {
   const Value& value = param.default_value;
   switch (value.tag()) {
-    case ValueTag::None: return "None";
-    case ValueTag::Bool: return value.to_bool() ? "True" : "False";
-    case ValueTag::Int: return std::to_string(value.to_int());
-    case ValueTag::Double: return str(value.to_double());
-    case ValueTag::String: return "'" + value.to_string() + "'";
-    case ValueTag::IntList: return str(AsTuple{value.to_ints()});
-    default: return "...";
+    case ValueTag::None:
+      return "None";
+    case ValueTag::Bool:
+      return value.to_bool() ? "True" : "False";
+    case ValueTag::Int:
+      return std::to_string(value.to_int());
+    case ValueTag::Double:
+      return str(value.to_double());
+    case ValueTag::String:
+      return "'" + value.to_string() + "'";
+    case ValueTag::IntList:
+      return str(AsTuple{value.to_ints()});
+    default:
+      return "...";
   }
 }
 
@@ -199,21 +221,36 @@ std::string default_text(const Param& param) {
 
 std::string describe(const Param& param) {
   switch (param.kind) {
-    case ParamKind::Tensor: return "Tensor";
-    case ParamKind::TensorList: return "tuple of Tensors";
-    case ParamKind::Int: return "int";
-    case ParamKind::Float: return "float";
-    case ParamKind::Bool: return "bool";
-    case ParamKind::Scalar: return "Number";
-    case ParamKind::IntList: return param.list_size > 0 ? "int or tuple of ints" : "tuple of ints";
-    case ParamKind::FloatList: return "tuple of floats";
-    case ParamKind::BoolList: return "tuple of bools";
-    case ParamKind::DType: return "dtype";
-    case ParamKind::Device: return "device";
-    case ParamKind::Str: return "str";
-    case ParamKind::Layout: return "layout";
-    case ParamKind::MemoryFormat: return "memory_format";
-    case ParamKind::Generator: return "Generator";
+    case ParamKind::Tensor:
+      return "Tensor";
+    case ParamKind::TensorList:
+      return "tuple of Tensors";
+    case ParamKind::Int:
+      return "int";
+    case ParamKind::Float:
+      return "float";
+    case ParamKind::Bool:
+      return "bool";
+    case ParamKind::Scalar:
+      return "Number";
+    case ParamKind::IntList:
+      return param.list_size > 0 ? "int or tuple of ints" : "tuple of ints";
+    case ParamKind::FloatList:
+      return "tuple of floats";
+    case ParamKind::BoolList:
+      return "tuple of bools";
+    case ParamKind::DType:
+      return "dtype";
+    case ParamKind::Device:
+      return "device";
+    case ParamKind::Str:
+      return "str";
+    case ParamKind::Layout:
+      return "layout";
+    case ParamKind::MemoryFormat:
+      return "memory_format";
+    case ParamKind::Generator:
+      return "Generator";
   }
   __builtin_unreachable();
 }
@@ -273,8 +310,8 @@ Signature parse_signature(const OpRecord& record, bool method) {
   read_results(in, signature);
   WEFT_INTERNAL_ASSERT(signature.params.size() <= kMaxParams && record.result_count <= kMaxResults,
                        "too many parameters or results: ", record.schema);
-  WEFT_INTERNAL_ASSERT(signature.params.size() == record.arg_count, "schema and record disagree: ",
-                       record.schema);
+  WEFT_INTERNAL_ASSERT(signature.params.size() == record.arg_count,
+                       "schema and record disagree: ", record.schema);
   if (method) move_self_first(signature.params);
   signature.varargs = varargs_of(signature);
   return signature;

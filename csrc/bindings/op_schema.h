@@ -1,5 +1,5 @@
-// Schemas as the Python binder reads them: one Signature per overload, parsed from the schema string
-// of an OpRecord the first time the operator is called.
+// Schemas as the Python binder reads them: one Signature per overload, parsed from the schema
+// string of an OpRecord the first time the operator is called.
 #pragma once
 
 #include <string>
@@ -15,20 +15,33 @@ inline constexpr size_t kMaxParams = 24;
 inline constexpr size_t kMaxResults = 4;
 
 enum class ParamKind : uint8_t {
-  Tensor, TensorList, Int, Float, Bool, Scalar, IntList, FloatList, BoolList, DType, Device, Str,
-  Layout, MemoryFormat, Generator,
+  Tensor,
+  TensorList,
+  Int,
+  Float,
+  Bool,
+  Scalar,
+  IntList,
+  FloatList,
+  BoolList,
+  DType,
+  Device,
+  Str,
+  Layout,
+  MemoryFormat,
+  Generator,
 };
 
 struct Param {
   PyObject* name = nullptr;  // interned; the Python name: "input" for the schema's self
   ParamKind kind = ParamKind::Tensor;
-  bool optional = false;            // None is a value
-  bool element_optional = false;    // Tensor?[]
+  bool optional = false;          // None is a value
+  bool element_optional = false;  // Tensor?[]
   bool keyword_only = false;
   bool has_default = false;
-  bool written = false;             // alias mark with "!"
-  uint8_t slot = 0;                 // place among the operator's arguments
-  int64_t list_size = 0;            // int[2]: 2; an int stands for that many copies
+  bool written = false;   // alias mark with "!"
+  uint8_t slot = 0;       // place among the operator's arguments
+  int64_t list_size = 0;  // int[2]: 2; an int stands for that many copies
   Value default_value;
 
   std::string name_text() const { return std::string(utf8(name)); }
@@ -37,9 +50,9 @@ struct Param {
 struct Signature {
   const OpRecord* record = nullptr;
   std::vector<Param> params;
-  size_t positional = 0;         // params before the keyword-only ones
-  int varargs = -1;              // the int[] that may be spread over the call: view(2, 3)
-  bool factory = false;          // makes tensors from a device: takes requires_grad= as well
+  size_t positional = 0;  // params before the keyword-only ones
+  int varargs = -1;       // the int[] that may be spread over the call: view(2, 3)
+  bool factory = false;   // makes tensors from a device: takes requires_grad= as well
   std::vector<std::string> result_names;  // of "-> (Tensor values, Tensor indices)", else empty
   PyTypeObject* result_type = nullptr;    // the named tuple of those, made on first use
 

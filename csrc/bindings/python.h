@@ -26,7 +26,8 @@ class Object {
   }
   // As steal, for the result of a Python call: null raises.
   static Object checked(PyObject* object) {
-    if (!object) [[unlikely]] throw PythonError{};
+    if (!object) [[unlikely]]
+      throw PythonError{};
     return steal(object);
   }
   static Object borrow(PyObject* object) noexcept {
@@ -54,7 +55,8 @@ inline PyObject* new_ref(PyObject* object) noexcept {
   return object;
 }
 inline void check_status(int status) {
-  if (status < 0) [[unlikely]] throw PythonError{};
+  if (status < 0) [[unlikely]]
+    throw PythonError{};
 }
 inline const char* type_name(PyObject* object) noexcept { return Py_TYPE(object)->tp_name; }
 // The last part of a dotted type name: "ndarray" of "numpy.ndarray".
@@ -93,6 +95,36 @@ class TakeGil {
  private:
   PyGILState_STATE state_;
 };
+
+// Puts the Python exception in flight aside while code runs that may raise and clear its own.
+class KeepException {
+ public:
+#if PY_VERSION_HEX >= 0x030c0000
+  KeepException() : value_(PyErr_GetRaisedException()) {}
+  ~KeepException() { PyErr_SetRaisedException(value_); }
+#else
+  KeepException() { PyErr_Fetch(&type_, &value_, &trace_); }
+  ~KeepException() { PyErr_Restore(type_, value_, trace_); }
+#endif
+  KeepException(const KeepException&) = delete;
+  KeepException& operator=(const KeepException&) = delete;
+
+ private:
+  PyObject* value_ = nullptr;
+#if PY_VERSION_HEX < 0x030c0000
+  PyObject *type_ = nullptr, *trace_ = nullptr;
+#endif
+};
+
+// Drops a reference on any thread, with or without the GIL; leaks it when the process ends.
+void drop_reference(void* object) noexcept;
+
+// Methods that take positions and names, for PyMethodDef.
+using FastFunction = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+inline constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+inline PyCFunction fast(FastFunction function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
+}
 
 // False once the interpreter goes down and this thread may not call it any more.
 bool interpreter_alive() noexcept;

@@ -14,7 +14,8 @@ namespace {
 
 void bind_threads(nb::module_& module) {
   module.def("get_num_threads", &num_threads, "Threads an operator may use.");
-  module.def("set_num_threads", &set_num_threads, nb::arg("int"), "Sets the number of threads, at least 1.");
+  module.def("set_num_threads", &set_num_threads, nb::arg("int"),
+             "Sets the number of threads, at least 1.");
 }
 
 void bind_dtypes(nb::module_& module) {
@@ -40,15 +41,24 @@ nb::dict stats() {
 }
 
 void bind_memory(nb::module_& module) {
-  module.def("memory_stats", &stats, "What the CPU allocator has done, as a dict of counts and bytes.");
-  module.def("reset_peak_memory_stats", [] { cpu_allocator().reset_peak(); },
-             "Makes the peak what is in use now.");
-  module.def("empty_cache", [] { cpu_allocator().empty_cache(); }, "Gives cached blocks back to the system.");
-  module.def("set_memory_limit", [](int64_t nbytes) {
-    WEFT_CHECK_VALUE(nbytes >= 0, "set_memory_limit: expected at least 0 bytes, got ", nbytes);
-    cpu_allocator().set_limit(static_cast<size_t>(nbytes));
-  }, nb::arg("nbytes"), "Most bytes in use plus cached; 0 for no limit. Beyond it: OutOfMemoryError.");
-  module.def("memory_limit", [] { return cpu_allocator().limit(); }, "The limit; 0 when there is none.");
+  module.def("memory_stats", &stats,
+             "What the CPU allocator has done, as a dict of counts and bytes.");
+  module.def(
+      "reset_peak_memory_stats", [] { cpu_allocator().reset_peak(); },
+      "Makes the peak what is in use now.");
+  module.def(
+      "empty_cache", [] { cpu_allocator().empty_cache(); },
+      "Gives cached blocks back to the system.");
+  module.def(
+      "set_memory_limit",
+      [](int64_t nbytes) {
+        WEFT_CHECK_VALUE(nbytes >= 0, "set_memory_limit: expected at least 0 bytes, got ", nbytes);
+        cpu_allocator().set_limit(static_cast<size_t>(nbytes));
+      },
+      nb::arg("nbytes"),
+      "Most bytes in use plus cached; 0 for no limit. Beyond it: OutOfMemoryError.");
+  module.def(
+      "memory_limit", [] { return cpu_allocator().limit(); }, "The limit; 0 when there is none.");
 }
 
 }  // namespace

@@ -92,7 +92,8 @@ PyType_Spec size_spec = {"weft.Size", 0, 0, Py_TPFLAGS_DEFAULT, size_slots};
 }  // namespace
 
 PyObject* wrap_size(IntList sizes) {
-  Object self = Object::checked(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(sizes.size())));
+  Object self =
+      Object::checked(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(sizes.size())));
   for (size_t i = 0; i < sizes.size(); ++i) {
     PyObject* item = PyLong_FromLongLong(sizes[i]);
     if (!item) throw PythonError{};

@@ -9,7 +9,8 @@ namespace {
 
 PyObject* storage_view(PyObject*, PyObject* tensor) {
   return guarded([&] {
-    WEFT_CHECK_TYPE(is_tensor(tensor), "_storage_view: expected a Tensor, got ", short_type_name(tensor));
+    WEFT_CHECK_TYPE(is_tensor(tensor), "_storage_view: expected a Tensor, got ",
+                    short_type_name(tensor));
     const Ref<Storage>& storage = unwrap(tensor).storage();
     Layout layout = Layout::contiguous(Dims{static_cast<int64_t>(storage->nbytes())});
     return wrap(Tensor(storage, std::move(layout), DType::U8));
@@ -32,10 +33,13 @@ PyObject* from_storage(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     constexpr const char* op = "_from_storage";
     auto [bytes, dtype, size, stride, offset] =
         parse_args(op, {"bytes", "dtype", "size", "stride", "offset"}, 5, args, count, names);
-    WEFT_CHECK_TYPE(is_tensor(bytes), op, ": expected argument 'bytes' of type Tensor, got ", short_type_name(bytes));
-    Layout layout{dims_arg(op, "size", size), dims_arg(op, "stride", stride), int_arg(op, "offset", offset)};
-    WEFT_CHECK(layout.sizes.size() == layout.strides.size(), op, ": expected as many strides as sizes, got ",
-               layout.strides.size(), " and ", layout.sizes.size());
+    WEFT_CHECK_TYPE(is_tensor(bytes), op, ": expected argument 'bytes' of type Tensor, got ",
+                    short_type_name(bytes));
+    Layout layout{dims_arg(op, "size", size), dims_arg(op, "stride", stride),
+                  int_arg(op, "offset", offset)};
+    WEFT_CHECK(layout.sizes.size() == layout.strides.size(), op,
+               ": expected as many strides as sizes, got ", layout.strides.size(), " and ",
+               layout.sizes.size());
     checked_numel(op, layout.sizes);
     DType type = dtype_arg(op, dtype).value_or(default_dtype());
     Tensor whole(unwrap(bytes).storage(), Layout::contiguous(Dims{0}), type);
@@ -45,8 +49,7 @@ PyObject* from_storage(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
 
 PyMethodDef functions[] = {
     {"_storage_view", storage_view, METH_O, nullptr},
-    {"_from_storage", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(from_storage)),
-     METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_from_storage", fast(from_storage), kFast, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

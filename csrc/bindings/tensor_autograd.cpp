@@ -37,10 +37,12 @@ PyObject* tensor_detach_(PyObject* self, PyObject*) {
   });
 }
 
-PyObject* tensor_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+PyObject* tensor_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                                PyObject* names) {
   return guarded([&] {
     auto [flag] = parse_args("requires_grad_", {"requires_grad"}, 0, args, count, names);
-    autograd::set_requires_grad(unwrap(self), bool_arg("requires_grad_", "requires_grad", flag, true));
+    autograd::set_requires_grad(unwrap(self),
+                                bool_arg("requires_grad_", "requires_grad", flag, true));
     return new_ref(self);
   });
 }
@@ -52,17 +54,20 @@ PyObject* tensor_retain_grad(PyObject* self, PyObject*) {
   });
 }
 
-PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                          PyObject* names) {
   return guarded([&] {
     auto [gradient, retain, create, inputs] = parse_args(
         "backward", {"gradient", "retain_graph", "create_graph", "inputs"}, 0, args, count, names);
     WEFT_CHECK_TYPE(absent(gradient) || is_tensor(gradient),
-                    "backward: expected argument 'gradient' of type Tensor, got ", short_type_name(gradient));
+                    "backward: expected argument 'gradient' of type Tensor, got ",
+                    short_type_name(gradient));
     autograd::BackwardOptions options;
     options.create_graph = bool_arg("backward", "create_graph", create, false);
     options.retain_graph = bool_arg("backward", "retain_graph", retain, options.create_graph);
     TensorList targets = tensors_arg("backward", "inputs", inputs);
-    WEFT_CHECK(absent(inputs) || !targets.empty(), "backward: expected at least one of inputs, got none");
+    WEFT_CHECK(absent(inputs) || !targets.empty(),
+               "backward: expected at least one of inputs, got none");
     TensorList roots{unwrap(self)};
     TensorList grads{absent(gradient) ? Tensor() : unwrap(gradient)};
     {

@@ -11,7 +11,7 @@ namespace {
 
 Object one_element(const char* op, PyObject* self) {
   const Tensor& tensor = unwrap(self);
-  WEFT_CHECK(tensor.numel() == 1, op, ": expected a tensor with one element, got shape ",
+  WEFT_CHECK(tensor.numel() == 1, op, ": expected a tensor of one element, got shape ",
              AsTuple{tensor.sizes()});
   return Object::checked(element_to_python(tensor.dtype(), tensor.data()));
 }
@@ -66,7 +66,7 @@ PyObject* tensor_index(PyObject* self) {
   return guarded([&] {
     const Tensor& tensor = unwrap(self);
     WEFT_CHECK_TYPE(tensor.numel() == 1 && category(tensor.dtype()) <= DTypeCategory::Integral,
-                    "index: expected an integer tensor with one element, got ", tensor.dtype(),
+                    "index: expected an integer tensor of one element, got ", tensor.dtype(),
                     " of shape ", AsTuple{tensor.sizes()});
     return PyNumber_Index(one_element("index", self).get());
   });
@@ -77,7 +77,7 @@ Py_hash_t tensor_hash(PyObject* self) { return PyBaseObject_Type.tp_hash(self); 
 Py_ssize_t tensor_length(PyObject* self) {
   return guarded([&]() -> Py_ssize_t {
     const Tensor& tensor = unwrap(self);
-    WEFT_CHECK_TYPE(tensor.dim() > 0, "len: expected a tensor with dims, got a 0-d one");
+    WEFT_CHECK_TYPE(tensor.dim() > 0, "len: expected a tensor with dims, got a 0-d tensor");
     return tensor.sizes()[0];
   });
 }
@@ -85,7 +85,7 @@ Py_ssize_t tensor_length(PyObject* self) {
 PyObject* tensor_iter(PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor& tensor = unwrap(self);
-    WEFT_CHECK_TYPE(tensor.dim() > 0, "iter: expected a tensor with dims, got a 0-d one");
+    WEFT_CHECK_TYPE(tensor.dim() > 0, "iter: expected a tensor with dims, got a 0-d tensor");
     TensorList rows;
     rows.reserve(static_cast<size_t>(tensor.sizes()[0]));
     for (int64_t i = 0; i < tensor.sizes()[0]; ++i) rows.push_back(ops::select(tensor, 0, i));

@@ -24,7 +24,9 @@ PyObject* get_device(PyObject* self, void*) {
 }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(unwrap(self).dim()); }
 PyObject* get_layout(PyObject*, void*) { return new_ref(strided_object()); }
-PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(unwrap(self).item_size()); }
+PyObject* get_itemsize(PyObject* self, void*) {
+  return PyLong_FromSize_t(unwrap(self).item_size());
+}
 PyObject* get_nbytes(PyObject* self, void*) {
   const Tensor& tensor = unwrap(self);
   return PyLong_FromLongLong(tensor.numel() * static_cast<int64_t>(tensor.item_size()));
@@ -33,7 +35,9 @@ PyObject* get_version(PyObject* self, void*) {
   return PyLong_FromUnsignedLong(unwrap(self).storage()->version());
 }
 PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
-PyObject* get_is_cpu(PyObject* self, void*) { return py_bool(unwrap(self).device().type == DeviceType::CPU); }
+PyObject* get_is_cpu(PyObject* self, void*) {
+  return py_bool(unwrap(self).device().type == DeviceType::CPU);
+}
 
 // ---- autograd ----
 
@@ -56,7 +60,8 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     bool clear = !value || value == Py_None;
     WEFT_CHECK_TYPE(clear || is_tensor(value), "grad: expected a Tensor or None, got ",
                     short_type_name(value));
-    WEFT_CHECK(clear || value != self, "grad: expected another tensor than the one it belongs to, got the same");
+    WEFT_CHECK(clear || value != self,
+               "grad: expected another tensor than the one it belongs to, got the same");
     autograd::set_grad(unwrap(self), clear ? Tensor() : unwrap(value));
     return 0;
   });
@@ -71,7 +76,8 @@ PyObject* get_retains_grad(PyObject* self, void*) {
   return get(self, [](const Tensor& t) { return py_bool(autograd::retains_grad(t)); });
 }
 PyObject* get_output_nr(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return PyLong_FromUnsignedLong(autograd::result_index(t)); });
+  return get(self,
+             [](const Tensor& t) { return PyLong_FromUnsignedLong(autograd::result_index(t)); });
 }
 PyObject* get_base(PyObject* self, void*) {
   return get(self, [](const Tensor& t) { return wrap(autograd::view_base(t)); });
@@ -104,7 +110,8 @@ PyObject* get_T(PyObject* self, void*) {
   });
 }
 Tensor matrix_transpose(const char* op, const Tensor& t) {
-  WEFT_CHECK(t.dim() >= 2, op, ": expected a tensor with at least 2 dims, got shape ", AsTuple{t.sizes()});
+  WEFT_CHECK(t.dim() >= 2, op, ": expected a tensor with at least 2 dims, got shape ",
+             AsTuple{t.sizes()});
   return ops::transpose(t, -2, -1);
 }
 Tensor conjugate_transpose(const char* op, const Tensor& t) {
@@ -119,7 +126,8 @@ PyObject* get_mH(PyObject* self, void*) {
 }
 PyObject* get_H(PyObject* self, void*) {
   return get(self, [](const Tensor& t) {
-    WEFT_CHECK(t.dim() == 0 || t.dim() == 2, "H: expected a tensor with 2 dims, got shape ", AsTuple{t.sizes()});
+    WEFT_CHECK(t.dim() == 0 || t.dim() == 2, "H: expected a tensor with 2 dims, got shape ",
+               AsTuple{t.sizes()});
     return wrap(t.dim() == 0 ? t : conjugate_transpose("H", t));
   });
 }
@@ -153,7 +161,8 @@ PyGetSetDef tensor_getset[] = {
     {"layout", get_layout, nullptr, "Always weft.strided.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
-    {"requires_grad", get_requires_grad, set_requires_grad, "Whether operators on it are recorded.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Whether operators on it are recorded.",
+     nullptr},
     {"grad", get_grad, set_grad, "The gradient that backward left, or None.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The graph node that made it; None for leaves.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operator made it.", nullptr},

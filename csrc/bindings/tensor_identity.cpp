@@ -33,8 +33,9 @@ PyObject* allocate_exact() {
   return reinterpret_cast<PyObject*>(made);
 }
 
-// The wrapper stops counting its tensor: from here on the tensor owns the wrapper. The wrapper's one
-// reference must exist already. Last touch of `self`: the tensor may die here, and the wrapper with it.
+// The wrapper stops counting its tensor: from here on the tensor owns the wrapper. The wrapper's
+// one reference must exist already. Last touch of `self`: the tensor may die here, and the wrapper
+// with it.
 void hand_to_cpp(TensorObject* self) {
   TensorImpl* impl = self->tensor.impl();
   impl->wrapper.owned = true;
@@ -50,7 +51,8 @@ bool worth_keeping(TensorObject* self) {
          interpreter_alive();
 }
 
-// The wrapper lost its tensor's last owner but was found through a weak reference: it gets the contents.
+// The wrapper lost its tensor's last owner but was found through a weak reference: it gets the
+// contents.
 Tensor heir_of(TensorImpl* dying, PyObject* wrapper) {
   Ref<TensorImpl> heir(TensorImpl::create());
   heir->storage = std::move(dying->storage);
@@ -76,15 +78,13 @@ void release_from_cpp(void* pointer) {
   } else {
     new (&self->tensor) Tensor();
   }
-  // A dying tensor may be dropped while an exception is on its way.
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
+  KeepException keep;
   Py_DECREF(object);
-  PyErr_Restore(type, value, trace);
 }
 
 void drop_tensor(TensorObject* self) {
-  if (TensorImpl* impl = self->tensor.impl(); impl && impl->wrapper.object == self) impl->wrapper = {};
+  if (TensorImpl* impl = self->tensor.impl(); impl && impl->wrapper.object == self)
+    impl->wrapper = {};
   self->tensor.~Tensor();
 }
 
@@ -152,8 +152,9 @@ void tensor_dealloc(PyObject* object) {
   Py_DECREF(type);
 }
 
-// While C++ holds the tensor, what hangs on the wrapper is reachable from there: not showing the dict to
-// the collector makes it, and all that is reachable from it, count as referenced from outside.
+// While C++ holds the tensor, what hangs on the wrapper is reachable from there: not showing the
+// dict to the collector makes it, and all that is reachable from it, count as referenced from
+// outside.
 int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   if (!worth_keeping(as_object(object))) Py_VISIT(as_object(object)->dict);

@@ -1,7 +1,9 @@
-// Methods of weft.Tensor that are no operators of the table: what it is, and its exchange with Python.
+// Methods of weft.Tensor that are no operators of the table: what it is, and its exchange with
+// Python.
+#include "bindings/tensor_methods.h"
+
 #include "bindings/args.h"
 #include "bindings/errors.h"
-#include "bindings/tensor_methods.h"
 #include "bindings/tensor_object.h"
 #include "ops.h"
 
@@ -23,7 +25,8 @@ PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
     if (!absent(dim)) return PyLong_FromLongLong(tensor.stride(int_arg("stride", "dim", dim)));
     Object tuple = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(tensor.dim())));
     for (size_t i = 0; i < tensor.strides().size(); ++i) {
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(tensor.strides()[i]));
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       PyLong_FromLongLong(tensor.strides()[i]));
     }
     return tuple.release();
   });
@@ -31,25 +34,39 @@ PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
 
 PyObject* dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(unwrap(self).dim()); }
 PyObject* numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(unwrap(self).numel()); }
-PyObject* element_size(PyObject* self, PyObject*) { return PyLong_FromSize_t(unwrap(self).item_size()); }
-PyObject* storage_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(unwrap(self).offset()); }
+PyObject* element_size(PyObject* self, PyObject*) {
+  return PyLong_FromSize_t(unwrap(self).item_size());
+}
+PyObject* storage_offset(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(unwrap(self).offset());
+}
 PyObject* data_ptr(PyObject* self, PyObject*) {
   const Tensor& tensor = unwrap(self);
   return PyLong_FromVoidPtr(tensor.numel() > 0 ? tensor.data() : nullptr);
 }
 PyObject* get_device(PyObject*, PyObject*) { return PyLong_FromLong(-1); }
-PyObject* is_floating_point(PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(unwrap(self).dtype())); }
-PyObject* is_complex_(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(unwrap(self).dtype())); }
+PyObject* is_floating_point(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_floating(unwrap(self).dtype()));
+}
+PyObject* is_complex_(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_complex(unwrap(self).dtype()));
+}
 PyObject* is_signed(PyObject* self, PyObject*) {
   return PyObject_GetAttrString(dtype_object(unwrap(self).dtype()), "is_signed");
 }
-PyObject* is_shared(PyObject* self, PyObject*) { return PyBool_FromLong(unwrap(self).storage()->has(kShared)); }
-PyObject* is_pinned(PyObject* self, PyObject*) { return PyBool_FromLong(unwrap(self).storage()->has(kPinned)); }
+PyObject* is_shared(PyObject* self, PyObject*) {
+  return PyBool_FromLong(unwrap(self).storage()->has(kShared));
+}
+PyObject* is_pinned(PyObject* self, PyObject*) {
+  return PyBool_FromLong(unwrap(self).storage()->has(kPinned));
+}
 PyObject* is_view(PyObject* self, PyObject*) {
   return guarded([&] { return PyBool_FromLong(autograd::is_view(unwrap(self))); });
 }
 // Beyond PyTorch: writing to such a tensor raises.
-PyObject* is_read_only(PyObject* self, PyObject*) { return PyBool_FromLong(unwrap(self).storage()->has(kReadOnly)); }
+PyObject* is_read_only(PyObject* self, PyObject*) {
+  return PyBool_FromLong(unwrap(self).storage()->has(kReadOnly));
+}
 
 PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
@@ -67,54 +84,59 @@ PyObject* is_set_to(PyObject* self, PyObject* other) {
   return guarded([&]() -> PyObject* {
     WEFT_CHECK_TYPE(is_tensor(other), "is_set_to: expected a Tensor, got ", short_type_name(other));
     const Tensor &a = unwrap(self), &b = unwrap(other);
-    return PyBool_FromLong(a.storage() == b.storage() && a.layout() == b.layout() && a.dtype() == b.dtype());
+    return PyBool_FromLong(a.storage() == b.storage() && a.layout() == b.layout() &&
+                           a.dtype() == b.dtype());
   });
 }
 
 // A key that tensors over one storage share; pickling and tests use it.
-PyObject* storage_key(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(unwrap(self).storage().get()); }
+PyObject* storage_key(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(unwrap(self).storage().get());
+}
 
 // ---- subclasses ----
 
 // _make_subclass(cls, data, requires_grad=False): `data` without its history, as an object of cls.
 PyObject* make_subclass(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    auto [type, data, flag] = parse_args("_make_subclass", {"cls", "data", "require_grad"}, 2, args, count, names);
+    auto [type, data, flag] =
+        parse_args("_make_subclass", {"cls", "data", "require_grad"}, 2, args, count, names);
     (void)cls;
-    WEFT_CHECK_TYPE(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type),
-                    "_make_subclass: expected a subclass of Tensor, got ", short_type_name(type));
-    WEFT_CHECK_TYPE(is_tensor(data), "_make_subclass: expected argument 'data' of type Tensor, got ",
+    WEFT_CHECK_TYPE(
+        PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type),
+        "_make_subclass: expected a subclass of Tensor, got ", short_type_name(type));
+    WEFT_CHECK_TYPE(is_tensor(data),
+                    "_make_subclass: expected argument 'data' of type Tensor, got ",
                     short_type_name(data));
     Tensor tensor = autograd::detach(unwrap(data));
-    if (bool_arg("_make_subclass", "require_grad", flag, false)) autograd::set_requires_grad(tensor, true);
+    if (bool_arg("_make_subclass", "require_grad", flag, false))
+      autograd::set_requires_grad(tensor, true);
     return wrap_as(reinterpret_cast<PyTypeObject*>(type), std::move(tensor));
   });
 }
 
 PyObject* as_subclass(PyObject* self, PyObject* type) {
   return guarded([&]() -> PyObject* {
-    WEFT_CHECK_TYPE(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type),
-                    "as_subclass: expected a subclass of Tensor, got ", short_type_name(type));
+    WEFT_CHECK_TYPE(
+        PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type),
+        "as_subclass: expected a subclass of Tensor, got ", short_type_name(type));
     return wrap_as(reinterpret_cast<PyTypeObject*>(type), ops::alias(unwrap(self)));
   });
 }
 
-#define FAST(name, doc) \
-  {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(name)), METH_FASTCALL | METH_KEYWORDS, doc}
-#define FAST_AS(name, function, doc) \
-  {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), METH_FASTCALL | METH_KEYWORDS, doc}
-
 }  // namespace
 
 PyMethodDef tensor_methods[] = {
-    FAST(size, "size(dim=None): all sizes, or that of one dimension."),
-    FAST(stride, "stride(dim=None): all strides in elements, or that of one dimension."),
+    {"size", fast(size), kFast, "size(dim=None): all sizes, or that of one dimension."},
+    {"stride", fast(stride), kFast,
+     "stride(dim=None): all strides in elements, or that of one dimension."},
     {"dim", dim, METH_NOARGS, "Number of dimensions."},
     {"ndimension", dim, METH_NOARGS, "Number of dimensions."},
     {"numel", numel, METH_NOARGS, "Number of elements."},
     {"nelement", numel, METH_NOARGS, "Number of elements."},
     {"element_size", element_size, METH_NOARGS, "Bytes of one element."},
-    {"storage_offset", storage_offset, METH_NOARGS, "Place of the first element in the storage, in elements."},
+    {"storage_offset", storage_offset, METH_NOARGS,
+     "Place of the first element in the storage, in elements."},
     {"data_ptr", data_ptr, METH_NOARGS, "Address of the first element; 0 without elements."},
     {"get_device", get_device, METH_NOARGS, "Index of the GPU; -1 for the CPU."},
     {"is_floating_point", is_floating_point, METH_NOARGS, "Whether the dtype is floating."},
@@ -124,30 +146,33 @@ PyMethodDef tensor_methods[] = {
     {"is_pinned", is_pinned, METH_NOARGS, "Whether the storage is pinned."},
     {"_is_view", is_view, METH_NOARGS, "Whether it is a view for autograd."},
     {"is_read_only", is_read_only, METH_NOARGS, "Whether writing to it raises."},
-    FAST(is_contiguous, "is_contiguous(memory_format=weft.contiguous_format)"),
+    {"is_contiguous", fast(is_contiguous), kFast,
+     "is_contiguous(memory_format=weft.contiguous_format)"},
     {"is_set_to", is_set_to, METH_O, "Whether both show the same elements of one storage."},
     {"_storage_key", storage_key, METH_NOARGS, nullptr},
     {"item", tensor_item, METH_NOARGS, "The one element as a Python number."},
-    {"tolist", tensor_tolist, METH_NOARGS, "The elements as nested lists; a number for a 0-d tensor."},
+    {"tolist", tensor_tolist, METH_NOARGS,
+     "The elements as nested lists; a number for a 0-d tensor."},
     {"__complex__", tensor_complex, METH_NOARGS, nullptr},
-    FAST_AS("numpy", tensor_numpy_method, "numpy(*, force=False): an array over the same memory."),
-    FAST_AS("__array__", tensor_array_method, nullptr),
-    FAST_AS("__dlpack__", tensor_dlpack, nullptr),
+    {"numpy", fast(tensor_numpy_method), kFast,
+     "numpy(*, force=False): an array over the same memory."},
+    {"__array__", fast(tensor_array_method), kFast, nullptr},
+    {"__dlpack__", fast(tensor_dlpack), kFast, nullptr},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, nullptr},
-    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(make_subclass)),
-     METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"_make_subclass", fast(make_subclass), kFast | METH_STATIC, nullptr},
     {"as_subclass", as_subclass, METH_O, "The same tensor as an object of a subclass."},
 
     {"detach", tensor_detach, METH_NOARGS, "The same elements without history."},
     {"detach_", tensor_detach_, METH_NOARGS, "Drops the history in place."},
-    FAST_AS("requires_grad_", tensor_requires_grad_, "requires_grad_(requires_grad=True)"),
-    {"retain_grad", tensor_retain_grad, METH_NOARGS, "Asks backward to keep .grad of this non-leaf."},
-    FAST_AS("backward", tensor_backward,
-            "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),
+    {"requires_grad_", fast(tensor_requires_grad_), kFast, "requires_grad_(requires_grad=True)"},
+    {"retain_grad", tensor_retain_grad, METH_NOARGS,
+     "Asks backward to keep .grad of this non-leaf."},
+    {"backward", fast(tensor_backward), kFast,
+     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"},
 
-    FAST_AS("to", tensor_to, "to(dtype | device | other, non_blocking=False, copy=False)"),
+    {"to", fast(tensor_to), kFast, "to(dtype | device | other, non_blocking=False, copy=False)"},
     {"cpu", tensor_cpu, METH_NOARGS, "The tensor itself: it is on the CPU."},
-    FAST_AS("type", tensor_type_method, "type(dtype=None)"),
+    {"type", fast(tensor_type_method), kFast, "type(dtype=None)"},
     {"type_as", tensor_type_as, METH_O, "Converted to the dtype of another tensor."},
     {"float", tensor_to_float, METH_NOARGS, "To float32."},
     {"double", tensor_to_double, METH_NOARGS, "To float64."},

@@ -14,13 +14,15 @@ PyObject* tensor_complex(PyObject* self, PyObject*);
 // tensor_autograd.cpp
 PyObject* tensor_detach(PyObject* self, PyObject*);
 PyObject* tensor_detach_(PyObject* self, PyObject*);
-PyObject* tensor_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+PyObject* tensor_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                                PyObject* names);
 PyObject* tensor_retain_grad(PyObject* self, PyObject*);
 PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
 
 // tensor_to.cpp
 PyObject* tensor_to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
-PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                             PyObject* names);
 PyObject* tensor_cpu(PyObject* self, PyObject*);
 PyObject* tensor_type_as(PyObject* self, PyObject* other);
 PyObject* tensor_view_as(PyObject* self, PyObject* other);

@@ -1,10 +1,11 @@
 // The Python object of a tensor, and the two ways across the border: wrap and unwrap.
 //
-// Identity: at most one wrapper exists per TensorImpl at a time. A wrapper normally owns its tensor. When
-// its last Python reference goes while C++ still holds the tensor, a wrapper that carries state (a dict,
-// weak references, a subclass) is kept: ownership turns round, the TensorImpl owns the wrapper, until
-// wrap() hands it out again. A wrapper without state is simply dropped; the next wrap makes a new one.
-// (What a subclass keeps in __slots__ is lost then: Python clears those before it asks us.)
+// Identity: at most one wrapper exists per TensorImpl at a time. A wrapper normally owns its
+// tensor. When its last Python reference goes while C++ still holds the tensor, a wrapper that
+// carries state (a dict, weak references, a subclass) is kept: ownership turns round, the
+// TensorImpl owns the wrapper, until wrap() hands it out again. A wrapper without state is simply
+// dropped; the next wrap makes a new one. (What a subclass keeps in __slots__ is lost then: Python
+// clears those before it asks us.)
 #pragma once
 
 #include "bindings/python.h"
@@ -13,9 +14,8 @@
 namespace weft::py {
 
 struct TensorObject {
-  PyObject_HEAD
-  Tensor tensor;       // counts only while the wrapper owns the tensor
-  PyObject* dict;      // attributes; made on first use, and only then is the object tracked by the gc
+  PyObject_HEAD Tensor tensor;  // counts only while the wrapper owns the tensor
+  PyObject* dict;  // attributes; made on first use, and only then is the object tracked by the gc
   PyObject* weakrefs;
 };
 
@@ -28,6 +28,12 @@ inline bool is_tensor(PyObject* object) noexcept {
 // The tensor of an object known to be one; the handle lives as long as the object.
 inline const Tensor& unwrap(PyObject* object) noexcept {
   return reinterpret_cast<TensorObject*>(object)->tensor;
+}
+
+// Operators on this much memory let other Python threads run meanwhile.
+inline constexpr size_t kLargeBytes = size_t{1} << 17;
+inline bool is_large(const Tensor& tensor) noexcept {
+  return tensor.storage()->nbytes() >= kLargeBytes;
 }
 
 // New reference to the wrapper of `tensor` (None when undefined). Raises PythonError.

@@ -1,7 +1,7 @@
 // Python's operators on tensors, straight to the operator functions.
 //
-// Tensor with Tensor and Tensor with number are handled here; anything else gives NotImplemented, so that
-// the other operand gets its turn.
+// Tensor with Tensor and Tensor with number are handled here; anything else gives NotImplemented,
+// so that the other operand gets its turn.
 #include "bindings/tensor_slots.h"
 
 #include "bindings/bindings.h"
@@ -12,14 +12,10 @@
 namespace weft::py {
 namespace {
 
-// Operators on at least this many bytes let other Python threads run meanwhile.
-constexpr size_t kLargeBytes = size_t{1} << 17;
-
-bool is_large(const Tensor& tensor) { return tensor.storage()->nbytes() >= kLargeBytes; }
-
 template <class Fn>
 Tensor run(bool large, Fn&& fn) {
-  if (!large) [[likely]] return fn();
+  if (!large) [[likely]]
+    return fn();
   ReleaseGil release;
   return fn();
 }
@@ -28,17 +24,18 @@ Tensor run(bool large, Fn&& fn) {
 Tensor as_tensor(const Scalar& number) { return Tensor::scalar(number, number.dtype()); }
 
 // An operator: how it is computed from two tensors, a tensor and a number, a number and a tensor.
-#define WEFT_BINARY(Name, TENSOR, NUMBER, REFLECTED)                                            \
-  struct Name {                                                                                 \
-    static Tensor call(const Tensor& a, const Tensor& b) { return TENSOR; }                     \
-    static Tensor call(const Tensor& a, const Scalar& b) { return NUMBER; }                     \
-    static Tensor call(const Scalar& a, const Tensor& b) { return REFLECTED; }                  \
+#define WEFT_BINARY(Name, TENSOR, NUMBER, REFLECTED)                           \
+  struct Name {                                                                \
+    static Tensor call(const Tensor& a, const Tensor& b) { return TENSOR; }    \
+    static Tensor call(const Tensor& a, const Scalar& b) { return NUMBER; }    \
+    static Tensor call(const Scalar& a, const Tensor& b) { return REFLECTED; } \
   };
 WEFT_BINARY(Add, ops::add(a, b), ops::add(a, b), ops::add(b, a))
 WEFT_BINARY(Sub, ops::sub(a, b), ops::sub(a, b), ops::rsub(b, a))
 WEFT_BINARY(Mul, ops::mul(a, b), ops::mul(a, b), ops::mul(b, a))
 WEFT_BINARY(Div, ops::div(a, b), ops::div(a, b), ops::mul(ops::reciprocal(b), a))
-WEFT_BINARY(FloorDiv, ops::div(a, b, "floor"), ops::div(a, b, "floor"), ops::div(as_tensor(a), b, "floor"))
+WEFT_BINARY(FloorDiv, ops::div(a, b, "floor"), ops::div(a, b, "floor"),
+            ops::div(as_tensor(a), b, "floor"))
 WEFT_BINARY(Remainder, ops::remainder(a, b), ops::remainder(a, b), ops::remainder(as_tensor(a), b))
 WEFT_BINARY(Pow, ops::pow(a, b), ops::pow(a, b), ops::pow(a, b))
 WEFT_BINARY(And, ops::bitwise_and(a, b), ops::bitwise_and(a, b), ops::bitwise_and(b, a))
@@ -47,21 +44,33 @@ WEFT_BINARY(Xor, ops::bitwise_xor(a, b), ops::bitwise_xor(a, b), ops::bitwise_xo
 #undef WEFT_BINARY
 
 template <class Op>
+PyObject* call(const Tensor& left, const Tensor& right) {
+  return wrap(run(is_large(left) || is_large(right), [&] { return Op::call(left, right); }));
+}
+
+// An operand that is neither exactly what the fast path takes: a number, or a NumPy array.
+bool to_operand(PyObject* object, Scalar* number, Tensor* tensor) {
+  if (to_scalar(object, number)) return true;
+  if (!is_numpy_array(object)) return false;
+  *tensor = tensor_from_numpy("from_numpy", object);
+  return true;
+}
+
+template <class Op>
 PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
+    Scalar number;
+    Tensor array;
     if (is_tensor(a)) [[likely]] {
       const Tensor& left = unwrap(a);
-      if (is_tensor(b)) {
-        const Tensor& right = unwrap(b);
-        return wrap(run(is_large(left) || is_large(right), [&] { return Op::call(left, right); }));
-      }
-      Scalar number;
-      if (!to_scalar(b, &number)) Py_RETURN_NOTIMPLEMENTED;
+      if (is_tensor(b)) return call<Op>(left, unwrap(b));
+      if (!to_operand(b, &number, &array)) Py_RETURN_NOTIMPLEMENTED;
+      if (array.defined()) return call<Op>(left, array);
       return wrap(run(is_large(left), [&] { return Op::call(left, number); }));
     }
-    Scalar number;
-    if (!to_scalar(a, &number)) Py_RETURN_NOTIMPLEMENTED;
+    if (!to_operand(a, &number, &array)) Py_RETURN_NOTIMPLEMENTED;
     const Tensor& right = unwrap(b);
+    if (array.defined()) return call<Op>(array, right);
     return wrap(run(is_large(right), [&] { return Op::call(number, right); }));
   });
 }
@@ -71,14 +80,13 @@ PyObject* inplace(PyObject* self, PyObject* other, Fn&& fn) {
   return guarded([&]() -> PyObject* {
     const Tensor& left = unwrap(self);
     Scalar number;
+    Tensor right;
     if (is_tensor(other)) {
-      const Tensor& right = unwrap(other);
-      run(is_large(left), [&] { return fn(left, right); });
-    } else if (to_scalar(other, &number)) {
-      run(is_large(left), [&] { return fn(left, number); });
-    } else {
+      right = unwrap(other);
+    } else if (!to_operand(other, &number, &right)) {
       Py_RETURN_NOTIMPLEMENTED;
     }
+    run(is_large(left), [&] { return right.defined() ? fn(left, right) : fn(left, number); });
     return new_ref(self);
   });
 }
@@ -94,13 +102,15 @@ PyObject* unary(PyObject* self, Fn&& fn) {
 template <class Fn>
 PyObject* compare(PyObject* a, PyObject* b, Fn&& fn) {
   const Tensor& left = unwrap(a);
-  if (is_tensor(b)) {
-    const Tensor& right = unwrap(b);
-    return wrap(run(is_large(left) || is_large(right), [&] { return fn(left, right); }));
-  }
   Scalar number;
-  if (!to_scalar(b, &number)) Py_RETURN_NOTIMPLEMENTED;
-  return wrap(run(is_large(left), [&] { return fn(left, number); }));
+  Tensor right;
+  if (is_tensor(b)) {
+    right = unwrap(b);
+  } else if (!to_operand(b, &number, &right)) {
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  bool large = is_large(left) || (right.defined() && is_large(right));
+  return wrap(run(large, [&] { return right.defined() ? fn(left, right) : fn(left, number); }));
 }
 
 }  // namespace
@@ -129,17 +139,23 @@ PyObject* tensor_matrix_multiply(PyObject* a, PyObject* b) {
   });
 }
 
-PyObject* tensor_inplace_add(PyObject* a, PyObject* b) {
-  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::add_(x, y); });
-}
-PyObject* tensor_inplace_subtract(PyObject* a, PyObject* b) {
-  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::sub_(x, y); });
-}
-PyObject* tensor_inplace_multiply(PyObject* a, PyObject* b) {
-  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::mul_(x, y); });
-}
-PyObject* tensor_inplace_true_divide(PyObject* a, PyObject* b) {
-  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::div_(x, y); });
+#define WEFT_INPLACE(slot, call)                                                    \
+  PyObject* tensor_inplace_##slot(PyObject* a, PyObject* b) {                       \
+    return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::call; }); \
+  }
+WEFT_INPLACE(add, add_(x, y))
+WEFT_INPLACE(subtract, sub_(x, y))
+WEFT_INPLACE(multiply, mul_(x, y))
+WEFT_INPLACE(true_divide, div_(x, y))
+WEFT_INPLACE(floor_divide, div_(x, y, "floor"))
+WEFT_INPLACE(remainder, remainder_(x, y))
+WEFT_INPLACE(and, bitwise_and_(x, y))
+WEFT_INPLACE(or, bitwise_or_(x, y))
+WEFT_INPLACE(xor, bitwise_xor_(x, y))
+#undef WEFT_INPLACE
+
+PyObject* tensor_inplace_power(PyObject* a, PyObject* b, PyObject*) {
+  return inplace(a, b, [](const Tensor& x, const auto& y) { return ops::pow_(x, y); });
 }
 
 PyObject* tensor_negative(PyObject* self) {
@@ -156,13 +172,20 @@ PyObject* tensor_positive(PyObject* self) { return new_ref(self); }
 PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
   return guarded([&]() -> PyObject* {
     switch (op) {
-      case Py_EQ: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::eq(x, y); });
-      case Py_NE: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::ne(x, y); });
-      case Py_LT: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::lt(x, y); });
-      case Py_LE: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::le(x, y); });
-      case Py_GT: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::gt(x, y); });
-      case Py_GE: return compare(a, b, [](const Tensor& x, const auto& y) { return ops::ge(x, y); });
-      default: Py_RETURN_NOTIMPLEMENTED;
+      case Py_EQ:
+        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::eq(x, y); });
+      case Py_NE:
+        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::ne(x, y); });
+      case Py_LT:
+        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::lt(x, y); });
+      case Py_LE:
+        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::le(x, y); });
+      case Py_GT:
+        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::gt(x, y); });
+      case Py_GE:
+        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::ge(x, y); });
+      default:
+        Py_RETURN_NOTIMPLEMENTED;
     }
   });
 }

@@ -9,7 +9,8 @@ namespace weft::py {
 namespace {
 
 // The tensor itself when nothing changes and no copy is asked for.
-PyObject* convert(PyObject* self, std::optional<DType> dtype, bool copy, std::optional<int64_t> format = {}) {
+PyObject* convert(PyObject* self, std::optional<DType> dtype, bool copy,
+                  std::optional<int64_t> format = {}) {
   const Tensor& tensor = unwrap(self);
   DType target = dtype.value_or(tensor.dtype());
   bool right_format = !format || *format == 1 ||
@@ -17,7 +18,7 @@ PyObject* convert(PyObject* self, std::optional<DType> dtype, bool copy, std::op
   if (target == tensor.dtype() && !copy && right_format) return new_ref(self);
   Tensor result;
   {
-    ReleaseGil release(tensor.storage()->nbytes() >= (size_t{1} << 17));
+    ReleaseGil release(is_large(tensor));
     result = ops::_to_copy(tensor, target, {}, {}, {}, false, format);
   }
   return wrap(std::move(result));
@@ -28,12 +29,13 @@ PyObject* simple(PyObject* self, DType dtype) {
 }
 
 struct ToArguments {
-  PyObject *dtype = nullptr, *device = nullptr, *other = nullptr, *copy = nullptr, *format = nullptr;
+  PyObject *dtype = nullptr, *device = nullptr, *other = nullptr, *copy = nullptr,
+           *format = nullptr;
   PyObject* non_blocking = nullptr;
 };
 
-// to(dtype, non_blocking, copy), to(device, dtype, non_blocking, copy), to(other, non_blocking, copy);
-// every argument may come by name.
+// to(dtype, non_blocking, copy), to(device, dtype, non_blocking, copy), to(other, non_blocking,
+// copy); every argument may come by name.
 ToArguments parse_to(PyObject* const* args, Py_ssize_t count, PyObject* names) {
   ToArguments out;
   Py_ssize_t next = 0;
@@ -49,12 +51,13 @@ ToArguments parse_to(PyObject* const* args, Py_ssize_t count, PyObject* names) {
     }
     if (next < count) out.non_blocking = args[next++];
     if (next < count) out.copy = args[next++];
-    WEFT_CHECK_TYPE(next == count, "to: expected at most ", next, " positional arguments, got ", count);
+    WEFT_CHECK_TYPE(next == count, "to: expected at most ", next, " positional arguments, got ",
+                    count);
   }
   auto take = [&](PyObject* name, PyObject* value) {
     constexpr std::pair<const char*, PyObject * ToArguments::*> kNames[] = {
-        {"dtype", &ToArguments::dtype},     {"device", &ToArguments::device},
-        {"other", &ToArguments::other},     {"copy", &ToArguments::copy},
+        {"dtype", &ToArguments::dtype},          {"device", &ToArguments::device},
+        {"other", &ToArguments::other},          {"copy", &ToArguments::copy},
         {"memory_format", &ToArguments::format}, {"non_blocking", &ToArguments::non_blocking}};
     for (auto [text, member] : kNames) {
       if (PyUnicode_CompareWithASCIIString(name, text) != 0) continue;
@@ -95,20 +98,23 @@ PyObject* tensor_to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
 }
 
 // type(): the old-style name, "torch.FloatTensor". type(dtype): as to(dtype).
-PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                             PyObject* names) {
   return guarded([&]() -> PyObject* {
-    auto [dtype, non_blocking] = parse_args("type", {"dtype", "non_blocking"}, 0, args, count, names);
+    auto [dtype, non_blocking] =
+        parse_args("type", {"dtype", "non_blocking"}, 0, args, count, names);
     (void)non_blocking;
     static constexpr const char* kNames[] = {
-        "Bool", "Byte", "Char", "Short", "Int", "Long", "UInt16", "UInt32", "UInt64",
-        "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+        "Bool",   "Byte", "Char",     "Short", "Int",    "Long",         "UInt16",       "UInt32",
+        "UInt64", "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
     if (absent(dtype)) {
       return PyUnicode_FromFormat("torch.%sTensor", kNames[static_cast<int>(unwrap(self).dtype())]);
     }
     if (PyUnicode_Check(dtype)) {
       std::string_view text = utf8(dtype);
       for (int i = 0; i < kDTypeCount; ++i) {
-        if (text == str("torch.", kNames[i], "Tensor")) return convert(self, static_cast<DType>(i), false);
+        if (text == str("torch.", kNames[i], "Tensor"))
+          return convert(self, static_cast<DType>(i), false);
       }
       fail(ErrorKind::Value, str("type: expected the name of a tensor type, got \"", text, "\""));
     }
@@ -133,7 +139,8 @@ PyObject* tensor_view_as(PyObject* self, PyObject* other) {
 }
 PyObject* tensor_reshape_as(PyObject* self, PyObject* other) {
   return guarded([&] {
-    WEFT_CHECK_TYPE(is_tensor(other), "reshape_as: expected a Tensor, got ", short_type_name(other));
+    WEFT_CHECK_TYPE(is_tensor(other), "reshape_as: expected a Tensor, got ",
+                    short_type_name(other));
     return wrap(ops::reshape(unwrap(self), unwrap(other).sizes()));
   });
 }

@@ -20,14 +20,7 @@ class Dims {
   explicit Dims(size_t count, int64_t value = 0) { resize(count, value); }
   Dims(std::initializer_list<int64_t> values) : Dims(IntList(values.begin(), values.size())) {}
   Dims(IntList values) { assign(values); }
-  Dims(const Dims& other) {
-    if (other.data_ == other.inline_) {
-      size_ = other.size_;
-      std::memcpy(inline_, other.inline_, sizeof(inline_));  // of fixed size: no call
-    } else {
-      assign(other);
-    }
-  }
+  Dims(const Dims& other) { copy(other); }
   Dims(Dims&& other) noexcept { take(other); }
   ~Dims() { free_heap(); }
   Dims& operator=(const Dims& other) {

@@ -104,7 +104,8 @@ inline int64_t mod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
 template <class Fn>
 Scalar combine(const Scalar& a, const Scalar& b, Fn fn) {
   if (a.is_complex() || b.is_complex()) return Scalar(fn(a.to_complex(), b.to_complex()));
-  if (a.is_integral() && b.is_integral()) return Scalar(static_cast<int64_t>(fn(a.to_int(), b.to_int())));
+  if (a.is_integral() && b.is_integral())
+    return Scalar(static_cast<int64_t>(fn(a.to_int(), b.to_int())));
   return Scalar(fn(a.to_double(), b.to_double()));
 }
 inline Scalar add(const Scalar& a, const Scalar& b) { return combine(a, b, std::plus<>()); }
@@ -118,6 +119,8 @@ inline bool lt(const Scalar& a, const Scalar& b) { return a.to_double() < b.to_d
 inline bool le(const Scalar& a, const Scalar& b) { return a.to_double() <= b.to_double(); }
 inline bool gt(const Scalar& a, const Scalar& b) { return a.to_double() > b.to_double(); }
 inline bool ge(const Scalar& a, const Scalar& b) { return a.to_double() >= b.to_double(); }
-inline Scalar conj(const Scalar& a) { return a.is_complex() ? Scalar(std::conj(a.to_complex())) : a; }
+inline Scalar conj(const Scalar& a) {
+  return a.is_complex() ? Scalar(std::conj(a.to_complex())) : a;
+}
 
 }  // namespace weft::formula

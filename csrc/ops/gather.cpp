@@ -1,4 +1,5 @@
 // gather and scatter: along one dimension, an index tensor says which element goes with each place.
+#include "core/thread_pool.h"
 #include "native.h"
 #include "ops.h"
 #include "ops/accumulate.h"
@@ -11,14 +12,34 @@ Tensor as_vector(const Tensor& tensor) {
   return tensor.dim() > 0 ? tensor : tensor.with_layout({{1}, {1}, tensor.offset()});
 }
 
-// `self` in the sizes of index, with the stride along dim taken out: the indices supply that part.
+// How lines of the index tensor (along its last dimension) meet the elements of a tensor of the same
+// number of dimensions: element i of a line lies at base + i * step, plus, for the tensor that is
+// indexed, index * stride.
+struct Lines {
+  std::vector<int64_t> base;
+  int64_t step = 0;
+};
+
+Lines lines_of(const Tensor& index, Dims strides) {
+  Lines lines;
+  lines.step = strides.back();
+  Dims sizes = index.sizes();
+  strides.erase(strides.size() - 1);
+  sizes.erase(sizes.size() - 1);
+  lines.base = element_offsets(sizes, strides);
+  return lines;
+}
+
+// An indexed tensor: the index supplies the part of the place along `dim`.
 struct Places {
-  Tensor index;               // contiguous int64, checked
-  std::vector<int64_t> base;  // offsets of all places but for the part along dim
-  int64_t stride;             // of self along dim
-  int64_t at(int64_t i) const {
-    return base[static_cast<size_t>(i)] + index.data_as<const int64_t>()[i] * stride;
-  }
+  Tensor index;  // contiguous int64, checked
+  Lines lines;
+  int64_t stride;  // along dim
+  int64_t length;  // of a line
+  // Whether two lines never meet the same element.
+  bool apart;
+
+  const int64_t* line(int64_t i) const { return index.data_as<const int64_t>() + i * length; }
 };
 
 // Checks that index fits inside `limit` in every dimension but `dim` (dim < 0: in every one).
@@ -33,25 +54,51 @@ void check_fits(const char* op, const char* what, const Tensor& index, const Ten
              AsTuple{index.sizes()});
 }
 
+void check_range(const char* op, const Tensor& index, int64_t dim, int64_t size) {
+  const int64_t* values = index.data_as<const int64_t>();
+  const int64_t count = index.numel();
+  // As unsigned numbers, negative indices are too large as well.
+  uint64_t largest = 0;
+  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, static_cast<uint64_t>(values[i]));
+  if (largest < static_cast<uint64_t>(size)) return;
+  for (int64_t i = 0; i < count; ++i) {
+    WEFT_CHECK(values[i] >= 0 && values[i] < size, op, ": expected index in [0, ", size - 1,
+               "] for dim ", dim, ", got ", values[i]);
+  }
+}
+
 Places make_places(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
   WEFT_CHECK(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
              ": expected an int64 or int32 index, got ", index.dtype());
-  Places places{in_order(as_dtype(index, DType::I64)), {}, self.strides()[dim]};
-  const int64_t size = self.sizes()[dim], count = index.numel();
-  const int64_t* values = places.index.data_as<const int64_t>();
-  for (int64_t i = 0; i < count; ++i) {
-    WEFT_CHECK_INDEX(values[i] >= 0 && values[i] < size, op, ": expected index in [0, ", size - 1,
-                     "] for dim ", dim, ", got ", values[i]);
-  }
+  const Tensor dense = in_order(as_dtype(index, DType::I64));
+  check_range(op, dense, dim, self.sizes()[dim]);
   Dims strides = self.strides();
   strides[dim] = 0;
-  places.base = element_offsets(index.sizes(), strides);
-  return places;
+  return {dense, lines_of(dense, std::move(strides)), self.strides()[dim], dense.sizes().back(),
+          dim == self.dim() - 1};
 }
 
-// Offsets of the elements of src that go with the places of index.
-std::vector<int64_t> source_offsets(const Tensor& index, const Tensor& src) {
-  return element_offsets(index.sizes(), src.strides());
+// body(first line, last line) over all lines; on several threads where `safe`.
+template <class Fn>
+void for_lines(const Places& places, bool safe, Fn&& body) {
+  const auto count = static_cast<int64_t>(places.lines.base.size());
+  if (!safe) return body(0, count);
+  parallel_for(count, (int64_t{1} << 14) / std::max<int64_t>(places.length, 1) + 1, body);
+}
+
+// write(element of self, element of src) for every index.
+template <class T, class Fn>
+void for_each_pair(const Places& places, const Lines& source, T* self, const T* src, Fn&& write) {
+  for_lines(places, places.apart, [&](int64_t begin, int64_t end) {
+    for (int64_t l = begin; l < end; ++l) {
+      const int64_t* index = places.line(l);
+      T* to = self + places.lines.base[static_cast<size_t>(l)];
+      const T* from = src + source.base[static_cast<size_t>(l)];
+      for (int64_t i = 0; i < places.length; ++i) {
+        write(to[i * places.lines.step + index[i] * places.stride], from[i * source.step]);
+      }
+    }
+  });
 }
 
 enum class Write { Set, Add };
@@ -70,22 +117,19 @@ void scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor&
   check_fits(op, "src", places, from, -1);
   if (from.storage() == target.storage()) from = contiguous_copy(from);
   const Places plan = make_places(op, target, dim, places);
-  const std::vector<int64_t> source = source_offsets(places, from);
-  const auto count = static_cast<int64_t>(source.size());
+  const Lines source = lines_of(places, from.strides());
   if (how == Write::Set) {
     dispatch_size(self.dtype(), [&](auto type) {
       using T = typename decltype(type)::type;
-      for (int64_t i = 0; i < count; ++i) {
-        target.data_as<T>()[plan.at(i)] = from.data_as<const T>()[source[i]];
-      }
+      for_each_pair(plan, source, target.data_as<T>(), from.data_as<const T>(),
+                    [](T& to, const T& value) { to = value; });
     });
     return;
   }
   dispatch(self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    for (int64_t i = 0; i < count; ++i) {
-      accumulate(target.data_as<T>()[plan.at(i)], from.data_as<const T>()[source[i]]);
-    }
+    for_each_pair(plan, source, target.data_as<T>(), from.data_as<const T>(),
+                  [](T& to, const T& value) { accumulate(to, value); });
   });
 }
 
@@ -106,9 +150,14 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   const Places plan = make_places("gather", from, dim, places);
   dispatch_size(self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const T* data = from.data_as<const T>();
-    T* to = out.data_as<T>();
-    for (int64_t i = 0; i < out.numel(); ++i) to[i] = data[plan.at(i)];
+    for_lines(plan, true, [&](int64_t begin, int64_t end) {
+      for (int64_t l = begin; l < end; ++l) {
+        const int64_t* at = plan.line(l);
+        const T* line = from.data_as<const T>() + plan.lines.base[static_cast<size_t>(l)];
+        T* to = out.data_as<T>() + l * plan.length;
+        for (int64_t i = 0; i < plan.length; ++i) to[i] = line[i * plan.lines.step + at[i] * plan.stride];
+      }
+    });
   });
   return out;
 }

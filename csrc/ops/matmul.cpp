@@ -55,7 +55,18 @@ void gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar
   });
 }
 
-// The same for each matrix of a batch; threads take whole products where there are enough.
+// out = beta * out + alpha * a @ b^T.
+void gemm_transposed_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
+                          const Scalar& alpha) {
+  dispatch_numeric(out.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[0];
+    blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a), matrix_of<T>(b).transposed(),
+                  number_as<T>(beta), out.data_as<T>(), n);
+  });
+}
+
+// The same as gemm_into for each matrix of a batch; threads take whole products where there are enough.
 void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
                        const Scalar& alpha) {
   const int64_t batch = a.sizes()[0], m = a.sizes()[1], k = a.sizes()[2], n = b.sizes()[2];
@@ -78,6 +89,19 @@ void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, cons
   });
 }
 
+// out[rows, n] = start, broadcast. A dense row of n, the bias of a layer, is worth a loop of its own.
+void start_from(const Tensor& out, const Tensor& start) {
+  const int64_t n = out.sizes().back();
+  if (start.dim() != 1 || start.numel() != n || start.strides()[0] != 1 || n == 0 ||
+      start.dtype() != out.dtype()) {
+    return copy_into(out, start);
+  }
+  const size_t line = static_cast<size_t>(n) * out.item_size();
+  const char* from = start.data_as<const char>();
+  char* to = out.data_as<char>();
+  for (int64_t row = out.numel() / n; row > 0; --row, to += line) std::memcpy(to, from, line);
+}
+
 using GemmInto = void (*)(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&);
 
 // Allocates the result, starts it from `start` (undefined: nothing) and runs the product.
@@ -91,7 +115,7 @@ Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor&
   }
   Tensor out = Tensor::empty(sizes, compute, {}, op);
   const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
-  if (starts) copy_into(out, start);  // broadcasts
+  if (starts) start_from(out, start);
   gemm(out, a, b, starts ? beta : Scalar(0), alpha);
   return out;
 }
@@ -100,7 +124,8 @@ void check_start(const char* op, const Tensor& self, const Tensor& a, IntList si
                  const Scalar& beta, const Scalar& alpha) {
   WEFT_CHECK(self.dtype() == a.dtype(), op, ": expected tensors of one dtype, got ", self.dtype(),
              " and ", a.dtype());
-  WEFT_CHECK(same(broadcast_sizes(op, self.sizes(), sizes), sizes), op,
+  const bool is_row = self.dim() == 1 && !sizes.empty() && self.sizes()[0] == sizes.back();
+  WEFT_CHECK(is_row || same(broadcast_sizes(op, self.sizes(), sizes), sizes), op,
              ": expected a self that broadcasts to ", AsTuple{sizes}, ", got shape ",
              AsTuple{self.sizes()});
   WEFT_CHECK((beta.is_integral() && alpha.is_integral()) || !is_integral(a.dtype()), op,
@@ -218,7 +243,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const Tensor rows = as_rows(input);
   const int64_t flat[] = {rows.sizes()[0], n};
   if (bias.defined()) check_start("linear", bias, input, flat, 1, 1);
-  Tensor out = product("linear", flat, bias, rows, transposed(matrix), 1, 1, gemm_into);
+  Tensor out = product("linear", flat, bias, rows, matrix, 1, 1, gemm_transposed_into);
   if (input.dim() == 2 && !vector) return out;
   Dims sizes = input.sizes();
   if (vector) {

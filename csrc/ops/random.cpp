@@ -8,7 +8,9 @@
 #include <numbers>
 #include <numeric>
 
+#include "core/thread_pool.h"
 #include "native.h"
+#include "ops/box_muller.h"
 #include "ops/support.h"
 #include "ops/views.h"
 
@@ -104,28 +106,41 @@ T draw_uniform(Generator& generator) {
   }
 }
 
-// Sixteen uniforms become sixteen normals, eight Box-Muller pairs.
+// Sixteen uniforms become sixteen normals, eight Box-Muller pairs. The 16-bit floats round after
+// every step.
 template <class T>
 void box_muller_16(T* data, double mean, double std) {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  auto step = [](Real value) { return static_cast<Real>(T(value)); };
+  const Real scale = step(static_cast<Real>(std)), shift = step(static_cast<Real>(mean));
   for (int j = 0; j < 8; ++j) {
-    const Real u1 = Real(1) - static_cast<Real>(data[j]), u2 = static_cast<Real>(data[j + 8]);
-    const Real radius = std::sqrt(Real(-2) * std::log(u1));
-    const Real theta = Real(2 * std::numbers::pi) * u2;
-    data[j] = T(radius * std::cos(theta) * static_cast<Real>(std) + static_cast<Real>(mean));
-    data[j + 8] = T(radius * std::sin(theta) * static_cast<Real>(std) + static_cast<Real>(mean));
+    const Real u1 = step(Real(1) - static_cast<Real>(data[j])), u2 = static_cast<Real>(data[j + 8]);
+    const Real radius = step(std::sqrt(step(Real(-2) * step(std::log(u1)))));
+    const Real theta = step(Real(2 * std::numbers::pi) * u2);
+    data[j] = T(step(step(radius * step(std::cos(theta))) * scale) + shift);
+    data[j + 8] = T(step(step(radius * step(std::sin(theta))) * scale) + shift);
   }
 }
 
 template <class T>
 void fill_normal(T* data, int64_t count, double mean, double std, Generator& generator) {
   for (int64_t i = 0; i < count; ++i) data[i] = draw_uniform<T>(generator);
-  for (int64_t i = 0; i + 16 <= count; i += 16) box_muller_16(data + i, mean, std);
+  if constexpr (std::is_same_v<T, float>) {
+    parallel_for(count / 16, 2048, [&](int64_t begin, int64_t end) {
+      box_muller(data + begin * 16, end - begin, static_cast<float>(mean), static_cast<float>(std));
+    });
+  } else {
+    for (int64_t i = 0; i + 16 <= count; i += 16) box_muller_16(data + i, mean, std);
+  }
   if (count % 16 == 0) return;
   // The last sixteen are drawn anew.
   T* last = data + count - 16;
   for (int i = 0; i < 16; ++i) last[i] = draw_uniform<T>(generator);
-  box_muller_16(last, mean, std);
+  if constexpr (std::is_same_v<T, float>) {
+    box_muller(last, 1, static_cast<float>(mean), static_cast<float>(std));
+  } else {
+    box_muller_16(last, mean, std);
+  }
 }
 
 }  // namespace

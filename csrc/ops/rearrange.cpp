@@ -93,6 +93,16 @@ template <class T>
 void running_sums(const Split3& split, const T* in, T* out) {
   parallel_for(split.outer, (int64_t{1} << 14) / std::max<int64_t>(1, split.size * split.inner) + 1,
                [&](int64_t begin, int64_t end) {
+    if (split.inner == 1) {
+      for (int64_t o = begin; o < end; ++o) {
+        RunningSum<T> sum(0);
+        for (int64_t i = o * split.size; i < (o + 1) * split.size; ++i) {
+          accumulate(sum, RunningSum<T>(in[i]));
+          out[i] = static_cast<T>(sum);
+        }
+      }
+      return;
+    }
     std::vector<RunningSum<T>> sums(static_cast<size_t>(split.inner));
     for (int64_t o = begin; o < end; ++o) {
       std::fill(sums.begin(), sums.end(), RunningSum<T>(0));

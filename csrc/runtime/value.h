@@ -18,11 +18,26 @@
 namespace weft {
 
 enum class ValueTag : uint8_t {
-  None, Bool, Int, Double, Complex, Tensor, String, Device, DType,
-  IntSpan,      // borrowed const int64_t*
-  DoubleSpan,   // borrowed const double*
-  TensorSpan,   // borrowed const Tensor*
-  IntList, DoubleList, BoolList, TensorList, OptionalTensorList, ScalarList, Generator, Object,
+  None,
+  Bool,
+  Int,
+  Double,
+  Complex,
+  Tensor,
+  String,
+  Device,
+  DType,
+  IntSpan,     // borrowed const int64_t*
+  DoubleSpan,  // borrowed const double*
+  TensorSpan,  // borrowed const Tensor*
+  IntList,
+  DoubleList,
+  BoolList,
+  TensorList,
+  OptionalTensorList,
+  ScalarList,
+  Generator,
+  Object,
 };
 
 // An owned list or object inside a Value.
@@ -64,12 +79,14 @@ class Value {
   }
   Value(const Scalar& v);
   Value(std::string v) : Value(ValueTag::String, make_ref<StringObject>(std::move(v))) {}
-  Value(std::vector<int64_t> v) : Value(ValueTag::IntList, make_ref<ListObject<int64_t>>(std::move(v))) {}
-  Value(std::vector<double> v) : Value(ValueTag::DoubleList, make_ref<ListObject<double>>(std::move(v))) {}
-  Value(std::vector<bool> v) : Value(ValueTag::BoolList, make_ref<ListObject<bool>>(std::move(v))) {}
+  Value(std::vector<int64_t> v)
+      : Value(ValueTag::IntList, make_ref<ListObject<int64_t>>(std::move(v))) {}
+  Value(std::vector<double> v)
+      : Value(ValueTag::DoubleList, make_ref<ListObject<double>>(std::move(v))) {}
+  Value(std::vector<bool> v)
+      : Value(ValueTag::BoolList, make_ref<ListObject<bool>>(std::move(v))) {}
   Value(TensorList v) : Value(ValueTag::TensorList, make_ref<ListObject<Tensor>>(std::move(v))) {}
-  Value(Ref<Generator> v)
-      : tag_(v ? ValueTag::Generator : ValueTag::None) {
+  Value(Ref<Generator> v) : tag_(v ? ValueTag::Generator : ValueTag::None) {
     if (v) data_.object = Ref<ValueObject>(make_ref<GeneratorValue>(std::move(v))).detach();
   }
   static Value borrow(IntList v);
@@ -98,12 +115,19 @@ class Value {
 
   // Unchecked in release of the tag the schema promised; a wrong tag is an internal error.
   bool to_bool() const;
-  int64_t to_int() const;       // Bool and Int
-  double to_double() const;     // Bool, Int, Double
-  Scalar to_scalar() const;     // Bool, Int, Double, Complex, or a one-element Tensor
+  int64_t to_int() const;    // Bool and Int
+  double to_double() const;  // Bool, Int, Double
+  Scalar to_scalar() const;  // Bool, Int, Double, Complex, or a one-element Tensor
   // None gives an undefined handle. Valid while *this lives and is not assigned to.
   const Tensor& to_tensor() const {
     return tag_ == ValueTag::Tensor ? data_.tensor : undefined_tensor();
+  }
+  // Moves the tensor out; None is left.
+  Tensor take_tensor() noexcept {
+    if (tag_ != ValueTag::Tensor) return {};
+    tag_ = ValueTag::None;
+    Tensor tensor = std::move(data_.tensor);
+    return tensor;
   }
   DType to_dtype() const;
   Device to_device() const;
@@ -111,9 +135,9 @@ class Value {
   Ref<Generator> to_generator() const {  // None gives null
     return is_none() ? Ref<Generator>() : object<GeneratorValue>()->generator;
   }
-  IntList to_ints() const;                    // IntSpan or IntList; valid while *this lives
+  IntList to_ints() const;  // IntSpan or IntList; valid while *this lives
   std::span<const double> to_doubles() const;
-  TensorList to_tensors() const;              // TensorSpan, TensorList, OptionalTensorList (undefined = None)
+  TensorList to_tensors() const;  // TensorSpan, TensorList, OptionalTensorList (undefined = None)
   template <class T>
   T* object() const {
     return static_cast<T*>(data_.object);
@@ -151,7 +175,8 @@ class Value {
 };
 static_assert(sizeof(Value) == 16);
 
-// The boxed call of an operator: args as the schema lists them, defaults filled in; results in order.
+// The boxed call of an operator: args as the schema lists them, defaults filled in; results in
+// order.
 using BoxedFn = void (*)(const Value* args, Value* results);
 
 // One row of the operator table as the runtime sees it (generated).
@@ -162,7 +187,8 @@ struct OpRecord {
   const char* doc;
   BoxedFn call;
   uint8_t arg_count, result_count;
-  uint8_t variants;      // bit 0: module function, bit 1: Tensor method, bit 2: nn.functional function (module-private name)
+  uint8_t variants;  // bit 0: module function, bit 1: Tensor method, bit 2: nn.functional function
+                     // (module-private name)
 };
 std::span<const OpRecord> op_records();
 

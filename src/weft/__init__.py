@@ -1,8 +1,8 @@
 """weft: tensors that share memory with everything around them, with define-by-run gradients.
 
-The names are PyTorch's, so that `import weft as torch` runs programs as they are. The operators come
-from the table in `weft._ops` through the extension `weft._C`; `nn`, `optim` and the like are imported
-when they are first used.
+The names are PyTorch's, so that `import weft as torch` runs programs as they are. The operators
+come from the table in `weft._ops` through the extension `weft._C`; `nn`, `optim` and the like are
+imported when they are first used.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _LAZY_NAMES = {
     "set_printoptions": "weft._tensor_str",
 }
 
-__all__ = sorted(  # noqa: PLE0605
+__all__ = sorted(
     {name for name in globals() if not name.startswith("_")}.union(_LAZY_MODULES, _LAZY_NAMES)
     - {"annotations", "importlib", "math", "Any", "TYPE_CHECKING"}
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weft
-from weft._C import dtype as DType  # noqa: N812
+from weft._C import dtype as DType
 
 # bits, eps, largest, smallest normal, smallest, resolution
 _FLOATS = {
@@ -46,7 +46,8 @@ class finfo:
     def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
-            f"eps={self.eps:g}, smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+            f"eps={self.eps:g}, smallest_normal={self.tiny:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
         )
 
 

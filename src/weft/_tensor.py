@@ -5,7 +5,6 @@ Everything here is off the hot path; it is attached to the C type when weft is i
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 from weft import _C
@@ -30,8 +29,9 @@ def _format(self: Tensor, spec: str) -> str:
 
 # ---- copying and pickling ----
 #
-# A tensor is rebuilt from its storage, so tensors that share one in a pickle (or in a deepcopy) share one
-# afterwards. `_Shared` stands for a storage: as long as one lives, the same storage gives the same one.
+# A tensor is rebuilt from its storage, so tensors that share one in a pickle (or in a deepcopy)
+# share one afterwards. `_Shared` stands for a storage: as long as one lives, the same storage gives
+# the same one.
 
 
 class _Shared:
@@ -43,6 +43,8 @@ class _Shared:
         self.bytes = bytes_
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        import pickle
+
         data: Any = pickle.PickleBuffer(self.bytes) if protocol >= 5 else _bytes(self.bytes)
         return _load_storage, (data if self.bytes.numel() else b"",)
 
@@ -65,7 +67,7 @@ def _shared(tensor: Tensor) -> _Shared:
 
 def _load_storage(data: Any) -> _Shared:
     """The storage of a pickle: our own memory, whatever the pickle's buffers are."""
-    if len(data) == 0:
+    if memoryview(data).nbytes == 0:
         return _Shared(_C._functions["empty"](0, dtype=_C.uint8))
     return _Shared(_C.frombuffer(data, dtype=_C.uint8).clone())
 
@@ -160,6 +162,11 @@ def _new(self: Tensor, *args: Any) -> Tensor:
     return Tensor(*args).to(self.dtype)
 
 
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """What NumPy's functions make of a tensor is a tensor again: np.exp(x)."""
+    return _C.from_numpy(array) if not return_scalar else array[()]
+
+
 def _cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """RuntimeError: this build has no GPU."""
     return self.to("cuda")
@@ -171,7 +178,6 @@ def _dir(self: Tensor) -> list[str]:
 
 _METHODS = {
     "__repr__": _repr,
-    "__str__": _repr,
     "__format__": _format,
     "__reduce_ex__": _reduce_ex,
     "__setstate__": _setstate,
@@ -181,6 +187,7 @@ _METHODS = {
     "__dir__": _dir,
     "new_tensor": _new_tensor,
     "new": _new,
+    "__array_wrap__": _array_wrap,
     "cuda": _cuda,
 }
 for _name, _method in _METHODS.items():

@@ -1,7 +1,8 @@
 """How tensors print: PyTorch's notation, number by number.
 
-The elements are taken as Python numbers first (only those that are shown), then one of three notations
-is chosen for all of them, then they are laid out in rows of at most `linewidth` characters.
+The elements are taken as Python numbers first (only those that are shown), then one of three
+notations is chosen for all of them, then they are laid out in rows of at most `linewidth`
+characters.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def set_printoptions(
             known = ", ".join(map(repr, _PROFILES))
             raise ValueError(f"set_printoptions: expected profile in {known}, got {profile!r}")
         _options = _PROFILES[profile]
-    given = {
+    given: dict[str, Any] = {
         "precision": precision,
         "threshold": threshold,
         "edgeitems": edgeitems,
@@ -177,7 +178,8 @@ def _nested(items: list[Any], dims: int, text: _Format, width: int, indent: int)
     if dims == 1:
         return _row(items, text, width, indent)
     parts = [
-        "..." if item is _CUT else _nested(item, dims - 1, text, width, indent + 1) for item in items
+        "..." if item is _CUT else _nested(item, dims - 1, text, width, indent + 1)
+        for item in items
     ]
     return "[" + ("," + "\n" * (dims - 1) + " " * (indent + 1)).join(parts) + "]"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
 from weft import _C, _ops
 
 from .spec import S
@@ -13,14 +12,8 @@ ROWS = {row.key: row for row in _ops.load()}
 
 
 def function_of(key: str, suffix: str = "") -> Any:
-    """The Python callable of a row: module function, nn function or method; `suffix` "_" is in-place."""
-    row = ROWS[key]
-    name = row.schema.name + suffix
-    if "f" in row.variants and not suffix and hasattr(weft, name):
-        return getattr(weft, name)
-    if "nn" in row.variants and hasattr(_C._nn, name):
-        return getattr(_C._nn, name)
-    return getattr(weft.Tensor, name)
+    """The Python function of a row, all overloads of its name; `suffix` "_" is the in-place form."""
+    return getattr(_C._aten, ROWS[key].name + suffix)
 
 
 def call(key: str, sample: S, suffix: str = "", **extra: Any) -> Any:

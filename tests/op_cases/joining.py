@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import weft
 
 from .spec import ALL, FLOATS, A, B, Fails, I, S, case, distinct
 
@@ -28,6 +29,7 @@ case("roll", [S(A((5,)), [2], [0]), S(_M, [1, -1], [0, 1])], np.roll)
 
 # ---- indexing ----
 _OUT = "expected index in [-3, 2] for dim 0, got 5"
+_FROM_ZERO = "expected index in [0, 2] for dim 0, got 5"
 
 
 def _index(x: np.ndarray, indices: list[Any]) -> np.ndarray:
@@ -48,11 +50,11 @@ def _index_put(x: np.ndarray, indices: list[Any], values: np.ndarray, accumulate
 
 
 case("index_put", [S(_M, [I((1,), 0, 3)], A((1, 4))), S(_M, [I((6,), 0, 3)], A((6, 4)), True), S(_M, [B((3, 4))], A(()))], _index_put,
-     dtypes=FLOATS, fails=(Fails(S(_M, [I((2,), 5, 6)], A(())), IndexError, f"index_put: {_OUT}"),))  # fmt: skip
+     dtypes=FLOATS, fails=(Fails(S(_M, [I((2,), 5, 6)], A(())), IndexError, f"index_put_: {_OUT}"),))  # fmt: skip
 case("index_select", [S(_M, 0, I((5,), 0, 3)), S(_M, 1, I((2,), 0, 4))], lambda x, d, i: np.take(x, i, d), dtypes=ALL,
-     fails=(Fails(S(_M, 0, I((1,), 5, 6)), IndexError, f"index_select: {_OUT}"),))  # fmt: skip
+     fails=(Fails(S(_M, 0, I((1,), 5, 6)), IndexError, f"index_select: {_FROM_ZERO}"),))  # fmt: skip
 case("gather", [S(_M, 0, I((2, 4), 0, 3)), S(_M, 1, I((3, 6), 0, 4))], lambda x, d, i: np.take_along_axis(x, i, d), dtypes=ALL,
-     fails=(Fails(S(_M, 0, I((2, 4), 5, 6)), IndexError, f"gather: {_OUT}"),))  # fmt: skip
+     fails=(Fails(S(_M, 0, I((2, 4), 5, 6)), RuntimeError, f"gather: {_FROM_ZERO}"),))  # fmt: skip
 
 
 def _scatter_add(x: np.ndarray, dim: int, index: np.ndarray, source: np.ndarray) -> np.ndarray:
@@ -93,3 +95,37 @@ case("argsort", [S(A((3, 9))), S(A((3, 4)), 0, True)], lambda *a: _sort(*a)[1], 
 case("topk", [S(A((3, 9)), 4), S(A((3, 4)), 2, 0, False)], _topk, domain=distinct)
 case("embedding", [S(A((6, 3)), I((4,), 0, 6)), S(A((6, 3)), I((2, 3), 0, 6))], lambda w, i: w[i])
 case("one_hot", [S(I((5,), 0, 4), 4)], lambda i, n: np.eye(n, dtype="int64")[i], grad=False)
+
+# ---- in place and older names ----
+case("split.sizes", [S(A((5, 2)), [1, 4])], lambda x, sizes, dim=0: np.split(x, np.cumsum(sizes)[:-1], dim))
+case("tensor_split.sections", [S(A((7, 2)), 3)], lambda x, n, dim=0: np.array_split(x, n, dim))
+case("tensor_split.indices", [S(A((7, 2)), [2, 5])], lambda x, at, dim=0: np.split(x, at, dim))
+case("sort.stable", [S(A((3, 9)), stable=True), S(A((3, 4)), stable=True, dim=0)], lambda x, *, stable, dim=-1: _sort(x, dim), domain=distinct)
+
+
+def _index_add(x: np.ndarray, dim: int, index: np.ndarray, source: np.ndarray, *, alpha: float = 1) -> np.ndarray:
+    y = np.moveaxis(x.copy(), dim, 0)
+    np.add.at(y, index, alpha * np.moveaxis(source, dim, 0))
+    return np.moveaxis(y, 0, dim)
+
+
+case("index_add", [S(_M, 0, I((2,), 0, 3), A((2, 4))), S(_M, 1, I((3,), 0, 4), A((3, 3)), alpha=2)], _index_add)
+
+
+def _writes(expected: list[list[float]], *args: Any) -> Any:
+    """A check of a row that writes into a 2 x 3 matrix of zeros."""
+
+    def check(function: Any) -> None:
+        x = weft.zeros(2, 3)
+        built = [[weft.tensor(i) for i in a] if isinstance(a, tuple) else weft.tensor(a) if isinstance(a, list) else a for a in args]
+        assert function(x, *built) is x
+        assert x.tolist() == expected
+
+    return check
+
+
+case("index_put_", check=_writes([[0, 2, 0], [3, 0, 0]], ([0, 1], [1, 0]), [2.0, 3.0]), grad=False)
+case("index_add_", check=_writes([[0, 0, 0], [4, 6, 8]], 0, [1, 1], [[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]]), grad=False)
+case("scatter_.src", check=_writes([[0, 7, 0], [8, 0, 0]], 1, [[1], [0]], [[7.0], [8.0]]), grad=False)
+case("scatter_.value", check=_writes([[0, 5, 0], [5, 0, 0]], 1, [[1], [0]], 5.0), grad=False)
+case("scatter_add_", check=_writes([[0, 3, 0], [0, 0, 9]], 1, [[1, 1], [2, 2]], [[1.0, 2.0], [4.0, 5.0]]), grad=False)

@@ -6,7 +6,7 @@ import numpy as np
 
 from .spec import FLOATS, HALVES, A, Fails, S, case
 
-_MM = "mm: expected (n, k) and (k, m) matrices, got (2, 3) and (4, 5)"
+_MM = "mm: expected shapes (..., k) and (k, n), got (2, 3) and (4, 5)"
 _SIZES = [S(A((3, 4)), A((4, 5))), S(A((1, 7)), A((7, 1))), S(A((0, 4)), A((4, 5))), S(A((3, 0)), A((0, 5))), S(A((70, 33)), A((33, 65)))]
 
 case("mm", _SIZES, np.matmul, dtypes=(*FLOATS, "int64", *HALVES), tolerance=40,
@@ -34,3 +34,4 @@ case("linear", [S(A((3, 4)), A((5, 4))), S(A((3, 4)), A((5, 4)), A((5,))), S(A((
      _linear, tolerance=40)  # fmt: skip
 case("tril", [S(A((3, 4))), S(A((4, 4)), 1), S(A((2, 3, 3)), -1)], np.tril)
 case("triu", [S(A((3, 4))), S(A((4, 4)), 1), S(A((2, 3, 3)), -1)], np.triu)
+case("baddbmm", [S(A((2, 3, 5)), A((2, 3, 4)), A((2, 4, 5))), S(A((3, 5)), A((2, 3, 4)), A((2, 4, 5)), beta=0.5, alpha=2)], _addmm, tolerance=40)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import weft
 
 from .spec import (
     ALL,
@@ -135,12 +136,12 @@ for _name, _ref in {
 }.items():  # fmt: skip
     case(f"{_name}.Tensor", pairs(), _ref, dtypes=ALL, fails=_mismatch(_name))
     case(f"{_name}.Scalar", _scalars(0, 1), _ref, dtypes=REALS)
-case("maximum", pairs(), np.maximum, domain=distinct, dtypes=REALS)
-case("minimum", pairs(), np.minimum, domain=distinct, dtypes=REALS)
+case("maximum", pairs(), np.maximum, domain=normal, dtypes=REALS)
+case("minimum", pairs(), np.minimum, domain=normal, dtypes=REALS)
 case("clamp", [S(A((3, 4)), -1, 1), S(A((5,)), min=0), S(A((5,)), max=0.5)], lambda x, min=None, max=None: np.clip(x, min, max),
      dtypes=FLOATS)  # fmt: skip
 case("clamp.Tensor", [S(A((3, 4)), A((4,)), None), S(A((5,)), None, A((5,)))],
-     lambda x, lo, hi: np.clip(x, lo, hi), domain=distinct)  # fmt: skip
+     lambda x, lo, hi: np.clip(x, lo, hi), domain=normal)  # fmt: skip
 case("clamp_min", _scalars(0), np.maximum, domain=nonzero, dtypes=REALS)
 case("clamp_max", _scalars(1), np.minimum, domain=nonzero, dtypes=REALS)
 case("where.self", [S(B((3, 4)), A((3, 4)), A((4,))), S(B(()), A((2,)), A(())), S(B((0,)), A((1,)), A(()))], np.where,
@@ -173,3 +174,50 @@ for _name, _ref in {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinit
 # ---- losses ----
 _REDUCE = (lambda x: x, np.mean, np.sum)
 case("mse_loss", [S(A((3, 4)), A((3, 4)), r) for r in (0, 1, 2)], lambda a, b, r=1: _REDUCE[r]((a - b) ** 2), tolerance=2)
+
+# ---- the rest of the family ----
+for _name, _ref, _domain in (
+    ("acosh", np.arccosh, lambda rng, shape: 1.2 + positive(rng, shape)),
+    ("asinh", np.arcsinh, normal),
+    ("atanh", np.arctanh, unit),
+    ("erfc", lambda x: 1 - _erf(x), unit),
+    ("frac", lambda x: x - np.trunc(x), nonzero),
+    ("sgn", np.sign, nonzero),
+    ("positive", np.positive, normal),
+    ("conj", np.conj, normal),
+    ("conj_physical", np.conj, normal),
+    ("real", np.real, normal),
+):
+    case(_name, same_shape(), _ref, domain=_domain, tolerance=8)
+case("fmod.Tensor", pairs()[:4], np.fmod, domain=nonzero, dtypes=FLOATS, grad=False)
+case("fmod.Scalar", _scalars(3, -2), np.fmod, domain=nonzero, dtypes=FLOATS)
+case("max.other", pairs()[:3], np.maximum, domain=normal)
+case("min.other", pairs()[:3], np.minimum, domain=normal)
+case("clamp_min.Tensor", [S(A((3, 4)), A((4,)))], np.maximum, domain=normal)
+case("clamp_max.Tensor", [S(A((3, 4)), A((4,)))], np.minimum, domain=normal)
+case("masked_fill.Tensor", [S(A((3, 4)), B((4,)), A(()))], lambda x, m, v: np.where(m, v, x))
+case("where", [S(B((3, 4)))], lambda c: [i for i in np.nonzero(c)], grad=False)
+case("where.Scalar", [S(B((3, 4)), 1.5, -2.5)], lambda c, a, b: np.where(c, a, b).astype("float32"), dtypes=("float32",), grad=False)
+case("where.ScalarSelf", [S(B((3, 4)), 1.5, A((4,)))], lambda c, a, b: np.where(c, np.asarray(a, b.dtype), b))
+case("where.ScalarOther", [S(B((3, 4)), A((4,)), 1.5)], lambda c, a, b: np.where(c, a, np.asarray(b, a.dtype)))
+case("l1_loss", [S(A((3, 4)), A((3, 4)), r) for r in (0, 1, 2)], lambda a, b, r=1: _REDUCE[r](np.abs(a - b)), tolerance=2)
+
+
+def _in_place(*args: object, expected: list[float], **kwargs: object) -> object:
+    """A check of a row that exists only in place."""
+
+    def check(function: object) -> None:
+        x = weft.tensor([-2.0, 0.5, 3.0], dtype=weft.float64)
+        built = [weft.tensor(a, dtype=weft.float64) if isinstance(a, list) else a for a in args]
+        assert function(x, *built, **kwargs) is x  # type: ignore[operator]
+        np.testing.assert_allclose(x.numpy(), expected, rtol=1e-12)
+
+    return check
+
+
+case("clamp_", check=_in_place(-1, 1, expected=[-1, 0.5, 1]), grad=False)
+case("clamp_.Tensor", check=_in_place([-1.0, 1.0, 0.0], [0.0, 2.0, 1.0], expected=[-1, 1, 1]), grad=False)
+case("div_.Scalar_mode", check=_in_place(2, rounding_mode="floor", expected=[-1, 0, 1]), grad=False)
+case("div_.Tensor_mode", check=_in_place([4.0, 1.0, 2.0], rounding_mode="trunc", expected=[0, 0, 1]), grad=False)
+_G = [float(v) for v in _gelu(np.array([-2.0, 0.5, 3.0]))]
+case("gelu_", check=_in_place(expected=_G), grad=False)

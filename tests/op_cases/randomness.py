@@ -95,3 +95,39 @@ def _multinomial(function: Any) -> None:
 
 
 case("multinomial", check=_multinomial, grad=False)
+
+# ---- the rest of the family ----
+case("exponential_", check=lambda f: _moments(_same_after_seed(_inplace(f, 2.0)), 0.5, 0.5), grad=False)
+case("bernoulli.p", check=lambda f: _coin(_same_after_seed(lambda: f(weft.empty(_N), 0.3)), 0.3), grad=False)
+case("bernoulli_.Tensor", check=lambda f: _coin(_same_after_seed(lambda: f(weft.empty(_N), weft.full((_N,), 0.6))), 0.6), grad=False)
+
+
+def _whole(function: Any, *args: int) -> Callable[[], Any]:
+    return lambda: function(weft.empty(_N, dtype=weft.int64), *args)
+
+
+case("random_", check=lambda f: _same_after_seed(_whole(f)), grad=False)
+case("random_.to", check=lambda f: _integers(_same_after_seed(_whole(f, 9)), 0, 9), grad=False)
+case("random_.from", check=lambda f: _integers(_same_after_seed(_whole(f, -4, 9)), -4, 9), grad=False)
+case("randint_like", check=lambda f: _integers(_same_after_seed(lambda: f(weft.empty(_N, dtype=weft.int64), 9)), 0, 9), grad=False)
+case("randint_like.low_dtype", check=lambda f: _integers(_same_after_seed(lambda: f(weft.empty(_N, dtype=weft.int64), -4, 9)), -4, 9), grad=False)
+case("normal.float_float", check=lambda f: _moments(_same_after_seed(lambda: f(3.0, 2.0, (_N,))), 3, 2), grad=False)
+case("normal.Tensor_float", check=lambda f: _moments(_same_after_seed(lambda: f(weft.full((_N,), 3.0), 2.0)), 3, 2), grad=False)
+case("normal.float_Tensor", check=lambda f: _moments(_same_after_seed(lambda: f(3.0, weft.full((_N,), 2.0))), 3, 2), grad=False)
+case("normal.Tensor_Tensor", check=lambda f: _moments(_same_after_seed(lambda: f(weft.full((_N,), 3.0), weft.full((_N,), 2.0))), 3, 2), grad=False)
+
+
+def _with_generator(draw: Callable[[Any], Any]) -> None:
+    """A generator of one's own repeats under its seed and leaves the default one alone."""
+    state = weft.get_rng_state().tolist()
+    first = draw(weft.Generator().manual_seed(3)).tolist()
+    assert draw(weft.Generator().manual_seed(3)).tolist() == first
+    assert draw(weft.Generator().manual_seed(4)).tolist() != first
+    assert weft.get_rng_state().tolist() == state
+
+
+case("rand.generator", check=lambda f: _with_generator(lambda g: f(9, generator=g)), grad=False)
+case("randn.generator", check=lambda f: _with_generator(lambda g: f(9, generator=g)), grad=False)
+case("randint.generator", check=lambda f: _with_generator(lambda g: f(99, (9,), generator=g)), grad=False)
+case("randint.low_generator", check=lambda f: _with_generator(lambda g: f(-9, 99, (9,), generator=g)), grad=False)
+case("randperm.generator", check=lambda f: _with_generator(lambda g: f(99, generator=g)), grad=False)

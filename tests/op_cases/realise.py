@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .spec import INTEGRAL, A, B, Case, F, I, S, normal
+from .spec import INTEGRAL, A, B, Case, F, I, K, S, normal, positive
 
 #: dtypes NumPy lacks are carried in float32 and rounded by the library under test
 CARRIER = {"bfloat16": "float32"}
 LAYOUTS = ("contiguous", "transposed", "strided", "reversed")
+
+
+class Constant(np.ndarray):
+    """Marks an array that takes no gradient."""
 
 
 def rng_for(case: Case, index: int) -> np.random.Generator:
@@ -22,7 +26,7 @@ def rng_for(case: Case, index: int) -> np.random.Generator:
 
 def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
     """The same values in another memory order."""
-    if layout == "transposed":
+    if layout == "transposed" and array.ndim:
         return np.ascontiguousarray(array.T).T
     if layout == "strided" and array.ndim:
         wide = np.zeros(array.shape[:-1] + (array.shape[-1] * 2,), array.dtype)
@@ -56,9 +60,12 @@ def realise(sample: S, case: Case, dtype: str, index: int = 0, layout: str = "co
             return lay_out(rng.integers(value.low, value.high, value.shape), layout)
         if isinstance(value, B):
             return lay_out(np.asarray(rng.random(value.shape) < 0.5), layout)
+        if isinstance(value, K):
+            values = positive(rng, value.shape).astype(CARRIER.get(dtype, dtype))
+            return lay_out(values, layout).view(Constant)
         if isinstance(value, F):
             return lay_out(np.asarray(normal(rng, value.shape), CARRIER.get(dtype, dtype)), layout)
-        if isinstance(value, (list, tuple)) and any(isinstance(v, (A, I, B, F)) for v in value):
+        if isinstance(value, (list, tuple)) and any(isinstance(v, (A, B, F, I, K)) for v in value):
             return [build(v) for v in value]
         return value
 

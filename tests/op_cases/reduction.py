@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import weft
 
 from .spec import ALL, FLOATS, INTEGRAL, REALS, WIDE_FLOATS, A, Fails, S, case, distinct, nonzero, positive, same_shape
 
@@ -117,3 +118,34 @@ def _layer_norm(x: np.ndarray, shape: Any, weight: Any = None, bias: Any = None,
 
 case("layer_norm", [S(A((3, 8)), [8]), S(A((3, 8)), [8], A((8,)), A((8,))), S(A((2, 4, 5)), [4, 5], A((4, 5)), A((4, 5)))],
      _layer_norm, tolerance=20)  # fmt: skip
+
+# ---- older names and overloads ----
+case("any.dims", [S(A((2, 3, 5)), [0, 2]), S(A((3, 4)), [1], True)], _over(np.any), dtypes=ALL)
+case("all.dims", [S(A((2, 3, 5)), [0, 2]), S(A((3, 4)), [1], True)], _over(np.all), dtypes=ALL)
+case("count_nonzero", [S(A((3, 4)), 0)], lambda x, d: np.count_nonzero(x, axis=d), grad=False)
+case("count_nonzero.dim_IntList", [S(A((3, 4)), [0]), S(A((2, 3, 4)), [0, 2])], lambda x, d: np.count_nonzero(x, axis=tuple(d)), grad=False)
+
+
+def _unbiased(root: bool) -> Any:
+    def run(x: np.ndarray, *args: Any, unbiased: bool = True, keepdim: bool = False) -> np.ndarray:
+        dim, unbiased, keepdim = args + (unbiased, keepdim) if len(args) == 1 else (*args, keepdim)[:3] if args else (None, unbiased, keepdim)
+        return (np.std if root else np.var)(x, axis=_axis(dim), ddof=int(unbiased), keepdims=keepdim)
+
+    return run
+
+
+for _name, _root in (("var", False), ("std", True)):
+    case(_name, [S(A((3, 4))), S(A((3, 4)), unbiased=False)], _unbiased(_root), tolerance=8)
+    case(f"{_name}.dim", [S(A((3, 4)), [0]), S(A((3, 4)), [1], False), S(A((3, 4)), [1], True, True)], _unbiased(_root), tolerance=8)
+
+case("norm.Scalar", [S(A((3, 4))), S(A((3, 4)), 1)], _norm, domain=nonzero, tolerance=8)
+case("norm.ScalarOpt_dim", [S(A((3, 4)), 2, [1]), S(A((3, 4)), 3, [0], True)], _norm, domain=nonzero, tolerance=8)
+
+
+def _as_double(x: np.ndarray, p: float, *rest: Any, dtype: Any = None) -> np.ndarray:
+    return _norm(x.astype("float64"), p, *rest)
+
+
+case("norm.ScalarOpt_dtype", [S(A((3, 4)), 2, dtype=weft.float64)], _as_double, domain=nonzero, dtypes=("float64",), grad=False, parity=False)
+case("norm.ScalarOpt_dim_dtype", [S(A((3, 4)), 2, [1], False, dtype=weft.float64)], _as_double, domain=nonzero, dtypes=("float64",), grad=False,
+     parity=False)  # fmt: skip

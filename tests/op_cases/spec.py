@@ -87,6 +87,13 @@ class F:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class K:
+    """A positive floating array that takes no gradient: class weights."""
+
+    shape: tuple[int, ...]
+
+
 class S:
     """A sample: the positional and keyword arguments of one call."""
 
@@ -122,7 +129,6 @@ class Case:
     tolerance: float = 1.0  # factor on the dtype's usual tolerance
     layouts: bool = True  # also run on transposed, strided and reversed memory
     fails: tuple[Fails, ...] = ()
-    via: str | None = None  # a helper row: exercised by the gradient of this row
     check: Callable[..., None] | None = None  # instead of ref: random rows assert properties
     parity: bool = True  # compare with PyTorch's operator of the same name
     forms: bool = True  # also the derived in-place and out= forms

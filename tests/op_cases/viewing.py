@@ -60,3 +60,8 @@ case("as_strided", [S(A((3, 4)), [2, 2], [1, 2]), S(A((12,)), [3, 5], [2, 1], 1)
      layouts=False)  # fmt: skip
 case("detach", [S(_M)], lambda x: x, grad=False)
 case("alias", [S(_M)], lambda x: x)
+case("broadcast_to", [S(A((3, 1)), [3, 4]), S(A((4,)), [2, 3, 4])], _expand)
+case("reshape_as", [S(_M, A((2, 6)))], lambda x, y: x.reshape(y.shape))
+case("view_as", [S(_M, A((2, 6)))], lambda x, y: x.reshape(y.shape), layouts=False)
+case("squeeze.dims", [S(A((1, 3, 1)), [0, 2]), S(A((1, 3, 1)), [0, 1])], lambda x, d: np.squeeze(x, tuple(i for i in d if x.shape[i] == 1)))
+case("swapaxes", [S(_C, 0, 2)], np.swapaxes)

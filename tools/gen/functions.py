@@ -214,8 +214,13 @@ class FunctionEmitter:
             return [f"  return {self.call(row)};"]
         needs = self.needs_graph(row)
         type_ = value_type(schema_return_type(row.schema))
+        checks = [
+            f'  autograd::check_no_gradient("{row.name}", "{name}", {name});'
+            for name in row.no_gradient
+        ]
         name = "result" if len(row.schema.returns) == 1 else "results"
         return [
+            *checks,
             f"  if (!{needs}) return {self.call(row)};",
             f"  {type_} {name} = autograd::without_graph([&] {{ return {self.call(row)}; }});",
             *self.record(plan, "  "),

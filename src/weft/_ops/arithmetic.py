@@ -237,7 +237,7 @@ op(
     pointwise=lambda self, exponent: power(self, exponent),
     grad={
         "self": "grad * where(exponent == 0, 0, exponent * self.pow(exponent - 1)).conj()",
-        "exponent": "grad * where((self == 0).logical_and(exponent >= 0), 0, "
+        "exponent": "grad * where((self == 0).logical_and(real(exponent) >= 0), 0, "
         "result * self.log()).conj()",
     },
     inplace="Tensor",

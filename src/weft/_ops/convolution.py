@@ -10,10 +10,10 @@ op(
     doc="The cross-correlation of images (N, C, H, W) with filters (O, C / groups, kH, kW).",
     native="conv2d",
     grad={
-        "input": "_conv2d_backward_input(grad, weight, input.shape, stride, padding, dilation, "
-        "groups)",
-        "weight": "_conv2d_backward_weight(grad, input, weight.shape, stride, padding, dilation, "
-        "groups)",
+        "input": "_conv2d_backward_input(grad, weight.conj(), input.shape, stride, padding, "
+        "dilation, groups)",
+        "weight": "_conv2d_backward_weight(grad, input.conj(), weight.shape, stride, padding, "
+        "dilation, groups)",
         "bias": "grad.sum([-2, -1])",
     },
 )
@@ -44,9 +44,9 @@ backward_op(
     doc="The gradient of conv2d for its input.",
     native="_conv2d_backward_input",
     grad={
-        "grad_output": "conv2d(grad, weight, None, stride, padding, dilation, groups)",
-        "weight": "_conv2d_backward_weight(grad_output, grad, weight.shape, stride, padding, "
-        "dilation, groups)",
+        "grad_output": "conv2d(grad, weight.conj(), None, stride, padding, dilation, groups)",
+        "weight": "_conv2d_backward_weight(grad_output.conj(), grad, weight.shape, stride, "
+        "padding, dilation, groups)",
     },
 )
 backward_op(
@@ -55,8 +55,8 @@ backward_op(
     doc="The gradient of conv2d for its weight.",
     native="_conv2d_backward_weight",
     grad={
-        "grad_output": "conv2d(input, grad, None, stride, padding, dilation, groups)",
-        "input": "_conv2d_backward_input(grad_output, grad, input.shape, stride, padding, "
+        "grad_output": "conv2d(input.conj(), grad, None, stride, padding, dilation, groups)",
+        "input": "_conv2d_backward_input(grad_output.conj(), grad, input.shape, stride, padding, "
         "dilation, groups)",
     },
 )

@@ -10,27 +10,27 @@ op(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
     doc="Writes src, broadcast and converted, into self.",
     native="copy_",
-    grad={"self": "None", "src": "grad"},
+    grad={"self": "zeros_like(grad)", "src": "grad"},
 )
 op(
     "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
     doc="Writes a number everywhere.",
     native="fill_",
-    grad={"self": "None"},
+    grad={"self": "zeros_like(grad)"},
     variants="fm",
 )
 op(
     "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
     doc="Writes the element of a 0-d tensor everywhere.",
     native="fill_",
-    grad={"self": "None", "value": "grad.sum()"},
+    grad={"self": "zeros_like(grad)", "value": "grad.sum()"},
     variants="fm",
 )
 op(
     "zero_(Tensor(a!) self) -> Tensor(a!)",
     doc="Writes 0 everywhere.",
     native="zero_",
-    grad={"self": "None"},
+    grad={"self": "zeros_like(grad)"},
     variants="fm",
 )
 op(

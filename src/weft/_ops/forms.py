@@ -14,7 +14,7 @@ from weft._ops.schema import Arg, Return, Schema
 from weft._ops.table import Row
 
 PLAIN, INPLACE, OUT = "plain", "inplace", "out"
-_VARIANT_BITS = {"f": 1, "m": 2, "fm": 3, "nn": 4, "": 0}
+_VARIANT_BITS = {"f": 1, "m": 2, "fm": 3, "nn": 4, "": 8}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Form:
 
     @property
     def variant_bits(self) -> int:
-        """Bit 0: module function, bit 1: method, bit 2: nn.functional."""
+        """Bit 0: module function, bit 1: method, bit 2: nn.functional, bit 3: internal."""
         return _VARIANT_BITS[self.variants]
 
     @property

@@ -50,7 +50,7 @@ op(
     native="index",
     constants=("indices",),
     grad={"self": "_index_backward(grad, self.shape, indices)"},
-    variants="",
+    variants="m",
 )
 backward_op(
     "_index_backward(Tensor grad_output, int[] input_size, Tensor?[] indices) -> Tensor",

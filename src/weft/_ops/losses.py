@@ -74,7 +74,8 @@ op(
     "int ignore_index) -> (Tensor output, Tensor total_weight)",
     doc="nll_loss and the sum of the weights of the targets.",
     native="nll_loss_forward",
-    constants=("target", "weight"),
+    constants=("target",),
+    no_gradient=("weight",),
     grad={
         "self": "_nll_loss_backward(grad, self.shape, target, weight, reduction, ignore_index, "
         "result1)"

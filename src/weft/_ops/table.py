@@ -68,6 +68,7 @@ class Row:
     dims: str | None
     grad: Mapping[tuple[str, ...], str]
     constants: tuple[str, ...]
+    no_gradient: tuple[str, ...]
     tags: frozenset[str]
     variants: str
     inplace: str | None
@@ -146,6 +147,7 @@ def op(
     dims: str | None = None,
     grad: Mapping[str, str] | None = None,
     constants: Sequence[str] = (),
+    no_gradient: Sequence[str] = (),
     tags: Sequence[str] = (),
     variants: str | None = None,
     inplace: str | _Auto | None = AUTO,
@@ -165,7 +167,8 @@ def op(
     - weak: numbers that take no part in promotion (int, float and bool arguments never do).
     - dims: an expression for the dimensions of a row, where no argument `dim` says them.
     - grad: gradient formula by argument; "a, b" with a formula that gives a tuple.
-    - constants: tensor arguments without gradient (indices, targets).
+    - constants: tensor arguments without gradient (indices, masks, statistics).
+    - no_gradient: tensor arguments whose gradient nobody wrote: one that requires grad raises.
     - variants: where Python sees it: "f" function, "m" method, "nn" weft.nn.functional, "" nowhere.
     - inplace_variants: where Python sees the in-place form; by default a method, and a function as
       well where the row has one operand and no numbers.
@@ -195,7 +198,8 @@ def op(
         weak=tuple(weak) + tuple(name for name in numbers if name not in weak),
         dims=dims,
         grad={_names(key): formula for key, formula in (grad or {}).items()},
-        constants=tuple(constants),
+        constants=tuple(constants) + tuple(no_gradient),
+        no_gradient=tuple(no_gradient),
         tags=frozenset(tags),
         variants=_default_variants(first) if variants is None else variants,
         inplace=_default_inplace(parsed, kind, first) if isinstance(inplace, _Auto) else inplace,

@@ -54,23 +54,26 @@ op(
 )
 
 
-def _sgn_backward(grad: Any, self: Any) -> Any:
-    ops.check_implemented(
-        not self.is_complex(), "sgn: expected a real tensor in backward, got ", self.dtype
-    )
-    return ops.zeros_like(grad)
+def _sgn_backward(grad: Any, self: Any, result: Any) -> Any:
+    """Of a complex number the direction alone moves it; the sign of a real one is constant."""
+    if not self.is_complex():
+        return ops.zeros_like(grad)
+    size = self.abs()
+    zero = size == 0
+    along = result * ops.real(grad * result.conj())
+    return ((grad - along) / size.masked_fill(zero, 1)).masked_fill(zero, 0)
 
 
 op(
     "sgn(Tensor self) -> Tensor",
     doc="-1, 0 or 1; z / |z| of a complex number.",
     pointwise=lambda self: lang.sign(self),
-    grad={"self": "_sgn_backward(grad, self)"},
+    grad={"self": "_sgn_backward(grad, self, result)"},
     inplace_variants="m",
 )
 backward_op(
-    "_sgn_backward(Tensor grad, Tensor self) -> Tensor",
-    doc="Zeros: the sign of a real number is constant.",
+    "_sgn_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
+    doc="The gradient of sgn.",
     compose=_sgn_backward,
 )
 

@@ -101,7 +101,7 @@ class Function:
         record = is_grad_enabled() and any(needs)
         ctx.needs_input_grad = needs if record else (False,) * len(args)
         with no_grad():
-            if cls.setup_context is Function.setup_context:
+            if cls.setup_context is Function.setup_context:  # type: ignore[attr-defined]
                 output = cls.forward(ctx, *args)
             else:
                 output = cls.forward(*args)
