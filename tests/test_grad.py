@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import weft
 from op_cases import CASES, Case, calling
 from op_cases.realise import Constant, map_arrays, realise
 from op_cases.spec import S
+
+import weft
 from weft.autograd import gradcheck, gradgradcheck
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import weft
 from op_cases import CASES, Case, calling
 from op_cases.realise import LAYOUTS, map_arrays, realise, to_library, to_numpy
 from op_cases.spec import A, S
+
+import weft
 
 #: relative tolerance of one operator on values computed in float64
 RTOL = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "float64": 1e-12}
@@ -83,7 +84,10 @@ def test_every_helper_row_is_reached_by_a_formula_or_a_body() -> None:
     written = " ".join(
         text
         for row in calling.ROWS.values()
-        for text in (*row.grad.values(), inspect.getsource(row.body) if callable(row.body) else row.body)
+        for text in (
+            *row.grad.values(),
+            inspect.getsource(row.body) if callable(row.body) else row.body,
+        )
     )
     sources = Path(__file__).parents[1] / "csrc" / "ops"
     written += " ".join(path.read_text() for path in sources.glob("*.cpp"))

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import weft
 from op_cases import CASES, Case, calling
 from op_cases.realise import Constant, realise, to_library, to_numpy
 from op_cases.spec import S
+
+import weft
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference of these tests")
 pytestmark = pytest.mark.parity
@@ -23,17 +24,26 @@ def has_twin(key: str) -> bool:
     return packet is not None and (overload or "default") in packet.overloads()
 
 
+#: deliberate differences, each told in docs/differences.md
+DIFFERENT = {
+    (f"{name}{overload}", "uint8") for name in ("any", "all") for overload in ("", ".dim", ".dims")
+}
+
+
 def comparable() -> list[Any]:
     return [
         pytest.param(case, dtype, id=f"{case.name}-{dtype}")
         for case in CASES.values()
         if case.parity and case.samples and case.ref and has_twin(case.name)
         for dtype in case.dtypes
+        if (case.name, dtype) not in DIFFERENT
     ]
 
 
 def flat(value: Any) -> list[Any]:
-    return [v for item in value for v in flat(item)] if isinstance(value, (tuple, list)) else [value]
+    return (
+        [v for item in value for v in flat(item)] if isinstance(value, (tuple, list)) else [value]
+    )
 
 
 def assert_same(ours: Any, theirs: Any, rtol: float) -> None:
@@ -54,13 +64,17 @@ def test_forward_agrees(case: Case, dtype: str) -> None:
         assert_same(ours, theirs, rtol)
 
 
-def gradients(library: Any, call: Any, case: Case, arrays: S, weights_seed: int) -> list[np.ndarray]:
+def gradients(
+    library: Any, call: Any, case: Case, arrays: S, weights_seed: int
+) -> list[np.ndarray]:
     """d(sum of weighted results)/d(each floating input)."""
     sample = to_library(arrays, library, "float32")
     inputs = [
         tensor
         for tensor, array in zip(flat(list(sample.args)), flat(list(arrays.args)))
-        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and not isinstance(array, Constant)
+        if isinstance(array, np.ndarray)
+        and array.dtype.kind == "f"
+        and not isinstance(array, Constant)
     ]
     for tensor in inputs:
         tensor.requires_grad_()
@@ -74,7 +88,8 @@ def gradients(library: Any, call: Any, case: Case, arrays: S, weights_seed: int)
     if total is None:
         return []
     total.backward()
-    return [to_numpy(t.grad) for t in inputs if t.grad is not None]
+    # PyTorch may answer with a ZeroTensor, which has no memory to share
+    return [to_numpy(t.grad + 0) for t in inputs if t.grad is not None]
 
 
 def differentiable() -> list[Any]:
@@ -93,4 +108,6 @@ def test_gradients_agree(case: Case) -> None:
         ours = gradients(weft, calling.call, case, arrays, index)
         theirs = gradients(torch, calling.call_torch, case, arrays, index)
         for one, other in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(one, other, rtol=2e-4 * case.tolerance, atol=2e-5 * case.tolerance)
+            np.testing.assert_allclose(
+                one, other, rtol=2e-4 * case.tolerance, atol=2e-5 * case.tolerance
+            )

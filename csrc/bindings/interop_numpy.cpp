@@ -146,8 +146,10 @@ PyObject* to_array(const char* op, const Tensor& tensor, bool force) {
   WEFT_CHECK_TYPE(tensor.dtype() != DType::BF16, op,
                   ": expected a dtype that NumPy has, got bfloat16; use float().numpy()");
   import_numpy();
+  const NumpyTypes* numpy = numpy_if_loaded();
+  WEFT_CHECK(numpy, op, ": expected a complete numpy module, got one without its types");
   Object shape = int_tuple(tensor.sizes(), 1);
-  auto* ndarray = reinterpret_cast<PyObject*>(numpy_if_loaded()->ndarray);
+  auto* ndarray = reinterpret_cast<PyObject*>(numpy->ndarray);
   PyObject* dtype = numpy_dtype(tensor.dtype());
   if (tensor.numel() == 0) {
     PyObject* args[] = {shape.get(), dtype};

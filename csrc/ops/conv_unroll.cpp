@@ -102,6 +102,35 @@ void for_each_line(const Geometry& g, Fn&& row) {
 
 }  // namespace
 
+namespace {
+
+// Lines of an image are short: a call to memmove costs more than they do.
+template <class T>
+inline void copy_line(const T* from, int64_t count, T* to) {
+  constexpr int64_t kChunk = 8;
+  for (; count >= kChunk; count -= kChunk, from += kChunk, to += kChunk) {
+    std::memcpy(to, from, kChunk * sizeof(T));
+  }
+  if (count >= kChunk / 2) {
+    std::memcpy(to, from, kChunk / 2 * sizeof(T));
+    from += kChunk / 2, to += kChunk / 2, count -= kChunk / 2;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = from[i];
+    asm("");  // keeps the compiler from making this a call to memcpy
+  }
+}
+
+template <class T>
+inline void zero_line(T* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = T(0);
+    asm("");
+  }
+}
+
+}  // namespace
+
 template <class T>
 void unroll(const Geometry& g, const T* image, T* columns) {
   for_each_line(g, [&](int64_t to, int64_t from, Range range, int64_t shift) {
@@ -110,13 +139,13 @@ void unroll(const Geometry& g, const T* image, T* columns) {
       std::fill_n(out, g.out_width, T(0));
       return;
     }
-    std::fill(out, out + range.first, T(0));
-    std::fill(out + range.last, out + g.out_width, T(0));
+    zero_line(out, range.first);
+    zero_line(out + range.last, g.out_width - range.last);
     if (range.first == range.last) return;
     const T* in = image + from + range.first * g.stride_w + shift;
     const int64_t count = range.last - range.first;
     if (g.stride_w == 1) {
-      std::copy_n(in, count, out + range.first);
+      copy_line(in, count, out + range.first);
     } else {
       for (int64_t x = 0; x < count; ++x) out[range.first + x] = in[x * g.stride_w];
     }

@@ -3,6 +3,8 @@
 // All work plane by plane on (..., H, W); threads take planes. The 16-bit floats compute in float32.
 #include <climits>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "core/thread_pool.h"
 #include "native.h"
@@ -139,26 +141,54 @@ bool wins(T value, T best) {
   }
 }
 
+// The largest element of one window: rows and columns of taps inside the image.
 template <class T>
-void max_plane(const Pooling& p, const T* in, T* out, int64_t* indices) {
+int64_t max_of_window(const Pooling& p, const T* in, Axis::Range rows, Axis::Range columns) {
+  int64_t best = rows.begin * p.w.size + columns.begin;
+  T value = in[best];
+  for (int64_t r = rows.begin; r < rows.end; r += p.h.dilation) {
+    const int64_t line = r * p.w.size;
+    for (int64_t at = line + columns.begin; at < line + columns.end; at += p.w.dilation) {
+      if (!wins(in[at], value)) continue;
+      value = in[at];
+      best = at;
+    }
+  }
+  return best;
+}
+
+template <class T>
+void max_plane(const Pooling& p, std::span<const Axis::Range> columns, const T* in, T* out,
+               int64_t* indices) {
   for (int64_t y = 0; y < p.h.out; ++y) {
     const Axis::Range rows = p.h.clipped(y);
-    for (int64_t x = 0; x < p.w.out; ++x) {
-      const Axis::Range columns = p.w.clipped(x);
-      int64_t best = rows.begin * p.w.size + columns.begin;
-      T value = in[best];
-      for (int64_t r = rows.begin; r < rows.end; r += p.h.dilation) {
-        for (int64_t c = columns.begin; c < columns.end; c += p.w.dilation) {
-          const int64_t at = r * p.w.size + c;
-          if (!wins(in[at], value)) continue;
-          value = in[at];
-          best = at;
-        }
-      }
-      *out++ = value;
+    for (const Axis::Range& range : columns) {
+      const int64_t best = max_of_window(p, in, rows, range);
+      *out++ = in[best];
       *indices++ = best;
     }
   }
+}
+
+// The same for windows of 2 x 2 that tile the image.
+template <class T>
+void max_plane_2x2(const Pooling& p, const T* in, T* out, int64_t* indices) {
+  for (int64_t y = 0; y < p.h.out; ++y) {
+    const int64_t top = 2 * y * p.w.size, bottom = top + p.w.size;
+    for (int64_t x = 0; x < p.w.out; ++x) {
+      int64_t best = top + 2 * x;
+      best = wins(in[top + 2 * x + 1], in[best]) ? top + 2 * x + 1 : best;
+      best = wins(in[bottom + 2 * x], in[best]) ? bottom + 2 * x : best;
+      best = wins(in[bottom + 2 * x + 1], in[best]) ? bottom + 2 * x + 1 : best;
+      *out++ = in[best];
+      *indices++ = best;
+    }
+  }
+}
+
+bool is_2x2(const Axis& axis) {
+  return axis.kernel == 2 && axis.stride == 2 && axis.padding == 0 && axis.dilation == 1 &&
+         2 * axis.out <= axis.size;
 }
 
 }  // namespace
@@ -172,12 +202,16 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   const Tensor x = operand(self);
   Tensor out = Tensor::empty(p.out_sizes, x.dtype(), {}, op);
   Tensor indices = Tensor::empty(p.out_sizes, DType::I64, {}, op);
+  const bool plain = is_2x2(p.h) && is_2x2(p.w);
+  std::vector<Axis::Range> columns;
+  for (int64_t i = 0; i < p.w.out && !plain; ++i) columns.push_back(p.w.clipped(i));
   dispatch_real(op, x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     for_each_plane(p.planes, p.out_plane() * p.h.kernel * p.w.kernel, [&](int64_t plane) {
-      max_plane(p, x.data_as<const T>() + plane * p.in_plane(),
-                out.data_as<T>() + plane * p.out_plane(),
-                indices.data_as<int64_t>() + plane * p.out_plane());
+      const T* from = x.data_as<const T>() + plane * p.in_plane();
+      T* to = out.data_as<T>() + plane * p.out_plane();
+      int64_t* at = indices.data_as<int64_t>() + plane * p.out_plane();
+      plain ? max_plane_2x2(p, from, to, at) : max_plane<T>(p, columns, from, to, at);
     });
   });
   return {as_dtype(out, self.dtype()), indices};
@@ -279,7 +313,7 @@ Averaging averaging(const char* op, bool count_include_pad, std::optional<int64_
 
 constexpr int64_t kNoDilation[] = {1};
 
-// Mean of the window, or with `spread` its transpose: each gradient shared out over its window.
+// Means of the windows; and `spread`, the transpose: each gradient shared out over its window.
 template <class T>
 void average(const Pooling& p, const Averaging& mode, const T* in, T* out) {
   for_each_plane(p.planes, p.out_plane() * p.h.kernel * p.w.kernel, [&](int64_t plane) {

@@ -64,7 +64,8 @@ WEFT_INLINE void tile(int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, 
   }
 }
 
-template <class T>
+// Rows of a tile: as many as leave room in the registers of the level.
+template <int Rows, class T>
 WEFT_INLINE void gemm_packed_body(int64_t m, int64_t n, int64_t k, T alpha, const T* a,
                                   int64_t a_row, int64_t a_column, const T* b, T beta, T* c,
                                   int64_t c_row) {
@@ -72,6 +73,10 @@ WEFT_INLINE void gemm_packed_body(int64_t m, int64_t n, int64_t k, T alpha, cons
   for (int64_t j = 0; j < n; j += kLanes) {
     const int64_t width = n - j < kLanes ? n - j : kLanes;
     int64_t i = 0;
+    for (; i + Rows <= m; i += Rows) {
+      tile<Rows>(width, k, alpha, a + i * a_row, a_row, a_column, b + j, b_row, beta,
+                 c + i * c_row + j, c_row);
+    }
     for (; i + 4 <= m; i += 4) {
       tile<4>(width, k, alpha, a + i * a_row, a_row, a_column, b + j, b_row, beta,
               c + i * c_row + j, c_row);
@@ -138,9 +143,9 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
   }
 }
 
-// X(level suffix, attribute)
+// X(level suffix, attribute, rows of a tile)
 #if defined(__x86_64__)
-#define WEFT_LEVELS(X) X(v2, ) X(v3, WEFT_TARGET_V3) X(v4, WEFT_TARGET_V4)
+#define WEFT_LEVELS(X) X(v2, , 2) X(v3, WEFT_TARGET_V3, 4) X(v4, WEFT_TARGET_V4, 12)
 #define WEFT_PICK(fn, ...)                                 \
   switch (tile::active_isa()) {                            \
     case tile::Isa::V4: return fn##_v4(__VA_ARGS__);       \
@@ -148,16 +153,16 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
     default: return fn##_v2(__VA_ARGS__);                  \
   }
 #else
-#define WEFT_LEVELS(X) X(v2, )
+#define WEFT_LEVELS(X) X(v2, , 4)
 #define WEFT_PICK(fn, ...) return fn##_v2(__VA_ARGS__)
 #endif
 
-#define DEFINE(level, target)                                                                     \
+#define DEFINE(level, target, rows)                                                                   \
   template <class T>                                                                              \
   target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,           \
                                   int64_t a_row, int64_t a_column, const T* b, T beta, T* c,      \
                                   int64_t c_row) {                                                \
-    gemm_packed_body(m, n, k, alpha, a, a_row, a_column, b, beta, c, c_row);                      \
+    gemm_packed_body<rows>(m, n, k, alpha, a, a_row, a_column, b, beta, c, c_row);                      \
   }                                                                                               \
   template <class T>                                                                              \
   target T dot_##level(int64_t n, const T* a, const T* b) {                                       \

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 import weft
 
 from .spec import ALL, A, Fails, S, case

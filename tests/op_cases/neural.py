@@ -34,8 +34,8 @@ def _conv2d(x: np.ndarray, w: np.ndarray, b: Any = None, stride: Any = 1, paddin
 case("conv2d", [
     S(A((2, 3, 6, 5)), A((4, 3, 3, 3))),
     S(A((2, 3, 6, 5)), A((4, 3, 3, 2)), A((4,)), [2, 1], [1, 0]),
-    S(A((1, 4, 7, 7)), A((4, 2, 3, 3)), A((4,)), 1, 1, 2, 2),
-    S(A((1, 4, 5, 5)), A((4, 1, 3, 3)), None, 1, 1, 1, 4),
+    S(A((1, 4, 7, 7)), A((4, 2, 3, 3)), A((4,)), [1, 1], [1, 1], [2, 2], 2),
+    S(A((1, 4, 5, 5)), A((4, 1, 3, 3)), None, [1, 1], [1, 1], [1, 1], 4),
     S(A((2, 3, 4, 4)), A((5, 3, 1, 1)), A((5,))),
     S(A((3, 6, 5)), A((4, 3, 3, 3)), A((4,))),
 ], _conv2d, tolerance=60, fails=(
@@ -120,21 +120,22 @@ def _bce(x: np.ndarray, y: np.ndarray, weight: Any = None, pos_weight: Any = Non
 case("binary_cross_entropy_with_logits", [S(A((3, 4)), A((3, 4))), S(A((3, 4)), A((3, 4)), None, None, 2)], _bce, tolerance=8)
 
 
-def _conv1d(x: np.ndarray, w: np.ndarray, b: Any = None, stride: int = 1, padding: int = 0) -> np.ndarray:
-    return _conv2d(x[:, :, None], w[:, :, None], b, (1, stride), (0, padding))[:, :, 0]
+def _conv1d(x: np.ndarray, w: np.ndarray, b: Any = None, stride: Any = (1,), padding: Any = (0,)) -> np.ndarray:
+    return _conv2d(x[:, :, None], w[:, :, None], b, (1, stride[0]), (0, padding[0]))[:, :, 0]
 
 
-case("conv1d", [S(A((2, 3, 9)), A((4, 3, 3)), A((4,))), S(A((2, 3, 9)), A((4, 3, 3)), None, 2, 1)], _conv1d, tolerance=60)
-case("conv2d.padding", [S(A((2, 3, 6, 5)), A((4, 3, 3, 3)), A((4,)), 1, "same")], lambda x, w, b, s, p: _conv2d(x, w, b, s, 1), tolerance=60)
+case("conv1d", [S(A((2, 3, 9)), A((4, 3, 3)), A((4,))), S(A((2, 3, 9)), A((4, 3, 3)), None, [2], [1])], _conv1d, tolerance=60)
+case("conv2d.padding", [S(A((2, 3, 6, 5)), A((4, 3, 3, 3)), A((4,)), [1, 1], "same")], lambda x, w, b, s, p: _conv2d(x, w, b, s, 1), tolerance=60)
 
 
-def _conv_transpose(x: np.ndarray, w: np.ndarray, b: Any = None, stride: int = 1) -> np.ndarray:
+def _conv_transpose(x: np.ndarray, w: np.ndarray, b: Any = None, stride: Any = (1, 1)) -> np.ndarray:
+    stride = stride[0]
     wide = np.zeros((*x.shape[:2], *(stride * (n - 1) + 1 for n in x.shape[2:])), x.dtype)
     wide[:, :, ::stride, ::stride] = x
     return _conv2d(wide, w.swapaxes(0, 1)[:, :, ::-1, ::-1], b, 1, [k - 1 for k in w.shape[2:]])
 
 
-case("conv_transpose2d.input", [S(A((2, 3, 4, 5)), A((3, 4, 3, 3)), A((4,))), S(A((1, 3, 4, 4)), A((3, 2, 2, 2)), None, 2)],
+case("conv_transpose2d.input", [S(A((2, 3, 4, 5)), A((3, 4, 3, 3)), A((4,))), S(A((1, 3, 4, 4)), A((3, 2, 2, 2)), None, [2, 2])],
      _conv_transpose, tolerance=60)  # fmt: skip
 
 

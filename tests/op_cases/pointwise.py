@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 import weft
 
 from .spec import (
@@ -18,7 +19,6 @@ from .spec import (
     Fails,
     S,
     case,
-    distinct,
     nonzero,
     normal,
     pairs,

@@ -5,9 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 import weft
 
-from .spec import ALL, FLOATS, INTEGRAL, REALS, WIDE_FLOATS, A, Fails, S, case, distinct, nonzero, positive, same_shape
+from .spec import (
+    ALL,
+    FLOATS,
+    INTEGRAL,
+    REALS,
+    WIDE_FLOATS,
+    A,
+    Fails,
+    S,
+    case,
+    distinct,
+    nonzero,
+)
 
 
 def _axis(dim: Any) -> Any:

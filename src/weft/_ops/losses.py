@@ -141,7 +141,7 @@ def _class_weights(weight: Any, logs: Any) -> Any:
     if logs.dim() == 1:
         return weight
     ones = ops.kept_sizes(logs.shape[2:], None)
-    return weight.reshape([weight.numel()] + ones)  # noqa: RUF005
+    return weight.reshape([weight.numel()] + ones)
 
 
 def _smoothing_loss(logs: Any, target: Any, weight: Any, reduction: Any, ignore_index: Any) -> Any:
