@@ -140,7 +140,7 @@ case("conv_transpose2d.input", [S(A((2, 3, 4, 5)), A((3, 4, 3, 3)), A((4,))), S(
 
 
 def _max_pool_indices(x: np.ndarray, kernel: Any) -> Any:
-    n, c, h, w = x.shape
+    h, w = x.shape[2:]
     places = np.broadcast_to(np.arange(h * w, dtype=x.dtype).reshape(h, w), x.shape)
     values, where = (_windows(v, _two(kernel), _two(kernel)) for v in (x, places))
     flat = values.reshape(*values.shape[:4], -1).argmax(-1)[..., None]

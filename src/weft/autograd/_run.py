@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from weft import _C
 from weft._C import Tensor
 
-Tensors = Tensor | Sequence[Tensor]
-Gradients = Tensor | Sequence[Tensor | None] | None
+Tensors: TypeAlias = Tensor | Sequence[Tensor]
+Gradients: TypeAlias = Tensor | Sequence[Tensor | None] | None
 
 
 def backward(
