@@ -122,7 +122,7 @@ void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
       for (int64_t i = 0; i < rows && columns < stride; ++i) {
         std::fill(packed.data() + i * stride + columns, packed.data() + (i + 1) * stride, T(0));
       }
-      gemm_packed(m, columns, rows, alpha, a.data + p * a.column, a.row, a.column, packed.data(),
+      gemm_packed(m, columns, rows, alpha, a.data + p * a.column, a.row, a.column, packed.data(), stride,
                   p == 0 ? beta : T(1), c + j, c_row);
     }
   }

@@ -37,54 +37,76 @@ WEFT_INLINE auto times(T a, T b) {
   }
 }
 
-// One tile of Rows x 16 results.
-template <int Rows, class T>
+// Writes one line of 16 finished sums, n of them.
+template <class T>
+WEFT_INLINE void store(const Lanes<T>& sums, int64_t n, T beta, T* out) {
+  if (n >= kLanes && beta == T(0)) {
+    std::memcpy(out, &sums, sizeof(sums));
+    return;
+  }
+  T values[kLanes];
+  std::memcpy(values, &sums, sizeof(values));
+  if (n > kLanes) n = kLanes;
+  if (beta == T(0)) {
+    for (int64_t j = 0; j < n; ++j) out[j] = values[j];
+  } else {
+    for (int64_t j = 0; j < n; ++j) out[j] = static_cast<T>(values[j] + times(beta, out[j]));
+  }
+}
+
+// One tile of Rows x (Vectors * 16) results, of which n columns are wanted.
+template <int Rows, int Vectors, class T>
 WEFT_INLINE void tile(int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column,
                       const T* b, int64_t b_row, T beta, T* c, int64_t c_row) {
-  Lanes<T> sums[Rows] = {};
+  Lanes<T> sums[Rows][Vectors] = {};
   for (int64_t p = 0; p < k; ++p) {
-    Lanes<T> line;
-    load(line, b + p * b_row);
-    for (int r = 0; r < Rows; ++r) sums[r] += a[r * a_row + p * a_column] * line;
+    Lanes<T> line[Vectors];
+    for (int v = 0; v < Vectors; ++v) load(line[v], b + p * b_row + v * kLanes);
+    for (int r = 0; r < Rows; ++r) {
+      const T x = a[r * a_row + p * a_column];
+      for (int v = 0; v < Vectors; ++v) sums[r][v] += x * line[v];
+    }
   }
   for (int r = 0; r < Rows; ++r) {
-    sums[r] *= alpha;
-    T* out = c + r * c_row;
-    if (n == kLanes && beta == T(0)) {
-      std::memcpy(out, &sums[r], sizeof(sums[r]));
-      continue;
-    }
-    T values[kLanes];
-    std::memcpy(values, &sums[r], sizeof(values));
-    if (beta == T(0)) {
-      for (int64_t j = 0; j < n; ++j) out[j] = values[j];
-    } else {
-      for (int64_t j = 0; j < n; ++j) out[j] = static_cast<T>(values[j] + times(beta, out[j]));
+    for (int v = 0; v < Vectors; ++v) {
+      sums[r][v] *= alpha;
+      store<T>(sums[r][v], n - v * kLanes, beta, c + r * c_row + v * kLanes);
     }
   }
 }
 
-// Rows of a tile: as many as leave room in the registers of the level.
-template <int Rows, class T>
+// All rows of one strip of Vectors * 16 columns: tiles of Rows, then of 4, then single rows.
+template <int Rows, int Vectors, class T>
+WEFT_INLINE void strip(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,
+                       int64_t a_column, const T* b, int64_t b_row, T beta, T* c, int64_t c_row) {
+  int64_t i = 0;
+  for (; i + Rows <= m; i += Rows) {
+    tile<Rows, Vectors>(n, k, alpha, a + i * a_row, a_row, a_column, b, b_row, beta, c + i * c_row,
+                        c_row);
+  }
+  for (; i + 4 <= m; i += 4) {
+    tile<4, Vectors>(n, k, alpha, a + i * a_row, a_row, a_column, b, b_row, beta, c + i * c_row,
+                     c_row);
+  }
+  for (; i < m; ++i) {
+    tile<1, Vectors>(n, k, alpha, a + i * a_row, a_row, a_column, b, b_row, beta, c + i * c_row,
+                     c_row);
+  }
+}
+
+// Rows x Vectors of a tile: as many as leave room in the registers of the level.
+template <int Rows, int Vectors, class T>
 WEFT_INLINE void gemm_packed_body(int64_t m, int64_t n, int64_t k, T alpha, const T* a,
-                                  int64_t a_row, int64_t a_column, const T* b, T beta, T* c,
-                                  int64_t c_row) {
-  const int64_t b_row = packed_columns(n);
-  for (int64_t j = 0; j < n; j += kLanes) {
-    const int64_t width = n - j < kLanes ? n - j : kLanes;
-    int64_t i = 0;
-    for (; i + Rows <= m; i += Rows) {
-      tile<Rows>(width, k, alpha, a + i * a_row, a_row, a_column, b + j, b_row, beta,
-                 c + i * c_row + j, c_row);
+                                  int64_t a_row, int64_t a_column, const T* b, int64_t b_row,
+                                  T beta, T* c, int64_t c_row) {
+  int64_t j = 0;
+  if constexpr (Vectors > 1) {
+    for (; n - j > (Vectors - 1) * kLanes; j += Vectors * kLanes) {
+      strip<Rows, Vectors>(m, n - j, k, alpha, a, a_row, a_column, b + j, b_row, beta, c + j, c_row);
     }
-    for (; i + 4 <= m; i += 4) {
-      tile<4>(width, k, alpha, a + i * a_row, a_row, a_column, b + j, b_row, beta,
-              c + i * c_row + j, c_row);
-    }
-    for (; i < m; ++i) {
-      tile<1>(width, k, alpha, a + i * a_row, a_row, a_column, b + j, b_row, beta,
-              c + i * c_row + j, c_row);
-    }
+  }
+  for (; j < n; j += kLanes) {
+    strip<Rows, 1>(m, n - j, k, alpha, a, a_row, a_column, b + j, b_row, beta, c + j, c_row);
   }
 }
 
@@ -143,9 +165,9 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
   }
 }
 
-// X(level suffix, attribute, rows of a tile)
+// X(level suffix, attribute, rows and vectors of a tile)
 #if defined(__x86_64__)
-#define WEFT_LEVELS(X) X(v2, , 2) X(v3, WEFT_TARGET_V3, 4) X(v4, WEFT_TARGET_V4, 12)
+#define WEFT_LEVELS(X) X(v2, , 2, 1) X(v3, WEFT_TARGET_V3, 6, 1) X(v4, WEFT_TARGET_V4, 12, 2)
 #define WEFT_PICK(fn, ...)                                 \
   switch (tile::active_isa()) {                            \
     case tile::Isa::V4: return fn##_v4(__VA_ARGS__);       \
@@ -153,16 +175,16 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
     default: return fn##_v2(__VA_ARGS__);                  \
   }
 #else
-#define WEFT_LEVELS(X) X(v2, , 4)
+#define WEFT_LEVELS(X) X(v2, , 4, 1)
 #define WEFT_PICK(fn, ...) return fn##_v2(__VA_ARGS__)
 #endif
 
-#define DEFINE(level, target, rows)                                                                   \
+#define DEFINE(level, target, rows, vectors)                                                      \
   template <class T>                                                                              \
   target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,           \
-                                  int64_t a_row, int64_t a_column, const T* b, T beta, T* c,      \
-                                  int64_t c_row) {                                                \
-    gemm_packed_body<rows>(m, n, k, alpha, a, a_row, a_column, b, beta, c, c_row);                      \
+                                  int64_t a_row, int64_t a_column, const T* b, int64_t b_row,     \
+                                  T beta, T* c, int64_t c_row) {                                  \
+    gemm_packed_body<rows, vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row, beta, c, c_row); \
   }                                                                                               \
   template <class T>                                                                              \
   target T dot_##level(int64_t n, const T* a, const T* b) {                                       \
@@ -180,8 +202,8 @@ WEFT_LEVELS(DEFINE)
 
 template <class T>
 void gemm_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,
-                 int64_t a_column, const T* b, T beta, T* c, int64_t c_row) {
-  WEFT_PICK(gemm_packed, m, n, k, alpha, a, a_row, a_column, b, beta, c, c_row);
+                 int64_t a_column, const T* b, int64_t b_row, T beta, T* c, int64_t c_row) {
+  WEFT_PICK(gemm_packed, m, n, k, alpha, a, a_row, a_column, b, b_row, beta, c, c_row);
 }
 
 template <class T>
@@ -197,7 +219,7 @@ void accumulate_rows(int64_t n, int64_t k, const T* x, int64_t x_stride, const T
 
 #define INSTANTIATE(T)                                                                            \
   template void gemm_packed<T>(int64_t, int64_t, int64_t, T, const T*, int64_t, int64_t,          \
-                               const T*, T, T*, int64_t);                                         \
+                               const T*, int64_t, T, T*, int64_t);                                \
   template T dot_contiguous<T>(int64_t, const T*, const T*);                                      \
   template void accumulate_rows<T>(int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*);
 INSTANTIATE(float)
