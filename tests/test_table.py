@@ -393,6 +393,11 @@ def test_nodes_keep_what_formulas_read(key: str, name: str, members: set[str]) -
     assert {member for _, member in node.members()} == members
 
 
+def test_a_number_operand_shows_the_node_of_the_tensor_operand() -> None:
+    assert PLANS["mul.Scalar"].label == PLANS["mul.Tensor"].label == "MulBackward0"
+    assert PLANS["fill_.Scalar"].label == PLANS["fill_.Tensor"].label
+
+
 def test_node_names_are_distinct() -> None:
     names = [node.node for node in PLANS.values()]
     assert len(names) == len(set(names))

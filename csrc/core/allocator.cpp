@@ -10,13 +10,9 @@
 #include "core/allocator.h"
 
 #include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <new>
@@ -24,6 +20,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/large_cache.h"
 #include "core/thread_cache.h"
 
 namespace weft {
@@ -39,120 +36,21 @@ using detail::class_bytes;
 using detail::kBinCount;
 using detail::kDataClasses;
 using detail::kSmallMax;
+using detail::LargeCache;
+using detail::machine_memory;
+using detail::round_large;
 using detail::size_class;
+using detail::system_allocate;
+using detail::system_free;
 using detail::ThreadCache;
 using detail::tls_cache;
 
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kBinBytes = 256 * 1024;          // a thread keeps this much of one size class
 constexpr size_t kThreadBytes = size_t{4} << 20;  // and this much in all
 constexpr uint32_t kBinBlocks = 256;
 constexpr int64_t kReportBytes = 64 * 1024;  // in-use change after which a thread reports
 // Cached blocks may exceed the most that was ever in use at once by a quarter, plus this.
 constexpr size_t kCacheSlack = size_t{64} << 20;
-
-// min(physical memory, the control group's limit).
-size_t machine_memory() {
-  size_t bytes =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream file(path);
-    size_t limit = 0;
-    if (file >> limit && limit > 0) bytes = std::min(bytes, limit);
-  }
-  return bytes;
-}
-
-// Rounding above kSmallMax: eight steps to the doubling below 2 MB, then 64 KB, then 2 MB.
-size_t round_large(size_t nbytes) {
-  size_t step = kHugePage;
-  if (nbytes < kHugePage) {
-    step = (size_t{1} << (63 - __builtin_clzll(nbytes))) / 8;
-  } else if (nbytes < 8 * kHugePage) {
-    step = 64 * 1024;
-  }
-  return (nbytes + step - 1) / step * step;
-}
-
-void* map_huge(size_t nbytes) {
-  // Mapped with room to align, then trimmed.
-  const size_t total = nbytes + kHugePage;
-  void* raw = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  const auto start = reinterpret_cast<uintptr_t>(raw);
-  const uintptr_t aligned = (start + kHugePage - 1) & ~(kHugePage - 1);
-  if (aligned > start) munmap(raw, aligned - start);
-  const size_t tail = total - (aligned - start) - nbytes;
-  if (tail > 0) munmap(reinterpret_cast<void*>(aligned + nbytes), tail);
-  void* block = reinterpret_cast<void*>(aligned);
-  madvise(block, nbytes, MADV_HUGEPAGE);
-  return block;
-}
-
-void* system_allocate(size_t nbytes) {
-  if (nbytes >= kHugePage) return map_huge(nbytes);
-  void* block = nullptr;
-  return posix_memalign(&block, Allocator::kAlignment, nbytes) == 0 ? block : nullptr;
-}
-
-void system_free(void* block, size_t nbytes) noexcept {
-  if (nbytes >= kHugePage) {
-    munmap(block, nbytes);
-  } else {
-    std::free(block);
-  }
-}
-
-// Free blocks above kSmallMax, shared by all threads; the caller holds the lock.
-class LargeCache {
- public:
-  // A block of at least nbytes and at most an eighth more; its size goes to *size.
-  void* take(size_t nbytes, size_t* size) {
-    const auto found = blocks_.lower_bound(nbytes);
-    if (found == blocks_.end() || found->first > nbytes + nbytes / 8) return nullptr;
-    void* block = found->second.block;
-    *size = found->first;
-    bytes_ -= found->first;
-    blocks_.erase(found);
-    WEFT_UNPOISON(block, *size);
-    return block;
-  }
-  // False when there is not even memory for the list.
-  bool give(void* block, size_t size) noexcept {
-    try {
-      blocks_.emplace(size, Entry{block, ++clock_});
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-    WEFT_POISON(block, size);
-    bytes_ += size;
-    return true;
-  }
-  // Returns the least recently used block to the system; gives its size, 0 when there is none.
-  size_t evict() {
-    const auto oldest = std::min_element(
-        blocks_.begin(), blocks_.end(),
-        [](const auto& a, const auto& b) { return a.second.stamp < b.second.stamp; });
-    if (oldest == blocks_.end()) return 0;
-    const size_t size = oldest->first;
-    WEFT_UNPOISON(oldest->second.block, size);
-    system_free(oldest->second.block, size);
-    bytes_ -= size;
-    blocks_.erase(oldest);
-    return size;
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  struct Entry {
-    void* block;
-    uint64_t stamp;
-  };
-  std::multimap<size_t, Entry> blocks_;
-  size_t bytes_ = 0;
-  uint64_t clock_ = 0;
-};
 
 class CachingAllocator final : public Allocator {
  public:

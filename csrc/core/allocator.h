@@ -1,5 +1,5 @@
-// Allocators hand out blocks of bytes. They are pluggable while the program runs: a block always goes
-// back to the allocator that made it.
+// Allocators hand out blocks of bytes. They are pluggable while the program runs: a block always
+// goes back to the allocator that made it.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,16 @@ namespace weft {
 
 // What an allocator has done so far. Bytes are those of the blocks, rounding included.
 struct AllocatorStats {
-  uint64_t allocations = 0;      // blocks handed out
-  uint64_t frees = 0;            // blocks given back
+  uint64_t allocations = 0;         // blocks handed out
+  uint64_t frees = 0;               // blocks given back
   uint64_t system_allocations = 0;  // of those, how many had to ask the system
   size_t bytes_in_use = 0;
   size_t peak_bytes_in_use = 0;
-  size_t bytes_cached = 0;       // held free for reuse
+  size_t bytes_cached = 0;  // held free for reuse
 };
 
-// Thread-safe. Every block starts at a multiple of kAlignment; a request of 0 bytes may return null.
+// Thread-safe. Every block starts at a multiple of kAlignment; a request of 0 bytes may return
+// null.
 class Allocator {
  public:
   static constexpr size_t kAlignment = 64;
@@ -39,7 +40,8 @@ class Allocator {
 };
 
 // The built-in CPU allocator: caches by size class, per thread for small blocks; large blocks are
-// 2 MB aligned and ask for huge pages, because first touch of a page costs more than the arithmetic.
+// 2 MB aligned and ask for huge pages, because first touch of a page costs more than the
+// arithmetic.
 Allocator& caching_allocator();
 
 // The allocator of new CPU storages. Set returns the old one; both must outlive their blocks.

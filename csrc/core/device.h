@@ -1,4 +1,5 @@
-// Where a storage lives. Only the CPU is built today; other kinds parse, so that an error can name them.
+// Where a storage lives. Only the CPU is built today; other kinds parse, so that an error can name
+// them.
 #pragma once
 
 #include <cstdint>

@@ -32,21 +32,21 @@ struct BFloat16 {
 };
 
 // X(enumerator, C++ type, name in Python, byte size)
-#define WEFT_FOR_EACH_DTYPE(X)                      \
-  X(Bool, bool, "bool", 1)                          \
-  X(U8, uint8_t, "uint8", 1)                        \
-  X(I8, int8_t, "int8", 1)                          \
-  X(I16, int16_t, "int16", 2)                       \
-  X(I32, int32_t, "int32", 4)                       \
-  X(I64, int64_t, "int64", 8)                       \
-  X(U16, uint16_t, "uint16", 2)                     \
-  X(U32, uint32_t, "uint32", 4)                     \
-  X(U64, uint64_t, "uint64", 8)                     \
-  X(F16, ::weft::Half, "float16", 2)                \
-  X(BF16, ::weft::BFloat16, "bfloat16", 2)          \
-  X(F32, float, "float32", 4)                       \
-  X(F64, double, "float64", 8)                      \
-  X(C64, std::complex<float>, "complex64", 8)       \
+#define WEFT_FOR_EACH_DTYPE(X)                \
+  X(Bool, bool, "bool", 1)                    \
+  X(U8, uint8_t, "uint8", 1)                  \
+  X(I8, int8_t, "int8", 1)                    \
+  X(I16, int16_t, "int16", 2)                 \
+  X(I32, int32_t, "int32", 4)                 \
+  X(I64, int64_t, "int64", 8)                 \
+  X(U16, uint16_t, "uint16", 2)               \
+  X(U32, uint32_t, "uint32", 4)               \
+  X(U64, uint64_t, "uint64", 8)               \
+  X(F16, ::weft::Half, "float16", 2)          \
+  X(BF16, ::weft::BFloat16, "bfloat16", 2)    \
+  X(F32, float, "float32", 4)                 \
+  X(F64, double, "float64", 8)                \
+  X(C64, std::complex<float>, "complex64", 8) \
   X(C128, std::complex<double>, "complex128", 16)
 
 enum class DType : uint8_t {
@@ -115,10 +115,10 @@ std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <class T>
 struct dtype_of;
-#define X(id, type, name, size)                       \
-  template <>                                         \
-  struct dtype_of<type> {                             \
-    static constexpr DType value = DType::id;         \
+#define X(id, type, name, size)               \
+  template <>                                 \
+  struct dtype_of<type> {                     \
+    static constexpr DType value = DType::id; \
   };
 WEFT_FOR_EACH_DTYPE(X)
 #undef X

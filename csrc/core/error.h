@@ -41,10 +41,10 @@ std::string str(const Args&... args) {
 
 }  // namespace weft
 
-#define WEFT_CHECK_AS(kind, cond, ...)                                        \
-  do {                                                                        \
-    if (!(cond)) [[unlikely]]                                                 \
-      ::weft::fail(::weft::ErrorKind::kind, ::weft::str(__VA_ARGS__));        \
+#define WEFT_CHECK_AS(kind, cond, ...)                                 \
+  do {                                                                 \
+    if (!(cond)) [[unlikely]]                                          \
+      ::weft::fail(::weft::ErrorKind::kind, ::weft::str(__VA_ARGS__)); \
   } while (0)
 
 #define WEFT_CHECK(cond, ...) WEFT_CHECK_AS(Runtime, cond, __VA_ARGS__)
@@ -52,8 +52,8 @@ std::string str(const Args&... args) {
 #define WEFT_CHECK_TYPE(cond, ...) WEFT_CHECK_AS(Type, cond, __VA_ARGS__)
 #define WEFT_CHECK_INDEX(cond, ...) WEFT_CHECK_AS(Index, cond, __VA_ARGS__)
 
-#define WEFT_INTERNAL_ASSERT(cond, ...)                                       \
-  do {                                                                        \
-    if (!(cond)) [[unlikely]]                                                 \
+#define WEFT_INTERNAL_ASSERT(cond, ...)                                              \
+  do {                                                                               \
+    if (!(cond)) [[unlikely]]                                                        \
       ::weft::fail_internal(__FILE__, __LINE__, #cond, ::weft::str("" __VA_ARGS__)); \
   } while (0)

@@ -14,7 +14,8 @@ struct Layout {
   Dims strides;
   int64_t offset = 0;
 
-  // Row-major layout of the given sizes at offset 0. Raises RuntimeError on negative or overflowing sizes.
+  // Row-major layout of the given sizes at offset 0. Raises RuntimeError on negative or overflowing
+  // sizes.
   static Layout contiguous(IntList sizes);
 
   int64_t dim() const noexcept { return static_cast<int64_t>(sizes.size()); }

@@ -8,7 +8,8 @@
 namespace weft {
 
 // Base of everything shared. Starts at zero references; the first Ref makes it one.
-// A derived class may declare `static void destroy(T*)` to replace `delete` (free lists, pending lists).
+// A derived class may declare `static void destroy(T*)` to replace `delete` (free lists, pending
+// lists).
 class RefCounted {
  public:
   RefCounted() = default;

@@ -27,9 +27,13 @@ class Scalar {
 
   // Conversions follow C++ casts; to_int truncates (and saturates; NaN gives 0), a complex value
   // drops to its real part.
-  bool to_bool() const { return is_integral() ? value_.integer != 0 : value_.real != 0 || imag_ != 0; }
+  bool to_bool() const {
+    return is_integral() ? value_.integer != 0 : value_.real != 0 || imag_ != 0;
+  }
   int64_t to_int() const;
-  double to_double() const { return is_integral() ? static_cast<double>(value_.integer) : value_.real; }
+  double to_double() const {
+    return is_integral() ? static_cast<double>(value_.integer) : value_.real;
+  }
   std::complex<double> to_complex() const { return {to_double(), imag_}; }
 
   // The dtype a tensor made of this scalar has: bool, int64, the default float or its complex.
@@ -38,7 +42,9 @@ class Scalar {
   void store(DType dtype, void* out) const;
 
   Scalar operator-() const;
-  friend bool operator==(const Scalar& a, const Scalar& b) { return a.to_complex() == b.to_complex(); }
+  friend bool operator==(const Scalar& a, const Scalar& b) {
+    return a.to_complex() == b.to_complex();
+  }
 
  private:
   DTypeCategory category_;

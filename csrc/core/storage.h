@@ -16,10 +16,10 @@
 namespace weft {
 
 enum StorageFlags : uint8_t {
-  kReadOnly = 1,   // writing raises
-  kShared = 2,     // in memory shared by processes
+  kReadOnly = 1,  // writing raises
+  kShared = 2,    // in memory shared by processes
   kPinned = 4,
-  kForeign = 8,    // memory made by somebody else: cannot be resized
+  kForeign = 8,  // memory made by somebody else: cannot be resized
 };
 
 class Storage final : public RefCounted {

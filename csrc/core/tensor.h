@@ -1,8 +1,8 @@
 // Tensor: a layout and a dtype over a storage, plus what autograd and Python hang on it.
 //
 // `Tensor` is a handle (one pointer); copying it shares the tensor, it never copies elements.
-// A default-constructed handle is undefined: it stands for "no tensor" (an absent optional argument,
-// a gradient that is zero).
+// A default-constructed handle is undefined: it stands for "no tensor" (an absent optional
+// argument, a gradient that is zero).
 #pragma once
 
 #include <memory>
@@ -38,7 +38,7 @@ class TensorImpl final : public RefCounted {
   std::unique_ptr<AutogradMetaBase> autograd;
   WrapperSlot wrapper;
 
-  static TensorImpl* create();             // from the free list
+  static TensorImpl* create();              // from the free list
   static void destroy(TensorImpl* tensor);  // back to it
 
  private:
@@ -80,7 +80,8 @@ class Tensor {
 
   // First element (storage plus offset).
   void* data() const noexcept {
-    return static_cast<char*>(impl_->storage->data()) + impl_->layout.offset * static_cast<int64_t>(item_size());
+    return static_cast<char*>(impl_->storage->data()) +
+           impl_->layout.offset * static_cast<int64_t>(item_size());
   }
   template <class T>
   T* data_as() const noexcept {
@@ -91,8 +92,8 @@ class Tensor {
   // reaches outside the storage.
   Tensor with_layout(Layout layout, const char* op = "as_strided") const;
 
-  // Every write goes through here first: raises RuntimeError "<op>: expected a writable tensor, got a
-  // read-only one" and bumps the version.
+  // Every write goes through here first: raises RuntimeError "<op>: expected a writable tensor, got
+  // a read-only one" and bumps the version.
   void check_writable(const char* op) const;
   void bump_version() const { impl_->storage->bump_version(); }
 

@@ -44,14 +44,16 @@ inline void relax() {
 // Calls done() until it is true or the spin time is over; says which.
 template <class Done>
 bool spin_until(Done&& done) {
-  const auto end = std::chrono::steady_clock::now() + kSpinTime;
-  do {
+  std::chrono::steady_clock::time_point end{};  // the clock costs more than a short wait
+  for (;;) {
     for (int i = 0; i < 64; ++i) {
       if (done()) return true;
       relax();
     }
-  } while (std::chrono::steady_clock::now() < end);
-  return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (end == decltype(end){}) end = now + kSpinTime;
+    if (now >= end) return false;
+  }
 }
 
 // Marks the thread as inside a region, also when the body throws.
@@ -86,15 +88,15 @@ class Pool {
   std::atomic<bool> failed_{false};
   std::exception_ptr exception_;
 
-  // The region, in the cache line of its ticket. Workers read these only after claiming a piece,
-  // which keeps the region alive.
+  // The region. Workers read these only after claiming a piece, which keeps the region alive. Apart
+  // from the ticket, which they poll: a write to a polled line costs a round trip to their core.
   alignas(64) const Body* body_ = nullptr;
   int64_t count_ = 0;
   uint32_t pieces_ = 0;
   // High half: number of the region; low half: pieces not yet claimed. One word, so that a late
   // worker cannot claim a piece of a region it has not seen.
-  std::atomic<uint64_t> ticket_{0};
-  alignas(64) std::atomic<uint32_t> unfinished_{0};
+  alignas(64) std::atomic<uint64_t> ticket_{0};
+  alignas(64) std::atomic<uint32_t> done_{0};   // pieces that workers have finished, ever
   alignas(64) std::atomic<uint32_t> epoch_{0};  // what sleeping workers wait on
   std::atomic<int> sleepers_{0};
 };
@@ -108,15 +110,13 @@ void Pool::run_piece(uint32_t piece) noexcept {
   } catch (...) {
     if (!failed_.exchange(true)) exception_ = std::current_exception();
   }
-  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
 }
 
 bool Pool::claim_and_run() {
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
   while (static_cast<uint32_t>(ticket) != 0) {
     if (ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel)) {
-      // Pieces are claimed from the last one down; the first caches best for the caller.
-      run_piece(static_cast<uint32_t>(ticket) - 1);
+      run_piece(static_cast<uint32_t>(ticket));  // piece 0 is the caller's from the start
       return true;
     }
   }
@@ -130,11 +130,15 @@ bool Pool::has_pieces() const {
 void Pool::work() {
   tls_in_region = true;  // whatever runs here is inside a region
   while (!stopped_.load(std::memory_order_acquire)) {
-    if (claim_and_run()) continue;
+    if (claim_and_run()) {
+      done_.fetch_add(1, std::memory_order_acq_rel);
+      done_.notify_one();
+      continue;
+    }
     if (spin_until([this] { return has_pieces() || stopped_.load(std::memory_order_relaxed); })) {
       continue;
     }
-    // Either wake() sees this sleeper, or the sleeper sees the pieces that wake() is about.
+    // A caller that does not see this sleeper yet runs its pieces itself; the next one wakes it.
     const uint32_t epoch = epoch_.load(std::memory_order_seq_cst);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     if (!has_pieces() && !stopped_.load(std::memory_order_seq_cst)) epoch_.wait(epoch);
@@ -143,7 +147,7 @@ void Pool::work() {
 }
 
 void Pool::wake(int workers) {
-  const int asleep = std::min(workers, sleepers_.load(std::memory_order_seq_cst));
+  const int asleep = std::min(workers, sleepers_.load(std::memory_order_relaxed));
   if (asleep == 0) return;
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   for (int i = 0; i < asleep; ++i) epoch_.notify_one();
@@ -170,20 +174,19 @@ void Pool::run(int64_t count, int pieces, Body body) {
   body_ = &body;
   count_ = count;
   pieces_ = static_cast<uint32_t>(pieces);
-  unfinished_.store(pieces_, std::memory_order_relaxed);
+  const uint32_t done_before = done_.load(std::memory_order_relaxed);
   const uint64_t region = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
-  ticket_.store((region << 32) | pieces_, std::memory_order_seq_cst);
+  ticket_.store((region << 32) | (pieces_ - 1), std::memory_order_release);
   wake(std::min(pieces, threads_) - 1);
+  uint32_t mine = 1;
   {
     const RegionMark mark;
-    while (claim_and_run()) {
-    }
+    run_piece(0);
+    while (claim_and_run()) ++mine;
   }
-  const auto done = [this] { return unfinished_.load(std::memory_order_acquire) == 0; };
-  if (!spin_until(done)) {
-    for (uint32_t left = unfinished_.load(); left != 0; left = unfinished_.load()) {
-      unfinished_.wait(left);
-    }
+  const uint32_t target = done_before + pieces_ - mine;
+  if (!spin_until([&] { return done_.load(std::memory_order_acquire) == target; })) {
+    for (uint32_t done = done_.load(); done != target; done = done_.load()) done_.wait(done);
   }
   if (failed_.exchange(false)) std::rethrow_exception(std::exchange(exception_, nullptr));
 }

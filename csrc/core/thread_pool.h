@@ -1,7 +1,8 @@
 // The pool that every parallel loop shares, OpenBLAS's included.
 //
-// Fork-safe: a child starts with a fresh pool. A nested parallel region runs inline. Workers spin for
-// 50 to 100 us before they sleep, since waking a sleeping one costs 24 us and a spinning one 0.12 us.
+// Fork-safe: a child starts with a fresh pool. A nested parallel region runs inline. Workers spin
+// for 50 to 100 us before they sleep, since waking a sleeping one costs 24 us and a spinning one
+// 0.12 us.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,9 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-// Calls body(begin, end) on disjoint pieces of [0, count), each at least `grain` long where possible;
-// inline when one piece is enough. The first exception is rethrown in the caller after all pieces end.
+// Calls body(begin, end) on disjoint pieces of [0, count), each at least `grain` long where
+// possible; inline when one piece is enough. The first exception is rethrown in the caller after
+// all pieces end.
 void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
 
 }  // namespace weft

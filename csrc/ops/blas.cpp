@@ -10,6 +10,7 @@
 #include "core/thread_pool.h"
 #include "ops/scratch.h"
 #include "ops/small_gemm.h"
+#include "ops/tile.h"
 
 namespace weft::blas {
 namespace {
@@ -106,24 +107,82 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
   }
 }
 
-// Our own tiles over blocks of b that fit in L2.
+// How a product is cut: blocks of b of kDepth x kWidth are packed into strips, blocks of a of
+// kHeight x kDepth meet them while both stay in the second-level cache.
+constexpr int64_t kDepth = 256, kWidth = 1024, kHeight = 20 * kTileRows;
+
+// b's block as strips of kStripColumns columns, each depth rows without gaps; columns beyond n are 0.
+template <class T>
+void pack_strips(const Matrix<const T>& b, int64_t depth, int64_t n, T* out) {
+  for (int64_t j = 0; j < n; j += kStripColumns) {
+    const int64_t columns = std::min(kStripColumns, n - j);
+    pack_rows({b.data + j * b.column, b.row, b.column}, depth, columns, out, kStripColumns);
+    for (int64_t p = 0; p < depth && columns < kStripColumns; ++p) {
+      std::fill(out + p * kStripColumns + columns, out + (p + 1) * kStripColumns, T(0));
+    }
+    out += depth * kStripColumns;
+  }
+}
+
+// a's block as tiles of kTileRows rows, column by column.
+template <class T>
+void pack_tiles(const Matrix<const T>& a, int64_t m, int64_t depth, T* out) {
+  for (int64_t i = 0; i < m; i += kTileRows) {
+    const int64_t rows = std::min(kTileRows, m - i);
+    const T* from = a.data + i * a.row;
+    for (int64_t p = 0; p < depth; ++p) {
+      for (int64_t r = 0; r < rows; ++r) out[p * kTileRows + r] = from[r * a.row + p * a.column];
+    }
+    out += depth * kTileRows;
+  }
+}
+
+// Rows a multiple of a page apart fall into the same cache sets; columns walk across all of them.
+template <class T>
+bool wants_packing(const Matrix<const T>& a, int64_t n) {
+  const bool same_sets = static_cast<size_t>(a.row) * sizeof(T) % 1024 == 0;
+  return n >= 4 * kStripColumns && (a.column != 1 || same_sets);
+}
+
+// c += alpha * a @ strips for one block of each; `packed_a` is null or room for the block of a.
+template <class T>
+void multiply_block(int64_t m, int64_t n, int64_t depth, T alpha, const Matrix<const T>& a,
+                    T* packed_a, const T* strips, T beta, T* c, int64_t c_row) {
+  if (packed_a) pack_tiles(a, m, depth, packed_a);
+  for (int64_t j = 0; j < n; j += kStripColumns) {
+    const int64_t columns = std::min(kStripColumns, n - j);
+    const T* b = strips + j * depth;
+    if (!packed_a) {
+      gemm_packed(m, columns, depth, alpha, a.data, a.row, a.column, b, kStripColumns, beta, c + j, c_row);
+      continue;
+    }
+    for (int64_t i = 0; i < m; i += kTileRows) {
+      gemm_packed(std::min(kTileRows, m - i), columns, depth, alpha, packed_a + i * depth, int64_t{1},
+                  kTileRows, b, kStripColumns, beta, c + i * c_row + j, c_row);
+    }
+  }
+}
+
+// A whole product with our own tiles.
 template <class T>
 void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
                 const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
-  constexpr int64_t kDepth = 256, kWidth = 128;
-  const int64_t width = std::min(n, kWidth), depth = std::min(k, kDepth);
-  Scratch<T> packed(depth * packed_columns(width));
+  const int64_t strip_columns = (std::min(n, kWidth) + kStripColumns - 1) / kStripColumns * kStripColumns;
+  const int64_t depth = std::min(k, kDepth);
+  const bool packs_a = wants_packing(a, n);
+  const int64_t height = (std::min(m, kHeight) + kTileRows - 1) / kTileRows * kTileRows;
+  Scratch<T> strips(depth * strip_columns), tiles(packs_a ? depth * height : 0);
   for (int64_t j = 0; j < n; j += kWidth) {
-    const int64_t columns = std::min(kWidth, n - j), stride = packed_columns(columns);
+    const int64_t columns = std::min(kWidth, n - j);
     for (int64_t p = 0; p < k; p += kDepth) {
       const int64_t rows = std::min(kDepth, k - p);
-      const Matrix<const T> block{b.data + p * b.row + j * b.column, b.row, b.column};
-      pack_rows(block, rows, columns, packed.data(), stride);
-      for (int64_t i = 0; i < rows && columns < stride; ++i) {
-        std::fill(packed.data() + i * stride + columns, packed.data() + (i + 1) * stride, T(0));
+      pack_strips<T>({b.data + p * b.row + j * b.column, b.row, b.column}, rows, columns, strips.data());
+      for (int64_t i = 0; i < m; i += kHeight) {
+        multiply_block<T>(std::min(kHeight, m - i), columns, rows, alpha,
+                          {a.data + i * a.row + p * a.column, a.row, a.column},
+                          packs_a ? tiles.data() : nullptr, strips.data(), p == 0 ? beta : T(1),
+                          c + i * c_row + j, c_row);
       }
-      gemm_packed(m, columns, rows, alpha, a.data + p * a.column, a.row, a.column, packed.data(), stride,
-                  p == 0 ? beta : T(1), c + j, c_row);
     }
   }
 }
@@ -162,37 +221,50 @@ void row_times_matrix(int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
   });
 }
 
+// Whether our tiles beat OpenBLAS: always with vectors of 64 bytes, unless a b that lies column by
+// column must be turned around for a few rows only; else where a call costs more than the product.
+template <class T>
+bool prefers_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
+  constexpr double kSmall = 16.0 * 1024;
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  if (work <= kSmall) return true;
+  if (tile::active_isa() != tile::Isa::V4) return false;
+  return b.column == 1 ? m >= 4 : m >= 32;
+}
+
 // The body of gemm for one panel of c, on one thread. Neither m, n nor k is 0.
 template <class T>
 void panel_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
                 const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   if constexpr (!is_blas<T>) {
-    tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+    return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
   } else {
     const Order a_order = order_of(a, m, k), b_order = order_of(b, k, n);
-    const bool fits = std::max({m, n, k, c_row}) <= INT_MAX;
-    if (fits && a_order != Order::Neither && b_order != Order::Neither) {
-      call_blas(m, n, k, alpha, a, a_order, b, b_order, beta, c, c_row);
-    } else if constexpr (is_complex_type<T>) {
-      scale_rows(m, n, beta, c, c_row);
-      plain_gemm(m, n, k, alpha, a, b, c, c_row);
-    } else {
-      tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+    const bool fits = std::max({m, n, k, c_row}) <= INT_MAX && a_order != Order::Neither &&
+                      b_order != Order::Neither;
+    if constexpr (is_complex_type<T>) {
+      if (!fits) {
+        scale_rows(m, n, beta, c, c_row);
+        return plain_gemm(m, n, k, alpha, a, b, c, c_row);
+      }
+    } else if (!fits || prefers_tiles(m, n, k, b)) {
+      return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
     }
+    call_blas(m, n, k, alpha, a, a_order, b, b_order, beta, c, c_row);
   }
 }
 
-// Cuts c into one panel a thread along its longer side, each a multiple of a register tile.
+// Cuts c into one panel a thread. Columns first: each thread then packs its own part of b.
 template <class T>
 void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
                    const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
-  constexpr int64_t kTile = 16;
-  const bool by_rows = m >= n;
-  const int64_t tiles = ((by_rows ? m : n) + kTile - 1) / kTile;
-  const int64_t panels = std::min<int64_t>(num_threads(), tiles);
+  const bool by_rows = n < 2 * kStripColumns * num_threads() || m > 8 * n;
+  const int64_t unit = by_rows ? kTileRows : kStripColumns;
+  const int64_t units = ((by_rows ? m : n) + unit - 1) / unit;
+  const int64_t panels = std::min<int64_t>(num_threads(), units);
   parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
-    const int64_t first = tiles * begin / panels * kTile;
-    const int64_t last = std::min(tiles * end / panels * kTile, by_rows ? m : n);
+    const int64_t first = units * begin / panels * unit;
+    const int64_t last = std::min(units * end / panels * unit, by_rows ? m : n);
     if (by_rows) {
       panel_gemm(last - first, n, k, alpha, {a.data + first * a.row, a.row, a.column}, b, beta,
                  c + first * c_row, c_row);
@@ -203,9 +275,7 @@ void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const 
   });
 }
 
-// Products of three sizes: below the first our loops beat a BLAS call, above the second two threads
-// pay for waking one.
-constexpr double kSmall = 16.0 * 1024;
+// From this many multiplications on, a second thread pays for being woken.
 constexpr double kParallel = 96.0 * 96 * 96;
 
 template <class T>
@@ -213,7 +283,6 @@ void dispatch_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, 
                    T beta, T* c, int64_t c_row) {
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if constexpr (!is_complex_type<T>) {
-    if (work <= kSmall && n > 1) return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
     if (m == 1 && (b.row == 1 || b.column == 1)) {
       return row_times_matrix(n, k, alpha, a, b, beta, c);
     }
@@ -247,11 +316,10 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
     a = normalised(a, m, k);
     b = normalised(b, k, n);
     if (m == 1) c_row = n;
-    const bool small = static_cast<double>(m) * n * k <= kSmall;
     if constexpr (is_blas<T>) {
-      // BLAS reads matrices with one unit stride; others are copied once.
-      const bool copy_a = !small && order_of(a, m, k) == Order::Neither;
-      const bool copy_b = !small && order_of(b, k, n) == Order::Neither;
+      // BLAS and the threads read matrices with one unit stride; others are copied once.
+      const bool copy_a = order_of(a, m, k) == Order::Neither;
+      const bool copy_b = order_of(b, k, n) == Order::Neither;
       if (copy_a || copy_b) {
         Scratch<T> packed_a(copy_a ? m * k : 0), packed_b(copy_b ? k * n : 0);
         if (copy_a) {
@@ -267,6 +335,21 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
     }
     dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row);
   }
+}
+
+template <class T>
+void gemm_dense(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int64_t slack, T beta,
+                T* c) {
+  static_assert(kSlack == kLanes);
+  constexpr int64_t kDeep = 2048;  // from here on the rows of b are better brought together
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    const bool readable = slack >= kSlack || n % kSlack == 0;
+    const Matrix<const T> matrix{b, n, 1};
+    if (readable && m > 0 && n > 0 && k > 0 && k <= kDeep && prefers_tiles(m, n, k, matrix)) {
+      return gemm_packed(m, n, k, T(1), a.data, a.row, a.column, b, n, beta, c, n);
+    }
+  }
+  gemm<T>(m, n, k, T(1), a, {b, n, 1}, beta, c, n);
 }
 
 template <class T>
@@ -291,6 +374,8 @@ T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
 #define INSTANTIATE(T)                                                                           \
   template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*,   \
                         int64_t);                                                                \
+  template void gemm_dense<T>(int64_t, int64_t, int64_t, Matrix<const T>, const T*, int64_t, T,  \
+                              T*);                                                               \
   template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -24,6 +24,13 @@ template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta,
           T* c, int64_t c_row);
 
+// c = a @ b + beta * c on this thread for a dense b, row by row, that `slack` elements can be read
+// behind: with kSlack of them, or n a multiple of it, b need not be copied into another order first.
+inline constexpr int64_t kSlack = 16;
+template <class T>
+void gemm_dense(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int64_t slack, T beta,
+                T* c);
+
 // Sum of a[i] * b[i] (no conjugation). Strides in elements.
 template <class T>
 T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride);

@@ -99,6 +99,27 @@ TEST(blas_gemm_threads) {
   set_num_threads(before);
 }
 
+TEST(blas_gemm_blocks) {
+  check_gemm<float>(250, 130, 260, Form::Columns, Form::Rows, 1.f, 1.f, 0);
+  check_gemm<float>(20, 140, 256, Form::Rows, Form::Columns, 2.f, 0.f, 0);
+  check_gemm<float>(13, 1060, 270, Form::Gaps, Form::Rows, 1.f, 1.f, 2);
+  check_gemm<double>(250, 130, 260, Form::Columns, Form::Columns, 1., 1., 0);
+}
+
+TEST(blas_gemm_dense) {
+  const Sample<float> a(30, 70, Form::Columns, 1);
+  for (int64_t n : {5, 16, 45}) {
+    const std::vector<float> b = numbers<float>(70 * n + blas::kSlack, 2);
+    std::vector<float> c = numbers<float>(30 * n, 3), expected = c;
+    blas::gemm<float>(30, n, 70, 1, a.matrix, {b.data(), n, 1}, 1, expected.data(), n);
+    blas::gemm_dense<float>(30, n, 70, a.matrix, b.data(), blas::kSlack, 1, c.data());
+    CHECK_TRUE(c == expected);
+    blas::gemm_dense<float>(30, n, 70, a.matrix, b.data(), 0, 0, c.data());
+    blas::gemm<float>(30, n, 70, 1, a.matrix, {b.data(), n, 1}, 0, expected.data(), n);
+    CHECK_TRUE(c == expected);
+  }
+}
+
 TEST(blas_gemm_does_not_read_c_when_beta_is_zero) {
   for (int64_t n : {3, 90}) {
     const Sample<float> a(n, n, Form::Rows, 1), b(n, n, Form::Rows, 2);

@@ -32,7 +32,20 @@ const T* unrolled(const Geometry& g, const T* image, T* columns) {
 
 template <class T>
 int64_t scratch_size(const Geometry& g) {
-  return g.is_pointwise() ? 0 : g.depth() * g.positions();
+  return g.is_pointwise() ? 0 : g.depth() * g.positions() + blas::kSlack;
+}
+
+// out = a @ b + beta * out where b is dense. One image of a batch runs on this thread; a lone one on
+// all of them.
+template <class T>
+void product(const Geometry& g, int64_t m, int64_t k, blas::Matrix<const T> a, const T* b,
+             int64_t slack, T beta, T* out) {
+  const int64_t n = g.positions();
+  if (g.batch * g.groups >= num_threads()) {
+    blas::gemm_dense<T>(m, n, k, a, b, slack, beta, out);
+  } else {
+    blas::gemm<T>(m, n, k, T(1), a, rows(b, n), beta, out, n);
+  }
 }
 
 // Runs body(image, group) for all images and groups: threads take whole ones when there are enough,
@@ -59,10 +72,9 @@ void forward(const Geometry& g, const T* input, const T* weight, const T* bias, 
     for (int64_t o = 0; o < g.group_out() && bias; ++o) {
       std::fill_n(to + o * g.positions(), g.positions(), bias[first + o]);
     }
-    blas::gemm<T>(g.group_out(), g.positions(), g.depth(), T(1),
-                  rows(weight + first * g.depth(), g.depth()),
-                  rows(unrolled(g, image, scratch.data()), g.positions()), T(bias ? 1 : 0), to,
-                  g.positions());
+    product<T>(g, g.group_out(), g.depth(), rows(weight + first * g.depth(), g.depth()),
+               unrolled(g, image, scratch.data()), g.is_pointwise() ? 0 : blas::kSlack,
+               T(bias ? 1 : 0), to);
   });
 }
 
@@ -74,10 +86,9 @@ void backward_input(const Geometry& g, const T* grad, const T* weight, T* out) {
     const int64_t first = group * g.group_out();
     T* image = out + (n * g.in_channels + group * g.group_in()) * g.in_plane();
     T* columns = g.is_pointwise() ? image : scratch.data();
-    blas::gemm<T>(g.depth(), g.positions(), g.group_out(), T(1),
-                  rows(weight + first * g.depth(), g.depth()).transposed(),
-                  rows(grad + (n * g.out_channels + first) * g.positions(), g.positions()), T(0),
-                  columns, g.positions());
+    product<T>(g, g.depth(), g.group_out(),
+               rows(weight + first * g.depth(), g.depth()).transposed(),
+               grad + (n * g.out_channels + first) * g.positions(), 0, T(0), columns);
     if (columns == image) return;
     std::fill_n(image, g.group_in() * g.in_plane(), T(0));
     conv::unroll_add(g, columns, image);

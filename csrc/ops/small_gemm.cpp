@@ -94,7 +94,17 @@ WEFT_INLINE void strip(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int
   }
 }
 
-// Rows x Vectors of a tile: as many as leave room in the registers of the level.
+// The tile of a level: as many sums as leave room in its registers. `width`: bytes of a register.
+struct TileShape {
+  int rows, vectors;
+};
+constexpr TileShape tile_shape(int width, size_t item) {
+  const bool wide_item = item == 8;
+  if (width == 64) return wide_item ? TileShape{12, 1} : TileShape{12, 2};
+  if (width == 32) return wide_item ? TileShape{3, 1} : TileShape{6, 1};
+  return wide_item ? TileShape{1, 1} : TileShape{2, 1};
+}
+
 template <int Rows, int Vectors, class T>
 WEFT_INLINE void gemm_packed_body(int64_t m, int64_t n, int64_t k, T alpha, const T* a,
                                   int64_t a_row, int64_t a_column, const T* b, int64_t b_row,
@@ -165,9 +175,9 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
   }
 }
 
-// X(level suffix, attribute, rows and vectors of a tile)
+// X(level suffix, attribute, bytes of a register)
 #if defined(__x86_64__)
-#define WEFT_LEVELS(X) X(v2, , 2, 1) X(v3, WEFT_TARGET_V3, 6, 1) X(v4, WEFT_TARGET_V4, 12, 2)
+#define WEFT_LEVELS(X) X(v2, , 16) X(v3, WEFT_TARGET_V3, 32) X(v4, WEFT_TARGET_V4, 64)
 #define WEFT_PICK(fn, ...)                                 \
   switch (tile::active_isa()) {                            \
     case tile::Isa::V4: return fn##_v4(__VA_ARGS__);       \
@@ -175,16 +185,18 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
     default: return fn##_v2(__VA_ARGS__);                  \
   }
 #else
-#define WEFT_LEVELS(X) X(v2, , 4, 1)
+#define WEFT_LEVELS(X) X(v2, , 32)  // 32 registers of 16 bytes
 #define WEFT_PICK(fn, ...) return fn##_v2(__VA_ARGS__)
 #endif
 
-#define DEFINE(level, target, rows, vectors)                                                      \
+#define DEFINE(level, target, width)                                                              \
   template <class T>                                                                              \
   target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,           \
                                   int64_t a_row, int64_t a_column, const T* b, int64_t b_row,     \
                                   T beta, T* c, int64_t c_row) {                                  \
-    gemm_packed_body<rows, vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row, beta, c, c_row); \
+    constexpr TileShape shape = tile_shape(width, sizeof(T));                                      \
+    gemm_packed_body<shape.rows, shape.vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row,      \
+                                                beta, c, c_row);                                  \
   }                                                                                               \
   template <class T>                                                                              \
   target T dot_##level(int64_t n, const T* a, const T* b) {                                       \

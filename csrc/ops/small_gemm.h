@@ -11,13 +11,16 @@ namespace weft::blas {
 // signed ones pass through their unsigned twin).
 
 // c = alpha * a @ b + beta * c. Row p of b starts at b + p * b_row and can be read up to
-// packed_columns(n) elements, whatever they are; only n columns of c are touched. Element (i, p) of a lies at
-// a[i * a_row + p * a_column].
+// packed_columns(n) elements, whatever they are; only n columns of c are touched.
+// Element (i, p) of a lies at a[i * a_row + p * a_column].
 template <class T>
 void gemm_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,
                  int64_t a_column, const T* b, int64_t b_row, T beta, T* c, int64_t c_row);
 
 constexpr int64_t kLanes = 16;
+// Columns and rows that tiles come in, at most: blocks are best cut in multiples of them.
+constexpr int64_t kStripColumns = 2 * kLanes;
+constexpr int64_t kTileRows = 12;
 constexpr int64_t packed_columns(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 // Sum of a[i] * b[i], both contiguous.

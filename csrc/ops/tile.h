@@ -56,7 +56,7 @@ enum class SlotType : uint8_t {
   Compute,  // the dtype arithmetic happens in
   Bool,
   Int64,
-  Real,     // real_of(compute)
+  Real,  // real_of(compute)
 };
 
 enum class SlotKind : uint8_t {
@@ -80,8 +80,8 @@ struct Step {
   // Over a tile of one row. Row slots among `row_reads` come as scalars.
   const KernelSet* horizontal = nullptr;
   // Over a tile of rows. Row slots among `row_reads` come as operands after the others.
-  // In pointwise programs only `horizontal` is set. Steps that touch row slots and row outputs alone
-  // run once a row after their pass, through `vertical`, and have no `horizontal`.
+  // In pointwise programs only `horizontal` is set. Steps that touch row slots and row outputs
+  // alone run once a row after their pass, through `vertical`, and have no `horizontal`.
   const KernelSet* vertical = nullptr;
   // A reduce step folds the tile into its first `states` operands (Row slots).
   uint8_t states = 0;
@@ -108,12 +108,12 @@ struct Program {
   const char* name;  // as error messages say it
   uint8_t input_count, output_count, attribute_count;
   Promotion promotion;
-  uint32_t bool_inputs = 0;       // bit i: input i is a mask, outside promotion
-  uint32_t int_inputs = 0;        // bit i: input i is int64 indices, outside promotion
-  uint32_t weak_attributes = 0;   // bit i: attribute i takes no part in promotion (alpha, eps)
+  uint32_t bool_inputs = 0;      // bit i: input i is a mask, outside promotion
+  uint32_t int_inputs = 0;       // bit i: input i is int64 indices, outside promotion
+  uint32_t weak_attributes = 0;  // bit i: attribute i takes no part in promotion (alpha, eps)
   SlotType attribute_types[8] = {};
   bool row = false;
-  bool needs_elements = false;    // an empty row has no result (max): raises
+  bool needs_elements = false;  // an empty row has no result (max): raises
   std::span<const Slot> slots;
   std::span<const Step> steps;
   std::span<const Pass> passes;
@@ -124,11 +124,11 @@ struct Program {
 struct Call {
   std::span<const Tensor* const> inputs;
   std::span<const Scalar> attributes = {};
-  IntList dims = {};                  // row programs: the row; empty means all dimensions
-  bool keepdim = false;               // per-row outputs keep the row as dimensions of size 1 (they
-                                      // always do beside element outputs)
-  std::optional<DType> dtype = {};    // inputs are converted to it first (sum(dtype=...))
-  bool in_place = false;              // a result given in `results` is an operand: its dtype rules
+  IntList dims = {};                // row programs: the row; empty means all dimensions
+  bool keepdim = false;             // per-row outputs keep the row as dimensions of size 1 (they
+                                    // always do beside element outputs)
+  std::optional<DType> dtype = {};  // inputs are converted to it first (sum(dtype=...))
+  bool in_place = false;            // a result given in `results` is an operand: its dtype rules
 };
 
 // results[i]: an undefined handle is allocated; a defined one is written to (in place or out=): it

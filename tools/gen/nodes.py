@@ -35,7 +35,7 @@ def _declare(plan: Plan) -> str:
     # Gradients may be missing where a formula takes them as optional arguments.
     if "partial_grads" in plan.row.tags:
         lines.append(f"  {plan.node}() {{ fill_missing = false; }}")
-    lines.append(f'  const char* name() const override {{ return "{plan.node}"; }}')
+    lines.append(f'  const char* name() const override {{ return "{plan.label}"; }}')
     lines.append("  TensorList apply(TensorList grads) override;")
     saved = [*plan.tensors, *plan.results]
     if saved:

@@ -27,7 +27,8 @@ class Plan:
     """One node class. Names of saved things map to the edges whose formulas read them."""
 
     row: Row
-    node: str
+    node: str  # the C++ class
+    label: str  # what Python shows: "MulBackward0"
     edges: tuple[str, ...]
     formulas: list[Formula]
     tensors: dict[str, set[str]] = field(default_factory=dict)
@@ -80,13 +81,23 @@ def node_name(name: str, taken: dict[str, int]) -> str:
 def make_plans(rows: Sequence[Row], schemas: Mapping[str, Sequence[Schema]]) -> dict[str, Plan]:
     """The plan of every row with gradient formulas, by row key."""
     taken: dict[str, int] = {}
-    return {row.key: _plan(row, node_name(row.name, taken), schemas) for row in rows if row.grad}
+    nodes = {row.key: node_name(row.name, taken) for row in rows if row.grad}
+    return {
+        row.key: _plan(row, nodes[row.key], nodes.get(_shown_as(row), nodes[row.key]), schemas)
+        for row in rows
+        if row.grad
+    }
 
 
-def _plan(row: Row, node: str, schemas: Mapping[str, Sequence[Schema]]) -> Plan:
+def _shown_as(row: Row) -> str:
+    """PyTorch turns a Python number into a tensor: `x * 2` shows the node of `x * y`."""
+    return f"{row.name}.Tensor" if row.overload == "Scalar" else row.key
+
+
+def _plan(row: Row, node: str, label: str, schemas: Mapping[str, Sequence[Schema]]) -> Plan:
     translator = Translator(row.key, schemas)
     names = gradient_names(row.schema)
-    plan = Plan(row, node, row.differentiable, [])
+    plan = Plan(row, node, label, row.differentiable, [])
     if plan.has_list and len(plan.edges) > 1:
         raise FormulaError(f"{row.key}: expected a Tensor[] as the only argument with a gradient")
     for key, text in row.grad.items():
