@@ -1,7 +1,10 @@
 # weft_flags: the compile and link options of all our C++ code, as an interface target.
 add_library(weft_flags INTERFACE)
 target_include_directories(weft_flags INTERFACE "${PROJECT_SOURCE_DIR}/csrc")
-target_compile_options(weft_flags INTERFACE -Wall -Wextra -Werror)
+target_compile_options(weft_flags INTERFACE -Wall -Wextra)
+if(WEFT_WERROR)
+  target_compile_options(weft_flags INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # False alarms of GCC 12 on inlined small buffers at -O3.
   target_compile_options(weft_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow

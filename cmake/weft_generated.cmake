@@ -19,8 +19,9 @@ file(GLOB WEFT_TABLE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/weft/_
 if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/gen.py")
   file(GLOB WEFT_GEN_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/gen.py"
     "${PROJECT_SOURCE_DIR}/tools/gen/*.py")
-  # The list of files changes rarely, but when a generator changes we must ask it again.
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${WEFT_GEN_SOURCES})
+  # A new family of rows is a new file: ask again when the generators or the table change.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${WEFT_GEN_SOURCES}
+    ${WEFT_TABLE_SOURCES})
   weft_python_output(names tools/gen.py --out "${WEFT_GENERATED}" --list)
   string(REPLACE "\n" ";" names "${names}")
   weft_absolute(outputs ${names})

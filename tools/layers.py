@@ -38,10 +38,11 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft._kernels": ("weft._ops", "llvmlite"),
     "weft.nn": ("weft", "weft.utils.hooks"),
     "weft.optim": ("weft",),
+    "weft.serialization": ("weft", "weft.nn"),
     "weft.utils": ("weft", "numpy"),
 }
 # Parts that stand above the rest of the package: only weft/__init__.py may import them.
-UPPER = ("weft.nn", "weft.optim", "weft.utils")
+UPPER = ("weft.nn", "weft.optim", "weft.serialization", "weft.utils")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 

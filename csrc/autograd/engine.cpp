@@ -2,6 +2,7 @@
 #include <span>
 #include <utility>
 
+#include "autograd/anomaly.h"
 #include "autograd/arith.h"
 #include "autograd/hooks.h"
 #include "autograd/task.h"
@@ -47,6 +48,7 @@ class Engine {
   void capture(uint32_t state, const TensorList& grads);
   void fill_missing(const Node& node, TensorList& grads);
   TensorList apply(Node& node, TensorList grads, const Hooks* hooks);
+  TensorList watched_apply(Node& node, TensorList grads, const Hooks* hooks);
   void deliver(const Edge& edge, Tensor grad, const char* from);
   void arrived(uint32_t state);
   TensorList results(const TensorList& inputs);
@@ -263,6 +265,22 @@ TensorList Engine::apply(Node& node, TensorList grads, const Hooks* hooks) {
   return result;
 }
 
+// In anomaly mode: a failure names the line of the program that recorded the node.
+TensorList Engine::watched_apply(Node& node, TensorList grads, const Hooks* hooks) {
+  const AnomalyScope scope(node);
+  try {
+    TensorList result = apply(node, std::move(grads), hooks);
+    check_nan(node, result);
+    return result;
+  } catch (const Error& error) {
+    report_failure(node);
+    throw with_origin(node, error);
+  } catch (...) {
+    report_failure(node);
+    throw;
+  }
+}
+
 void Engine::process(uint32_t place) {
   Node& node = *task_->states[place].node;
   const bool needed = task_->states[place].needed;
@@ -282,7 +300,8 @@ void Engine::process(uint32_t place) {
     return;
   }
   if (node.fill_missing && grads.size() > 1) fill_missing(node, grads);
-  TensorList result = apply(node, std::move(grads), hooks.get());
+  TensorList result = anomaly_enabled() ? watched_apply(node, std::move(grads), hooks.get())
+                                        : apply(node, std::move(grads), hooks.get());
   for (size_t i = 0; i < node.edges.size(); ++i) {
     if (node.edges[i]) deliver(node.edges[i], std::move(result[i]), node.name());
   }

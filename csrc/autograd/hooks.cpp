@@ -85,6 +85,19 @@ void remove_hook(Node& node, uint64_t id) {
   });
 }
 
+void remove_all_hooks(Node& node) {
+  HooksEditor::edit(node, [](Hooks& hooks) {
+    hooks.tensor.clear();
+    hooks.pre.clear();
+    hooks.post.clear();
+    hooks.accumulated.clear();
+  });
+}
+
+void set_origin(Node& node, std::string origin) {
+  HooksEditor::edit(node, [&](Hooks& hooks) { hooks.origin = std::move(origin); });
+}
+
 void add_retained(Node& node, uint32_t index, Ref<GradSlot> slot) {
   HooksEditor::edit(node,
                     [&](Hooks& hooks) { hooks.retained.emplace_back(index, std::move(slot)); });

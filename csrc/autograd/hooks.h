@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "autograd/node.h"
@@ -33,6 +34,7 @@ struct Hooks {
   std::vector<Entry<PreHook>> pre;
   std::vector<Entry<PostHook>> post;
   std::vector<Entry<AccumulatedHook>> accumulated;
+  std::string origin;  // anomaly mode: where the node was recorded
 };
 
 // Each returns an id for remove_hook. RuntimeError for a tensor that does not require grad.
@@ -41,6 +43,8 @@ uint64_t register_accumulated_hook(const Tensor& leaf, AccumulatedHook hook);
 uint64_t register_pre_hook(Node& node, PreHook hook);
 uint64_t register_post_hook(Node& node, PostHook hook);
 void remove_hook(Node& node, uint64_t id);  // does nothing when it is gone
+void remove_all_hooks(Node& node);
+void set_origin(Node& node, std::string origin);
 
 std::shared_ptr<const Hooks> hooks_of(const Node& node);
 void add_retained(Node& node, uint32_t index, Ref<GradSlot> slot);

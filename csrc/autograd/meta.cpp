@@ -1,6 +1,7 @@
 // What autograd keeps per tensor: requires_grad, the gradient, the history.
 #include <utility>
 
+#include "autograd/anomaly.h"
 #include "autograd/hooks.h"
 #include "autograd/node.h"
 #include "autograd/views.h"
@@ -114,7 +115,9 @@ Tensor view_base(const Tensor& tensor) {
 }
 
 Tensor detach(const Tensor& tensor) {
-  return Tensor(tensor.storage(), tensor.layout(), tensor.dtype());
+  Tensor result(tensor.storage(), tensor.layout(), tensor.dtype());
+  result.impl()->inference = tensor.impl()->inference;
+  return result;
 }
 
 void detach_(const Tensor& tensor) {
@@ -146,6 +149,8 @@ void set_history(const Tensor& result, const Ref<Node>& node) {
   const auto index = static_cast<uint32_t>(node->results.size());
   node->add_result(result);
   if (!result.defined() || !is_differentiable(result.dtype())) return;
+  if (anomaly_enabled()) [[unlikely]]
+    note_origin(*node);
   AutogradMeta& meta = ensure_meta(result);
   meta.node = node;
   meta.index = index;

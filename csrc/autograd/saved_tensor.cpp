@@ -1,8 +1,40 @@
 #include <utility>
 
 #include "autograd/node.h"
+#include "autograd/saved_hooks.h"
 
 namespace weft::autograd {
+
+std::unique_ptr<PackedValue> (*pack_saved)(const Tensor& tensor) = nullptr;
+constinit thread_local bool saved_hooks_active WEFT_FAST_TLS = false;
+
+namespace {
+
+// `tensor` as a tensor of its own, with `edge` as its history.
+Tensor with_edge(const Tensor& tensor, Edge edge) {
+  Tensor result = detach(tensor);
+  auto meta = std::make_unique<AutogradMeta>();
+  meta->leaf = edge.node->is_accumulator;
+  meta->node = std::move(edge.node);
+  meta->index = edge.index;
+  meta->requires_grad = true;
+  result.impl()->autograd = std::move(meta);
+  return result;
+}
+
+// The edge that a SavedTensor keeps in place of a tensor that a hook packed.
+Edge pack(const Tensor& tensor, bool is_result) {
+  NoGradGuard guard;
+  const uint32_t before = tensor.storage()->version();
+  std::unique_ptr<PackedValue> packed = pack_saved(detach(tensor));
+  WEFT_CHECK(tensor.storage()->version() == before,
+             "saved_tensors_hooks: expected a pack hook that leaves its input as it is, got one "
+             "that changes it in place");
+  Edge history = is_result ? Edge{} : gradient_edge(tensor);
+  return {make_ref<PackedNode>(std::move(packed), std::move(history)), 0};
+}
+
+}  // namespace
 
 // Kept as a bare handle, with their history beside it: a result, which would own its own node; what
 // an in-place operator writes to, which will own the node; a view, whose base may get the node.
@@ -14,6 +46,12 @@ void SavedTensor::save(const Tensor& tensor, bool is_result, const char* name,
   WEFT_CHECK(
       !tensor.impl()->inference || is_result,
       "backward: expected saved tensors made outside of inference mode, got one made inside");
+  if (saved_hooks_active) [[unlikely]] {
+    is_result_ = is_result;
+    result_index_ = result_index;
+    edge_ = pack(tensor, is_result);
+    return;
+  }
   version_ = tensor.storage()->version();
   result_index_ = result_index;
   is_result_ = is_result;
@@ -31,7 +69,13 @@ Tensor SavedTensor::unpack(const Node* owner, Ref<Node> grad_fn_if_result) const
   WEFT_CHECK(saved_, owner->name(),
              ": expected saved tensors, got freed ones (backward through the graph a second time); "
              "use retain_graph=True the first time");
-  if (!tensor_.defined()) return {};
+  if (!tensor_.defined()) {
+    if (!edge_) return {};
+    auto& packed = static_cast<PackedNode&>(*edge_.node);
+    Tensor tensor = packed.value->unpack();
+    Edge edge = is_result_ ? Edge{std::move(grad_fn_if_result), result_index_} : packed.edges[0];
+    return edge && grad_enabled() ? with_edge(tensor, std::move(edge)) : tensor;
+  }
   const uint32_t now = tensor_.storage()->version();
   WEFT_CHECK(now == version_, owner->name(), ": expected saved tensor ", name_ ? "'" : "",
              name_ ? name_ : "", name_ ? "' " : "", "at version ", version_, ", got version ", now,
@@ -39,14 +83,7 @@ Tensor SavedTensor::unpack(const Node* owner, Ref<Node> grad_fn_if_result) const
   if (!detached_ || !grad_enabled()) return tensor_;
   Edge edge = is_result_ ? Edge{std::move(grad_fn_if_result), result_index_} : edge_;
   if (!edge) return tensor_;
-  Tensor result = detach(tensor_);
-  auto meta = std::make_unique<AutogradMeta>();
-  meta->leaf = edge.node->is_accumulator;
-  meta->node = std::move(edge.node);
-  meta->index = edge.index;
-  meta->requires_grad = true;
-  result.impl()->autograd = std::move(meta);
-  return result;
+  return with_edge(tensor_, std::move(edge));
 }
 
 void SavedTensor::reset() {

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "autograd/anomaly.h"
 #include "autograd/arith.h"
 #include "autograd/hooks.h"
 
@@ -127,7 +128,7 @@ ViewGeometry::ViewGeometry(const Tensor& base_tensor, const Tensor& view_tensor)
 }
 
 void mark_view(const Tensor& view, const Tensor& base) {
-  if (inference_enabled() || base.impl()->inference) return;
+  if (base.impl()->inference) return;
   const AutogradMeta* base_meta = meta_of(base);
   AutogradMeta& meta = ensure_meta(view);
   meta.base = base_meta && base_meta->base.defined() ? base_meta->base : base;
@@ -185,6 +186,8 @@ void rebase_history(const Tensor& self, const Ref<Node>& node) {
   mode.inplace_target = nullptr;
   node->add_result(self);
   if (!is_differentiable(self.dtype())) return;
+  if (anomaly_enabled()) [[unlikely]]
+    note_origin(*node);
   const AutogradMeta* meta = meta_of(self);
   if (!meta || !meta->base.defined()) {
     give_history(self, node, static_cast<uint32_t>(node->results.size() - 1));
@@ -193,6 +196,8 @@ void rebase_history(const Tensor& self, const Ref<Node>& node) {
   const Tensor base = meta->base;
   auto slices = make_ref<CopySlices>(base, self, node);
   slices->add_result(base);
+  if (anomaly_enabled()) [[unlikely]]
+    note_origin(*slices);
   give_history(base, slices, 0);
 }
 

@@ -52,15 +52,6 @@ Object call(const Shared& function, std::initializer_list<PyObject*> args) {
   return Object::checked(PyObject_Vectorcall(function.get(), args.begin(), args.size(), nullptr));
 }
 
-autograd::TensorHook tensor_hook(PyObject* function) {
-  return [held = share(function)](const Tensor& grad) {
-    TakeGil gil;
-    const Object argument = Object::steal(wrap(grad));
-    const Object result = call(held, {argument.get()});
-    return tensor_or_none("register_hook", "a result", result.get());
-  };
-}
-
 // What a node hook returned: nothing, one gradient, or a tuple of them.
 TensorList hook_result(const char* op, const Object& result, size_t count) {
   if (result.get() == Py_None) return {};
@@ -68,21 +59,56 @@ TensorList hook_result(const char* op, const Object& result, size_t count) {
   return tensors_or_none(op, "a result", result.get());
 }
 
-autograd::PreHook pre_hook(PyObject* function) {
-  return [held = share(function)](const TensorList& grads) {
+// One class per kind of hook, so that the collector can find the function inside a std::function.
+struct PythonTensorHook {
+  Shared held;
+  Tensor operator()(const Tensor& grad) const {
+    TakeGil gil;
+    const Object argument = Object::steal(wrap(grad));
+    const Object result = call(held, {argument.get()});
+    return tensor_or_none("register_hook", "a result", result.get());
+  }
+};
+
+struct PythonPreHook {
+  Shared held;
+  TensorList operator()(const TensorList& grads) const {
     TakeGil gil;
     const Object argument = Object::steal(wrap_tuple(grads));
     return hook_result("register_prehook", call(held, {argument.get()}), grads.size());
-  };
-}
+  }
+};
 
-autograd::PostHook post_hook(PyObject* function) {
-  return [held = share(function)](const TensorList& inputs, const TensorList& grads) {
+struct PythonPostHook {
+  Shared held;
+  TensorList operator()(const TensorList& inputs, const TensorList& grads) const {
     TakeGil gil;
     const Object first = Object::steal(wrap_tuple(inputs));
     const Object second = Object::steal(wrap_tuple(grads));
     return hook_result("register_hook", call(held, {first.get(), second.get()}), inputs.size());
-  };
+  }
+};
+
+struct PythonAccumulatedHook {
+  Shared held;
+  void operator()() const {
+    TakeGil gil;
+    call(held, {});
+  }
+};
+
+template <class Held, class Entry>
+int visit_hooks(const std::vector<Entry>& entries, visitproc visit, void* arg) {
+  for (const Entry& entry : entries) {
+    const Held* hook = entry.function.template target<Held>();
+    if (hook && hook->held.use_count() == 1) Py_VISIT(hook->held.get());
+  }
+  return 0;
+}
+
+// A node that Python holds on to (grad_fn, a hook's handle) is not the tensor's alone.
+void track_wrapper(PyObject* tensor) {
+  if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
 }
 
 void check_callable(const char* op, nb::handle hook) {
@@ -119,18 +145,23 @@ void bind_node(nb::module_& module) {
            })
       .def("__hash__",
            [](const NodeObject& self) { return reinterpret_cast<intptr_t>(self.node.get()) >> 4; })
+      .def_prop_ro("_context",
+                   [](const NodeObject& self) {
+                     PyObject* context = function_context(*self.node);
+                     return nb::borrow(context ? context : Py_None);
+                   })
       .def("_sequence_nr", [](const NodeObject& self) { return self.node->sequence; })
       .def_prop_ro("next_functions", next_functions,
                    "A tuple of (Node or None, input number), one per differentiable input.")
       .def("_register_hook",
            [](const NodeObject& self, nb::handle hook) {
              check_callable("register_hook", hook);
-             return autograd::register_post_hook(*self.node, post_hook(hook.ptr()));
+             return autograd::register_post_hook(*self.node, PythonPostHook{share(hook.ptr())});
            })
       .def("_register_prehook",
            [](const NodeObject& self, nb::handle hook) {
              check_callable("register_prehook", hook);
-             return autograd::register_pre_hook(*self.node, pre_hook(hook.ptr()));
+             return autograd::register_pre_hook(*self.node, PythonPreHook{share(hook.ptr())});
            })
       .def("_remove_hook",
            [](const NodeObject& self, uint64_t id) { autograd::remove_hook(*self.node, id); });
@@ -149,17 +180,17 @@ void bind_hooks(nb::module_& module) {
   module.def("register_hook", [](nb::handle tensor, nb::handle hook) {
     check_callable("register_hook", hook);
     const Tensor& target = tensor_argument("register_hook", tensor);
-    const uint64_t id = autograd::register_hook(target, tensor_hook(hook.ptr()));
+    const uint64_t id = autograd::register_hook(target, PythonTensorHook{share(hook.ptr())});
+    track_wrapper(tensor.ptr());
     return nb::make_tuple(nb::steal(wrap_node(autograd::gradient_edge(target).node)), id);
   });
   // The hook takes no argument: weft.autograd holds the tensor weakly.
   module.def("register_accumulated_hook", [](nb::handle tensor, nb::handle hook) {
     check_callable("register_post_accumulate_grad_hook", hook);
     const Tensor& target = tensor_argument("register_post_accumulate_grad_hook", tensor);
-    const uint64_t id = autograd::register_accumulated_hook(target, [held = share(hook.ptr())] {
-      TakeGil gil;
-      call(held, {});
-    });
+    const uint64_t id =
+        autograd::register_accumulated_hook(target, PythonAccumulatedHook{share(hook.ptr())});
+    track_wrapper(tensor.ptr());
     return nb::make_tuple(nb::steal(wrap_node(autograd::gradient_edge(target).node)), id);
   });
 }
@@ -181,6 +212,23 @@ nb::object run_backward(nb::handle roots, nb::handle grads, nb::handle inputs, b
 
 }  // namespace
 
+int visit_node(Node& node, visitproc visit, void* arg) {
+  if (node.has_hooks.load(std::memory_order_acquire)) {
+    const std::shared_ptr<const autograd::Hooks> hooks = autograd::hooks_of(node);
+    int status = visit_hooks<PythonTensorHook>(hooks->tensor, visit, arg);
+    if (!status) status = visit_hooks<PythonPreHook>(hooks->pre, visit, arg);
+    if (!status) status = visit_hooks<PythonPostHook>(hooks->post, visit, arg);
+    if (!status) status = visit_hooks<PythonAccumulatedHook>(hooks->accumulated, visit, arg);
+    if (status) return status;
+  }
+  return visit_function(node, visit, arg);
+}
+
+void clear_node(Node& node) {
+  if (node.has_hooks.load(std::memory_order_acquire)) autograd::remove_all_hooks(node);
+  clear_function(node);
+}
+
 PyObject* wrap_node(const Ref<Node>& node) {
   if (!node) return new_ref(Py_None);
   if (node->python_wrapper) return new_ref(static_cast<PyObject*>(node->python_wrapper));
@@ -195,7 +243,13 @@ void bind_autograd(nb::module_& parent) {
   bind_mode(module);
   bind_hooks(module);
   bind_function_node(module);
+  bind_anomaly_and_saved_hooks(module);
   module.def("run_backward", run_backward);
+  module.def("gradient_edge", [](nb::handle tensor) {
+    const autograd::Edge edge =
+        autograd::gradient_edge(tensor_argument("get_gradient_edge", tensor));
+    return nb::make_tuple(nb::steal(wrap_node(edge.node)), edge.index);
+  });
 }
 
 }  // namespace weft::py

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "autograd/node.h"
 #include "bindings/python.h"
 #include "core/tensor.h"
 
@@ -20,5 +21,16 @@ Tensor tensor_or_none(const char* op, const char* what, PyObject* object);
 TensorList tensors_or_none(const char* op, const char* what, PyObject* object);
 
 void bind_function_node(nanobind::module_& module);
+void bind_anomaly_and_saved_hooks(nanobind::module_& module);
+
+// For the garbage collector: the Python objects that a node alone keeps alive (hooks, the context
+// of a Function). A tensor that is the only owner of its node shows them as its own.
+int visit_node(autograd::Node& node, visitproc visit, void* arg);
+void clear_node(autograd::Node& node);
+// The same two for the node of a Function; false and 0 for other nodes.
+int visit_function(autograd::Node& node, visitproc visit, void* arg);
+void clear_function(autograd::Node& node);
+// Borrowed; null for nodes of other kinds.
+PyObject* function_context(autograd::Node& node);
 
 }  // namespace weft::py

@@ -28,8 +28,8 @@ struct FunctionLink {
 
 class FunctionNode final : public Node {
  public:
-  FunctionNode(std::string name, PyObject* backward)
-      : name_(std::move(name)), backward_(share(backward)) {
+  FunctionNode(std::string name, PyObject* backward, PyObject* context)
+      : name_(std::move(name)), backward_(share(backward)), context_(share(context)) {
     exclusive = false;  // the GIL decides
   }
   ~FunctionNode() override {
@@ -43,6 +43,15 @@ class FunctionNode final : public Node {
     for (SavedTensor& tensor : saved) tensor.reset();
   }
 
+  // The collector's view: what this node holds of Python.
+  int visit(visitproc visit, void* arg) const {
+    if (backward_.use_count() == 1) Py_VISIT(backward_.get());
+    if (context_.use_count() == 1) Py_VISIT(context_.get());
+    return 0;
+  }
+  void clear() { const Shared backward = std::move(backward_), context = std::move(context_); }
+  PyObject* context() const { return context_.get(); }
+
   std::vector<SavedTensor> saved;
   std::vector<autograd::ResultInfo> infos;  // of all results, those without gradient as well
   std::shared_ptr<FunctionLink> link;
@@ -52,6 +61,7 @@ class FunctionNode final : public Node {
 
   std::string name_;
   Shared backward_;  // takes the gradients, gives a tuple or one gradient
+  Shared context_;   // the FunctionCtx: what grad_fn shows as its own attributes
 };
 
 TensorList FunctionNode::apply(TensorList grads) {
@@ -61,6 +71,7 @@ TensorList FunctionNode::apply(TensorList grads) {
     }
   }
   TakeGil gil;
+  WEFT_CHECK(backward_, name(), ": expected a graph that is alive, got one that was collected");
   const Object args = Object::steal(wrap_tuple(grads));
   const Object result = Object::checked(PyObject_Call(backward_.get(), args.get(), nullptr));
   return check(result.get());
@@ -140,9 +151,10 @@ void save(FunctionNode& node, PyObject* saved, PyObject* outputs, const TensorLi
 
 // Records a call. All arguments but the first three are tuples of forward's inputs, outputs, and
 // the tensors the context was told about. Returns the link for the context and the outputs.
-nb::object record(const std::string& name, nb::handle backward, bool materialize, nb::tuple inputs,
-                  nb::tuple outputs, nb::tuple dirty, nb::tuple constants, nb::tuple saved) {
-  auto node = make_ref<FunctionNode>(name, backward.ptr());
+nb::object record(const std::string& name, nb::handle backward, nb::handle context,
+                  bool materialize, nb::tuple inputs, nb::tuple outputs, nb::tuple dirty,
+                  nb::tuple constants, nb::tuple saved) {
+  auto node = make_ref<FunctionNode>(name, backward.ptr(), context.ptr());
   node->fill_missing = materialize;
   for (nb::handle input : inputs) {
     if (is_tensor(input.ptr())) {
@@ -174,7 +186,13 @@ nb::object record(const std::string& name, nb::handle backward, bool materialize
   node->link->node = node.get();
   nb::list result;
   for (size_t i = 0; i < finished.size(); ++i) {
-    result.append(finished[i].defined() ? nb::steal(wrap(finished[i])) : nb::borrow(outputs[i]));
+    nb::object output =
+        finished[i].defined() ? nb::steal(wrap(finished[i])) : nb::borrow(outputs[i]);
+    // The context may refer to the output: the collector must come by.
+    if (finished[i].defined() && !PyObject_GC_IsTracked(output.ptr())) {
+      PyObject_GC_Track(output.ptr());
+    }
+    result.append(std::move(output));
   }
   return nb::make_tuple(node->link, nb::tuple(result));
 }
@@ -190,6 +208,20 @@ nb::object saved_tensors(const FunctionLink& link) {
 }
 
 }  // namespace
+
+int visit_function(Node& node, visitproc visit, void* arg) {
+  const auto* function = dynamic_cast<const FunctionNode*>(&node);
+  return function ? function->visit(visit, arg) : 0;
+}
+
+void clear_function(Node& node) {
+  if (auto* function = dynamic_cast<FunctionNode*>(&node)) function->clear();
+}
+
+PyObject* function_context(Node& node) {
+  const auto* function = dynamic_cast<const FunctionNode*>(&node);
+  return function ? function->context() : nullptr;
+}
 
 void bind_function_node(nb::module_& module) {
   nb::class_<FunctionLink>(module, "FunctionLink",

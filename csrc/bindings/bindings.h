@@ -90,8 +90,9 @@ void init_dlpack(PyObject* module);
 Tensor tensor_from_data(const char* op, PyObject* data, std::optional<DType> dtype);
 void init_construct(PyObject* module);
 
-// ---- storages for pickling (storage_face.cpp) ----
+// ---- storages, view(dtype) (storage_face.cpp) ----
 void init_storage_face(PyObject* module);
+void init_view_dtype();  // after the table's operators
 
 // ---- the table's operators (op_function.cpp) ----
 void init_op_functions(PyObject* module);
@@ -100,6 +101,9 @@ void init_op_functions(PyObject* module);
 void bind_autograd(nanobind::module_& module);
 // New reference to the Python object of a grad_fn; None when null.
 PyObject* wrap_node(const Ref<autograd::Node>& node);
+
+// ---- grad_mode.cpp ----
+void init_grad_mode(PyObject* module);  // no_grad and enable_grad
 
 // Adds a new reference to `object` under `name`.
 void add_object(PyObject* module, const char* name, PyObject* object);

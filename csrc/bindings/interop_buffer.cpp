@@ -78,7 +78,8 @@ const char* format_of(DType dtype) {
 
 // What an exported view keeps alive until it is released.
 struct Export {
-  Ref<Storage> storage;
+  explicit Export(const Ref<Storage>& storage) : hold(storage) {}
+  AddressHold hold;
   std::vector<Py_ssize_t> shape, strides;
 };
 
@@ -103,8 +104,7 @@ bool order_fits(const Layout& layout, int flags) {
 void fill_view(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& tensor = unwrap(self);
   auto item = static_cast<Py_ssize_t>(tensor.item_size());
-  auto kept = std::make_unique<Export>();
-  kept->storage = tensor.storage();
+  auto kept = std::make_unique<Export>(tensor.storage());
   for (size_t i = 0; i < tensor.sizes().size(); ++i) {
     kept->shape.push_back(tensor.sizes()[i]);
     kept->strides.push_back(tensor.strides()[i] * item);

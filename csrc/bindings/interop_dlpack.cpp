@@ -43,8 +43,9 @@ std::optional<DType> dtype_of(dlpack::TypeInfo type) {
 
 template <class M>
 struct Exported {
+  explicit Exported(const Ref<Storage>& storage) : hold(storage) {}
   M managed;
-  Ref<Storage> storage;
+  AddressHold hold;
   Dims shape, strides;
 };
 
@@ -64,8 +65,7 @@ void delete_capsule(PyObject* capsule) {
 
 template <class M>
 PyObject* export_tensor(const Tensor& tensor, uint64_t flags) {
-  auto exported = std::make_unique<Exported<M>>();
-  exported->storage = tensor.storage();
+  auto exported = std::make_unique<Exported<M>>(tensor.storage());
   exported->shape = tensor.sizes();
   exported->strides = tensor.strides();
   M& managed = exported->managed;
@@ -171,18 +171,38 @@ Tensor from_capsule(const char* op, PyObject* capsule) {
        str(op, ": expected an unused DLPack capsule, got one named \"", name ? name : "", "\""));
 }
 
-// obj.__dlpack__(max_version=(1, 0)); producers before version 1 know no arguments.
-Object ask_producer(PyObject* object, PyObject* copy) {
+// obj.__dlpack__(max_version=(1, 0)); older producers know no arguments, or not `copy`: those
+// share.
+Object ask_producer(PyObject* object, PyObject* copy, bool* shared) {
   Object method = Object::checked(PyObject_GetAttrString(object, "__dlpack__"));
   Object none = Object::checked(PyTuple_New(0));
   Object keywords = Object::checked(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
   if (!absent(copy)) check_status(PyDict_SetItemString(keywords.get(), "copy", copy));
   PyObject* capsule = PyObject_Call(method.get(), none.get(), keywords.get());
-  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) && absent(copy)) {
+  *shared = absent(copy);
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
     PyErr_Clear();
+    *shared = true;
     capsule = PyObject_CallNoArgs(method.get());
   }
   return Object::checked(capsule);
+}
+
+Tensor import_from(const char* op, PyObject* source, PyObject* copy) {
+  const bool must_copy = bool_arg(op, "copy", copy, false);
+  Tensor tensor;
+  bool shared = true;
+  if (is_tensor(source)) {
+    // Our own layouts need no exchange format, which has no room for negative strides.
+    tensor = autograd::detach(unwrap(source));
+  } else if (PyCapsule_CheckExact(source)) {
+    tensor = from_capsule(op, source);
+  } else {
+    WEFT_CHECK_TYPE(PyObject_HasAttrString(source, "__dlpack__"), op,
+                    ": expected an object with __dlpack__, got ", short_type_name(source));
+    tensor = from_capsule(op, ask_producer(source, copy, &shared).get());
+  }
+  return must_copy && shared ? ops::clone(tensor) : tensor;
 }
 
 PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -190,11 +210,7 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     auto [source, device, copy] =
         parse_args("from_dlpack", {"ext_tensor", "device", "copy"}, 1, args, count, names);
     device_arg("from_dlpack", device);
-    if (PyCapsule_CheckExact(source)) return wrap(from_capsule("from_dlpack", source));
-    WEFT_CHECK_TYPE(PyObject_HasAttrString(source, "__dlpack__"),
-                    "from_dlpack: expected an object with __dlpack__, got ",
-                    short_type_name(source));
-    return wrap(from_capsule("from_dlpack", ask_producer(source, copy).get()));
+    return wrap(import_from("from_dlpack", source, copy));
   });
 }
 
@@ -208,7 +224,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 Tensor tensor_from_dlpack(const char* op, PyObject* object) {
-  return from_capsule(op, ask_producer(object, nullptr).get());
+  return import_from(op, object, nullptr);
 }
 
 PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -225,6 +241,13 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count,
     check_target(device);
     bool copied = bool_arg("__dlpack__", "copy", copy, false);
     if (copied) tensor = ops::clone(tensor);
+    for (int64_t stride : tensor.strides()) {
+      // Legal, but there are consumers that end the process when they meet it.
+      if (stride < 0) {
+        raise_buffer_error(str("__dlpack__: expected strides of at least 0, got ",
+                               AsTuple{tensor.strides()}, "; use numpy() or copy=True"));
+      }
+    }
     bool read_only = tensor.storage()->has(kReadOnly);
     uint64_t flags = (read_only ? dlpack::kReadOnlyFlag : 0u) | (copied ? dlpack::kCopiedFlag : 0u);
     if (wants_versioned(max_version)) return export_tensor<ManagedVersioned>(tensor, flags);

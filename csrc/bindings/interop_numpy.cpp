@@ -97,24 +97,24 @@ Layout read_layout(const char* op, const ArrayStruct& info) {
 
 // The bytes of a storage as a Python object: what an array made by numpy() has as its base.
 struct StorageObject {
-  PyObject_HEAD Ref<Storage> storage;
+  PyObject_HEAD AddressHold hold;
 };
 PyTypeObject* storage_type = nullptr;
 
 int storage_getbuffer(PyObject* self, Py_buffer* view, int flags) {
-  Storage& storage = *reinterpret_cast<StorageObject*>(self)->storage;
+  Storage& storage = *reinterpret_cast<StorageObject*>(self)->hold;
   return PyBuffer_FillInfo(view, self, storage.data(), static_cast<Py_ssize_t>(storage.nbytes()),
                            storage.has(kReadOnly), flags);
 }
 void storage_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  reinterpret_cast<StorageObject*>(self)->storage.~Ref<Storage>();
+  reinterpret_cast<StorageObject*>(self)->hold.~AddressHold();
   type->tp_free(self);
   Py_DECREF(type);
 }
 Object wrap_storage(const Ref<Storage>& storage) {
   Object object = Object::checked(storage_type->tp_alloc(storage_type, 0));
-  new (&reinterpret_cast<StorageObject*>(object.get())->storage) Ref<Storage>(storage);
+  new (&reinterpret_cast<StorageObject*>(object.get())->hold) AddressHold(storage);
   return object;
 }
 

@@ -16,13 +16,16 @@ NB_MODULE(_C, module) {
     init_tensor_type(module.ptr());
     bind_objects(module);
     bind_settings(module);
+    bind_memory(module);
     init_construct(module.ptr());
     init_buffers(module.ptr());
     init_numpy(module.ptr());
     init_dlpack(module.ptr());
     init_storage_face(module.ptr());
     init_op_functions(module.ptr());
+    init_view_dtype();
     bind_autograd(module);
+    init_grad_mode(module.attr("_autograd").ptr());
   } catch (const PythonError&) {
     nanobind::raise_python_error();
   }

@@ -6,6 +6,7 @@
 namespace weft::py {
 
 void bind_objects(nanobind::module_& module);   // dtype, device, layout, Generator
-void bind_settings(nanobind::module_& module);  // threads, default dtype, allocator
+void bind_settings(nanobind::module_& module);  // threads, default dtype
+void bind_memory(nanobind::module_& module);    // allocators
 
 }  // namespace weft::py

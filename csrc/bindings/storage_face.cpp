@@ -1,8 +1,12 @@
-// Storages for pickling and copying: a storage in Python is a uint8 tensor over all of its bytes.
+// Storages in Python: what weft.storage, pickling and copying are made of. A storage is passed as
+// any tensor over it.
+#include <algorithm>
+
 #include "autograd/node.h"
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
+#include "ops.h"
 
 namespace weft::py {
 namespace {
@@ -27,6 +31,22 @@ Dims dims_arg(const char* op, const char* name, PyObject* object) {
   return dims;
 }
 
+// A tensor over a storage: RuntimeError where the layout leaves it or the dtype's alignment is off.
+Tensor over_storage(const char* op, const Ref<Storage>& storage, DType dtype, Layout layout) {
+  const size_t alignment = std::min<size_t>(item_size(dtype), 8);
+  WEFT_CHECK(reinterpret_cast<uintptr_t>(storage->data()) % alignment == 0, op,
+             ": expected memory aligned to ", alignment, " bytes for ", dtype, ", got address ",
+             storage->data());
+  Tensor whole(storage, Layout::contiguous(Dims{0}), dtype);
+  return whole.with_layout(std::move(layout), op);
+}
+
+const Tensor& tensor_arg(const char* op, const char* name, PyObject* object) {
+  WEFT_CHECK_TYPE(is_tensor(object), op, ": expected argument '", name, "' of type Tensor, got ",
+                  short_type_name(object));
+  return unwrap(object);
+}
+
 // _from_storage(bytes, dtype, size, stride, offset): whatever a pickle says, the layout is checked.
 PyObject* from_storage(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
@@ -42,19 +62,190 @@ PyObject* from_storage(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
                layout.sizes.size());
     checked_numel(op, layout.sizes);
     DType type = dtype_arg(op, dtype).value_or(default_dtype());
-    Tensor whole(unwrap(bytes).storage(), Layout::contiguous(Dims{0}), type);
-    return wrap(whole.with_layout(std::move(layout), op));
+    return wrap(over_storage(op, unwrap(bytes).storage(), type, std::move(layout)));
   });
 }
+
+// ---- what a storage is ----
+
+// _storage_info(tensor): a tuple, named by weft.storage.
+PyObject* storage_info(PyObject*, PyObject* tensor) {
+  return guarded([&] {
+    const Storage& s = *tensor_arg("_storage_info", "tensor", tensor).storage();
+    const char* allocator = s.allocator() ? s.allocator()->name() : nullptr;
+    auto flag = [&](StorageFlags which) { return s.has(which) ? Py_True : Py_False; };
+    return Py_BuildValue("(NnnzOOOOIII)", PyLong_FromVoidPtr(s.data()),
+                         static_cast<Py_ssize_t>(s.nbytes()), static_cast<Py_ssize_t>(s.capacity()),
+                         allocator, flag(kReadOnly), flag(kShared), flag(kPinned), flag(kForeign),
+                         s.holds(), s.use_count(), s.version());
+  });
+}
+
+size_t byte_count(const char* op, int64_t count) {
+  WEFT_CHECK(count >= 0, op, ": expected at least 0 bytes, got ", count);
+  return static_cast<size_t>(count);
+}
+
+PyObject* storage_resize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    constexpr const char* op = "resize_";
+    auto [tensor, nbytes] = parse_args(op, {"tensor", "nbytes"}, 2, args, count, names);
+    Storage& storage = *tensor_arg(op, "tensor", tensor).storage();
+    storage.resize(byte_count(op, int_arg(op, "nbytes", nbytes)));
+    Py_RETURN_NONE;
+  });
+}
+
+// ---- tensors over other memory ----
+
+void check_changeable(const char* op, const Tensor& tensor) {
+  WEFT_CHECK(!autograd::grad_enabled() || !autograd::requires_grad(tensor), op,
+             ": expected a tensor that does not require grad, got one that does; use no_grad()");
+}
+
+void point_at(const Tensor& target, const Tensor& source) {
+  TensorImpl* impl = target.impl();
+  impl->storage = source.storage();
+  impl->layout = source.layout();
+  autograd::data_changed(target);
+}
+
+// _set(target, source, size, stride, offset): target lies over the storage of source from now on.
+PyObject* set(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    constexpr const char* op = "set_";
+    auto [target, source, size, stride, offset] =
+        parse_args(op, {"tensor", "source", "size", "stride", "offset"}, 5, args, count, names);
+    const Tensor& tensor = tensor_arg(op, "tensor", target);
+    check_changeable(op, tensor);
+    Layout layout{dims_arg(op, "size", size), {}, int_arg(op, "offset", offset)};
+    checked_numel(op, layout.sizes);
+    layout.strides =
+        absent(stride) ? contiguous_strides(layout.sizes) : dims_arg(op, "stride", stride);
+    WEFT_CHECK(layout.sizes.size() == layout.strides.size(), op,
+               ": expected as many strides as sizes, got ", layout.strides.size(), " and ",
+               layout.sizes.size());
+    const Ref<Storage> storage = tensor_arg(op, "source", source).storage();
+    point_at(tensor, over_storage(op, storage, tensor.dtype(), std::move(layout)));
+    return new_ref(target);
+  });
+}
+
+// _resize(tensor, size): contiguous from its offset on; the storage grows where it is too small.
+PyObject* resize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    constexpr const char* op = "resize_";
+    auto [target, size] = parse_args(op, {"tensor", "size"}, 2, args, count, names);
+    const Tensor& tensor = tensor_arg(op, "tensor", target);
+    Dims sizes = dims_arg(op, "size", size);
+    if (sizes == tensor.sizes()) return new_ref(target);
+    WEFT_CHECK(!autograd::requires_grad(tensor), op,
+               ": expected a tensor that does not require grad, got one that does");
+    int64_t end = 0, nbytes = 0;
+    const int64_t elements = checked_numel(op, sizes);
+    WEFT_CHECK(!__builtin_add_overflow(elements, tensor.offset(), &end) &&
+                   !__builtin_mul_overflow(end, static_cast<int64_t>(tensor.item_size()), &nbytes),
+               op, ": expected sizes whose bytes fit in 64 bits, got ", AsTuple{sizes});
+    Storage& storage = *tensor.storage();
+    if (elements > 0 && static_cast<size_t>(nbytes) > storage.nbytes())
+      storage.resize(static_cast<size_t>(nbytes));
+    Layout layout = Layout::contiguous(sizes);
+    layout.offset = tensor.offset();
+    if (elements == 0) layout.offset = 0;
+    point_at(tensor, over_storage(op, tensor.storage(), tensor.dtype(), std::move(layout)));
+    return new_ref(target);
+  });
+}
+
+// ---- view(dtype) ----
+
+// The layout in elements of `to` bytes of what a layout in elements of `from` bytes shows.
+Layout retyped(const char* op, Layout layout, int64_t from, int64_t to) {
+  if (from == to) return layout;
+  const size_t rank = layout.sizes.size();
+  WEFT_CHECK(rank > 0, op, ": expected dims or a dtype of the same size, got a 0-d tensor");
+  int64_t& last = layout.sizes[rank - 1];
+  WEFT_CHECK(layout.strides[rank - 1] == 1 || last == 1, op,
+             ": expected stride 1 in the last dim, got ", layout.strides[rank - 1]);
+  layout.strides[rank - 1] = 1;
+  if (from > to) {
+    const int64_t ratio = from / to;
+    WEFT_CHECK(!__builtin_mul_overflow(last, ratio, &last), op, ": expected fewer elements");
+    for (size_t i = 0; i + 1 < rank; ++i) layout.strides[i] *= ratio;
+    layout.offset *= ratio;
+    return layout;
+  }
+  const int64_t ratio = to / from;
+  auto divide = [&](int64_t& value, const char* what) {
+    WEFT_CHECK(value % ratio == 0, op, ": expected ", what, " divisible by ", ratio, ", got ",
+               value);
+    value /= ratio;
+  };
+  divide(last, "a size of the last dim");
+  divide(layout.offset, "a storage offset");
+  for (size_t i = 0; i + 1 < rank; ++i) {
+    if (layout.sizes[i] != 1) divide(layout.strides[i], "strides");
+  }
+  return layout;
+}
+
+Tensor view_dtype(const Tensor& tensor, DType dtype) {
+  constexpr const char* op = "view";
+  if (dtype == tensor.dtype()) return ops::alias(tensor);
+  Layout layout = retyped(op, tensor.layout(), static_cast<int64_t>(tensor.item_size()),
+                          static_cast<int64_t>(item_size(dtype)));
+  return over_storage(op, tensor.storage(), dtype, std::move(layout));
+}
+
+// Tensor.view of the table takes sizes; a dtype comes here.
+PyObject* view_sizes = nullptr;
+
+PyObject* view(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  DType dtype;
+  PyObject* only = count + (names ? PyTuple_GET_SIZE(names) : 0) == 1 ? args[0] : nullptr;
+  if (only && Py_TYPE(only) == Py_TYPE(dtype_object(DType::F32)) && to_dtype(only, &dtype))
+    return guarded([&] { return wrap(view_dtype(unwrap(self), dtype)); });
+  // One place is free in front of the arguments for self.
+  constexpr Py_ssize_t kInline = 8;
+  PyObject* stack[kInline];
+  const Py_ssize_t total = count + 1 + (names ? PyTuple_GET_SIZE(names) : 0);
+  if (total > kInline) {
+    Object rest = Object::steal(PyTuple_New(total));
+    if (!rest) return nullptr;
+    PyTuple_SET_ITEM(rest.get(), 0, new_ref(self));
+    for (Py_ssize_t i = 1; i < total; ++i) PyTuple_SET_ITEM(rest.get(), i, new_ref(args[i - 1]));
+    auto** items = &PyTuple_GET_ITEM(rest.get(), 0);
+    return PyObject_Vectorcall(view_sizes, items, static_cast<size_t>(count + 1), names);
+  }
+  stack[0] = self;
+  std::copy_n(args, total - 1, stack + 1);
+  return PyObject_Vectorcall(view_sizes, stack, static_cast<size_t>(count + 1), names);
+}
+
+PyMethodDef view_method = {"view", fast(view), kFast,
+                           "view(*size) or view(dtype)\n\nThe same memory with other sizes, or its "
+                           "bytes as another dtype."};
 
 PyMethodDef functions[] = {
     {"_storage_view", storage_view, METH_O, nullptr},
     {"_from_storage", fast(from_storage), kFast, nullptr},
+    {"_storage_info", storage_info, METH_O, nullptr},
+    {"_storage_resize", fast(storage_resize), kFast, nullptr},
+    {"_set", fast(set), kFast, nullptr},
+    {"_resize", fast(resize), kFast, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
 void init_storage_face(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
+
+void init_view_dtype() {
+  PyObject* dict = tensor_type->tp_dict;
+  view_sizes = new_ref(Object::borrow(PyDict_GetItemString(dict, "view")).get());
+  Object method = Object::checked(PyDescr_NewMethod(tensor_type, &view_method));
+  check_status(PyDict_SetItemString(dict, "view", method.get()));
+  PyType_Modified(tensor_type);
+}
 
 }  // namespace weft::py

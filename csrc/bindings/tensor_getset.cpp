@@ -32,7 +32,12 @@ PyObject* get_nbytes(PyObject* self, void*) {
   return PyLong_FromLongLong(tensor.numel() * static_cast<int64_t>(tensor.item_size()));
 }
 PyObject* get_version(PyObject* self, void*) {
-  return PyLong_FromUnsignedLong(unwrap(self).storage()->version());
+  return get(self, [](const Tensor& t) {
+    WEFT_CHECK(!t.impl()->inference,
+               "_version: expected a tensor made outside of inference mode, got one made inside: "
+               "inference tensors do not track version counter");
+    return PyLong_FromUnsignedLong(t.storage()->version());
+  });
 }
 PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
 PyObject* get_is_cpu(PyObject* self, void*) {
@@ -138,7 +143,9 @@ Tensor complex_part(const char* op, const Tensor& t, int64_t part) {
   Layout layout = t.layout();
   for (int64_t& stride : layout.strides) stride *= 2;
   layout.offset = 2 * layout.offset + part;
-  return Tensor(t.storage(), std::move(layout), real_of(t.dtype()));
+  Tensor result(t.storage(), std::move(layout), real_of(t.dtype()));
+  result.impl()->inference = t.impl()->inference;
+  return result;
 }
 PyObject* get_real(PyObject* self, void*) {
   if (!is_complex(unwrap(self).dtype())) return new_ref(self);

@@ -3,6 +3,8 @@
 // All functions here run with the GIL held, except release_from_cpp, which takes it.
 #include <new>
 
+#include "autograd/node.h"
+#include "bindings/autograd.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
 
@@ -49,6 +51,14 @@ bool worth_keeping(TensorObject* self) {
   TensorImpl* impl = self->tensor.impl();
   return impl && !impl->wrapper.owned && impl->wrapper.object == object && impl->use_count() > 1 &&
          interpreter_alive();
+}
+
+// The node of the tensor's history, when tensor and node have no other owner.
+autograd::Node* own_node(TensorObject* self) {
+  const TensorImpl* impl = self->tensor.impl();
+  if (!impl || impl->wrapper.owned || impl->use_count() != 1 || !impl->autograd) return nullptr;
+  autograd::Node* node = autograd::meta_of(self->tensor)->node.get();
+  return node && node->use_count() == 1 ? node : nullptr;
 }
 
 // The wrapper lost its tensor's last owner but was found through a weak reference: it gets the
@@ -155,14 +165,19 @@ void tensor_dealloc(PyObject* object) {
 // While C++ holds the tensor, what hangs on the wrapper is reachable from there: not showing the
 // dict to the collector makes it, and all that is reachable from it, count as referenced from
 // outside.
+//
+// The other way round, what hangs on the tensor's own node is the wrapper's as long as nobody else
+// holds tensor or node: a hook that refers to its tensor is a cycle the collector can see.
 int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   if (!worth_keeping(as_object(object))) Py_VISIT(as_object(object)->dict);
-  return 0;
+  autograd::Node* node = own_node(as_object(object));
+  return node ? visit_node(*node, visit, arg) : 0;
 }
 
 int tensor_clear(PyObject* object) {
   Py_CLEAR(as_object(object)->dict);
+  if (const Ref<autograd::Node> node(own_node(as_object(object))); node) clear_node(*node);
   return 0;
 }
 

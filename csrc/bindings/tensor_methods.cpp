@@ -163,6 +163,7 @@ PyMethodDef tensor_methods[] = {
     {"as_subclass", as_subclass, METH_O, "The same tensor as an object of a subclass."},
 
     {"detach", tensor_detach, METH_NOARGS, "The same elements without history."},
+    {"is_inference", tensor_is_inference, METH_NOARGS, "Whether it was made under inference_mode."},
     {"detach_", tensor_detach_, METH_NOARGS, "Drops the history in place."},
     {"requires_grad_", fast(tensor_requires_grad_), kFast, "requires_grad_(requires_grad=True)"},
     {"retain_grad", tensor_retain_grad, METH_NOARGS,

@@ -63,6 +63,8 @@ class CachingAllocator final : public Allocator {
   void empty_cache() override;
   void set_limit(size_t nbytes) override { limit_.store(nbytes, std::memory_order_relaxed); }
   size_t limit() const override { return limit_.load(std::memory_order_relaxed); }
+  const char* name() const override { return "caching"; }
+  std::vector<BlockCount> snapshot() const override;
 
   void add_thread(ThreadCache* cache);
   void remove_thread(ThreadCache* cache);
@@ -79,10 +81,12 @@ class CachingAllocator final : public Allocator {
   void* from_system(size_t block_bytes, size_t nbytes);
   bool reserve(size_t block_bytes);
   void to_system(void* block, size_t block_bytes) noexcept;
+  void small_to_system(void* block, int cls) noexcept;
   [[noreturn]] void raise_out_of_memory(size_t nbytes);
   void drop_caches();
   void drop_bins(ThreadCache& cache) noexcept;
   size_t take_large_size(void* block, size_t rounded) noexcept;
+  void count_large(size_t size, int64_t change);
 
   void count_use(ThreadCache& cache, int64_t bytes) noexcept;
   void report(ThreadCache& cache) noexcept;
@@ -91,6 +95,7 @@ class CachingAllocator final : public Allocator {
   mutable std::mutex mutex_;  // guards what follows up to the atomics
   LargeCache large_;
   std::map<void*, size_t> odd_blocks_;  // large blocks in use that are bigger than their rounding
+  std::map<size_t, int64_t> large_in_use_;  // blocks by size
   std::vector<ThreadCache*> threads_;
   uint64_t ended_allocations_ = 0, ended_frees_ = 0;  // of threads that are gone, and of none
 
@@ -100,6 +105,7 @@ class CachingAllocator final : public Allocator {
   std::atomic<int64_t> high_water_{0};  // ever
   std::atomic<size_t> held_{0};         // bytes got from the system and not given back
   std::atomic<size_t> limit_{0};
+  std::atomic<int64_t> small_held_[kDataClasses]{};  // blocks got from the system, by size class
   const size_t machine_bytes_ = machine_memory();
 };
 
@@ -165,6 +171,31 @@ AllocatorStats CachingAllocator::stats() const {
   return stats;
 }
 
+std::vector<BlockCount> CachingAllocator::snapshot() const {
+  const std::lock_guard guard(mutex_);
+  std::vector<BlockCount> blocks;
+  for (int cls = 0; cls < kDataClasses; ++cls) {
+    int64_t cached = 0;
+    for (const ThreadCache* cache : threads_) cached += cache->bins[cls].count.get();
+    const int64_t held = small_held_[cls].load(std::memory_order_relaxed);
+    const int64_t in_use = std::max<int64_t>(held - cached, 0);
+    if (held <= 0 && cached <= 0) continue;
+    blocks.push_back(
+        {class_bytes(cls), static_cast<uint64_t>(in_use), static_cast<uint64_t>(cached)});
+  }
+  std::map<size_t, BlockCount> large;
+  for (const auto& [size, count] : large_in_use_) {
+    if (count > 0) large[size] = {size, static_cast<uint64_t>(count), 0};
+  }
+  large_.count([&](size_t size) {
+    BlockCount& entry = large[size];
+    entry.block_bytes = size;
+    ++entry.cached;
+  });
+  for (const auto& [size, entry] : large) blocks.push_back(entry);
+  return blocks;
+}
+
 void CachingAllocator::reset_peak() {
   const std::lock_guard guard(mutex_);
   // Only this thread's counters may be written; others' are within their reporting step.
@@ -187,6 +218,11 @@ bool CachingAllocator::reserve(size_t block_bytes) {
 void CachingAllocator::to_system(void* block, size_t block_bytes) noexcept {
   system_free(block, block_bytes);
   held_.fetch_sub(block_bytes, std::memory_order_relaxed);
+}
+
+void CachingAllocator::small_to_system(void* block, int cls) noexcept {
+  to_system(block, class_bytes(cls));
+  small_held_[cls].fetch_sub(1, std::memory_order_relaxed);
 }
 
 void* CachingAllocator::from_system(size_t block_bytes, size_t nbytes) {
@@ -217,7 +253,7 @@ void CachingAllocator::raise_out_of_memory(size_t nbytes) {
 void CachingAllocator::drop_bins(ThreadCache& cache) noexcept {
   for (int cls = 0; cls < kDataClasses; ++cls) {
     const size_t bytes = class_bytes(cls);
-    while (void* block = cache.pop(cls, bytes)) to_system(block, bytes);
+    while (void* block = cache.pop(cls, bytes)) small_to_system(block, cls);
   }
   cache.bytes_cached.set(0);
 }
@@ -285,6 +321,7 @@ void* CachingAllocator::allocate_small_slow(int cls) {
   ThreadCache* cache = tls_cache != nullptr ? tls_cache : detail::make_thread_cache();
   const size_t bytes = class_bytes(cls);
   void* block = from_system(bytes, bytes);
+  small_held_[cls].fetch_add(1, std::memory_order_relaxed);
   if (cache != nullptr) {
     cache->allocations.add(1);
     count_use(*cache, static_cast<int64_t>(bytes));
@@ -298,7 +335,7 @@ void* CachingAllocator::allocate_small_slow(int cls) {
 
 void CachingAllocator::free_small_slow(void* block, int cls) noexcept {
   const size_t bytes = class_bytes(cls);
-  to_system(block, bytes);
+  small_to_system(block, cls);
   if (ThreadCache* cache = tls_cache) {
     cache->frees.add(1);
     count_use(*cache, -static_cast<int64_t>(bytes));
@@ -320,6 +357,7 @@ void* CachingAllocator::allocate_large(size_t nbytes) {
   change_in_use(static_cast<int64_t>(rounded), static_cast<int64_t>(rounded));
   const std::lock_guard guard(mutex_);
   ++ended_allocations_;
+  count_large(rounded, 1);
   return block;
 }
 
@@ -330,9 +368,13 @@ void* CachingAllocator::take_cached(size_t rounded) {
   if (block == nullptr) return nullptr;
   if (size != rounded) odd_blocks_.emplace(block, size);
   ++ended_allocations_;
+  count_large(size, 1);
   change_in_use(static_cast<int64_t>(size), static_cast<int64_t>(size));
   return block;
 }
+
+// The caller holds the lock. An entry stays once it is made, so that freeing needs no memory.
+void CachingAllocator::count_large(size_t size, int64_t change) { large_in_use_[size] += change; }
 
 size_t CachingAllocator::take_large_size(void* block, size_t rounded) noexcept {
   if (odd_blocks_.empty()) return rounded;
@@ -347,6 +389,7 @@ void CachingAllocator::free_large(void* block, size_t nbytes) noexcept {
   const std::lock_guard guard(mutex_);
   ++ended_frees_;
   const size_t size = take_large_size(block, round_large(nbytes));
+  count_large(size, -1);
   change_in_use(-static_cast<int64_t>(size), 0);
   if (!large_.give(block, size)) return to_system(block, size);
   const auto most = static_cast<size_t>(high_water_.load(std::memory_order_relaxed));

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/device.h"
 
@@ -17,6 +18,12 @@ struct AllocatorStats {
   size_t bytes_in_use = 0;
   size_t peak_bytes_in_use = 0;
   size_t bytes_cached = 0;  // held free for reuse
+};
+
+// The blocks of one size that an allocator holds.
+struct BlockCount {
+  size_t block_bytes;
+  uint64_t in_use, cached;
 };
 
 // Thread-safe. Every block starts at a multiple of kAlignment; a request of 0 bytes may return
@@ -37,6 +44,9 @@ class Allocator {
   // Most bytes in use plus cached; 0 means no limit.
   virtual void set_limit(size_t nbytes) = 0;
   virtual size_t limit() const = 0;
+  virtual const char* name() const { return "allocator"; }
+  // The sizes held, ascending; empty where the allocator does not know.
+  virtual std::vector<BlockCount> snapshot() const { return {}; }
 };
 
 // The built-in CPU allocator: caches by size class, per thread for small blocks; large blocks are

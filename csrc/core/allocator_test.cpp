@@ -53,6 +53,27 @@ TEST(allocator_alignment) {
   allocator.free(nullptr, 0);
 }
 
+TEST(allocator_snapshot) {
+  Allocator& allocator = caching_allocator();
+  auto find = [&](size_t nbytes) {
+    for (const BlockCount& count : allocator.snapshot()) {
+      if (count.block_bytes == nbytes) return count;
+    }
+    return BlockCount{nbytes, 0, 0};
+  };
+  for (const size_t nbytes : {size_t{1024}, 7 * kMegabyte}) {
+    allocator.empty_cache();
+    const uint64_t before = find(nbytes).in_use;
+    void* block = allocator.allocate(nbytes);
+    CHECK_EQ(find(nbytes).in_use, before + 1);
+    allocator.free(block, nbytes);
+    CHECK_EQ(find(nbytes).in_use, before);
+    CHECK_EQ(find(nbytes).cached, 1);
+    allocator.empty_cache();
+    CHECK_EQ(find(nbytes).cached, 0);
+  }
+}
+
 TEST(allocator_reuses_blocks) {
   Allocator& allocator = caching_allocator();
   for (const size_t nbytes : {size_t{16}, size_t{20000}, size_t{300000}, 3 * kMegabyte}) {

@@ -29,6 +29,11 @@ class LargeCache {
   // Returns the least recently used block to the system; gives its size, 0 when there is none.
   size_t evict();
   size_t bytes() const { return bytes_; }
+  // Calls visit(size) for every block.
+  template <class Visit>
+  void count(Visit visit) const {
+    for (const auto& [size, entry] : blocks_) visit(size);
+  }
 
  private:
   struct Entry {

@@ -21,6 +21,7 @@ Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
   storage->nbytes_ = nbytes;
   storage->device_ = device;
   storage->allocator_ = &allocator;
+  storage->capacity_ = nbytes;
   return Ref<Storage>(storage);
 }
 
@@ -43,19 +44,29 @@ void Storage::resize(size_t nbytes) {
              "got memory of somebody else, which cannot be resized");
   WEFT_CHECK(!has(kReadOnly), "resize_: expected a writable storage, got a read-only one");
   if (nbytes == nbytes_) return;
+  WEFT_CHECK(holds() == 0,
+             "resize_: expected memory that only tensors use, got a storage whose address is "
+             "held outside (numpy(), a buffer or DLPack); resize a clone()");
+  bump_version();
+  if (nbytes > capacity_ || (nbytes < capacity_ && use_count() == 1)) move_block(nbytes);
+  nbytes_ = nbytes;
+}
+
+void Storage::move_block(size_t nbytes) {
   Allocator& allocator = cpu_allocator();
   void* block = allocator.allocate(nbytes);
-  const size_t common = std::min(nbytes, nbytes_);
+  // Up to the capacity: after shrinking, older tensors still reach what lies beyond nbytes_.
+  const size_t common = std::min(nbytes, capacity_);
   if (common > 0) std::memcpy(block, data_, common);
   release_block();
   data_ = block;
-  nbytes_ = nbytes;
+  capacity_ = nbytes;
   allocator_ = &allocator;
 }
 
 void Storage::release_block() noexcept {
   if (allocator_ != nullptr) {
-    allocator_->free(data_, nbytes_);
+    allocator_->free(data_, capacity_);
   } else if (deleter_ != nullptr) {
     deleter_(context_);
   }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "core/allocator.h"
 #include "core/device.h"
@@ -42,16 +43,30 @@ class Storage final : public RefCounted {
   uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Keeps the common prefix of the contents. Raises RuntimeError for foreign memory.
+  // Whose block it is; null for wrapped memory.
+  Allocator* allocator() const noexcept { return allocator_; }
+
+  // Keeps the common prefix of the contents. Raises RuntimeError for foreign, read-only and
+  // exported memory. Tensors over the storage follow. What they reach stays allocated: the block
+  // shrinks only while nobody but the caller refers to the storage.
   void resize(size_t nbytes);
+  // How often somebody else holds the address (numpy(), a buffer, DLPack): it may not move then.
+  uint32_t holds() const noexcept { return holds_.load(std::memory_order_relaxed); }
+  void hold_address() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
+  void release_address() noexcept { holds_.fetch_sub(1, std::memory_order_relaxed); }
+
+  // Bytes of the block, which may be more than nbytes() after shrinking.
+  size_t capacity() const noexcept { return allocator_ != nullptr ? capacity_ : nbytes_; }
 
   static void destroy(Storage* storage);
 
  private:
   Storage() = default;
   ~Storage() = default;
+  void move_block(size_t nbytes);
   void release_block() noexcept;
 
+  std::atomic<uint32_t> holds_{0};
   void* data_ = nullptr;
   size_t nbytes_ = 0;
   Device device_;
@@ -59,7 +74,25 @@ class Storage final : public RefCounted {
   std::atomic<uint32_t> version_{0};
   Allocator* allocator_ = nullptr;  // set when the block is ours
   Deleter deleter_ = nullptr;       // set when it is foreign
-  void* context_ = nullptr;
+  union {
+    void* context_ = nullptr;  // of the deleter
+    size_t capacity_;          // of the block when it is ours: what the allocator was asked for
+  };
+};
+
+// A reference to a storage whose address somebody outside knows: until it goes, no resize.
+class AddressHold {
+ public:
+  explicit AddressHold(Ref<Storage> storage) : storage_(std::move(storage)) {
+    storage_->hold_address();
+  }
+  ~AddressHold() { storage_->release_address(); }
+  AddressHold(const AddressHold&) = delete;
+  AddressHold& operator=(const AddressHold&) = delete;
+  Storage& operator*() const noexcept { return *storage_; }
+
+ private:
+  Ref<Storage> storage_;
 };
 
 }  // namespace weft

@@ -46,6 +46,32 @@ TEST(storage_resize_keeps_contents) {
   CHECK_EQ(storage->nbytes(), 8);
 }
 
+TEST(storage_shrinks_only_for_its_last_owner) {
+  const Ref<Storage> storage = Storage::allocate(4096);
+  Ref<Storage> other = storage;
+  void* block = storage->data();
+  storage->resize(16);
+  CHECK_EQ(storage->data(), block);
+  CHECK_EQ(storage->capacity(), 4096);
+  storage->resize(4096);
+  CHECK_EQ(storage->data(), block);
+  other.reset();
+  storage->resize(16);
+  CHECK_EQ(storage->capacity(), 16);
+}
+
+TEST(storage_held_outside_keeps_its_size) {
+  const Ref<Storage> storage = Storage::allocate(8);
+  {
+    const AddressHold hold(storage);
+    CHECK_THROWS_AS(Runtime, storage->resize(16),
+                    "resize_: expected memory that only tensors use, got a storage whose address "
+                    "is held outside (numpy(), a buffer or DLPack); resize a clone()");
+  }
+  storage->resize(16);
+  CHECK_EQ(storage->nbytes(), 16);
+}
+
 TEST(storage_resize_errors) {
   char bytes[8];
   const Ref<Storage> foreign = Storage::wrap(bytes, 8, nullptr, nullptr);

@@ -6,14 +6,18 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/inference.h"
 #include "core/thread_cache.h"
 
 namespace weft {
 
 void (*release_wrapper)(void* object) = nullptr;
+constinit thread_local bool inference_results = false;
 
 TensorImpl* TensorImpl::create() {
-  return new (detail::take_object(detail::kTensorBin, sizeof(TensorImpl))) TensorImpl;
+  auto* made = new (detail::take_object(detail::kTensorBin, sizeof(TensorImpl))) TensorImpl;
+  made->inference = inference_results;
+  return made;
 }
 
 void TensorImpl::destroy(TensorImpl* tensor) {
@@ -83,6 +87,9 @@ Tensor Tensor::with_layout(Layout layout, const char* op) const {
 void Tensor::check_writable(const char* op) const {
   WEFT_CHECK(!storage()->has(kReadOnly), op,
              ": expected a writable tensor, got a read-only one; write to a clone() of it");
+  WEFT_CHECK(!impl_->inference || inference_results, op,
+             ": expected a tensor made outside of inference mode, got one made inside: in-place "
+             "update to it outside of inference mode is not allowed; write to a clone() of it");
   bump_version();
 }
 

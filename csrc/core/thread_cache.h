@@ -63,7 +63,7 @@ struct FreeBlock {
 
 struct Bin {
   FreeBlock* head = nullptr;
-  uint32_t count = 0;
+  OwnedCounter count;
   uint32_t limit = 0;  // blocks kept at most
 };
 
@@ -79,16 +79,16 @@ struct ThreadCache {
     if (block == nullptr) return nullptr;
     WEFT_UNPOISON(block, nbytes);
     bin.head = block->next;
-    --bin.count;
+    bin.count.add(-1);
     return block;
   }
   bool push(int bin_index, void* memory, [[maybe_unused]] size_t nbytes) noexcept {
     Bin& bin = bins[bin_index];
-    if (bin.count == bin.limit) return false;
+    if (bin.count.get() == bin.limit) return false;
     auto* block = static_cast<FreeBlock*>(memory);
     block->next = bin.head;
     bin.head = block;
-    ++bin.count;
+    bin.count.add(1);
     WEFT_POISON(memory, nbytes);
     return true;
   }

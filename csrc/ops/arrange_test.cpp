@@ -37,9 +37,11 @@ TEST(sort_orders_every_dtype) {
   CHECK_EQ(values<int64_t>(at), (Ints{5, 1, 3, 4, 6, 0, 2}));
   const auto [down, at_down] = native::sort(x, -1, true);
   CHECK_EQ(values<int64_t>(at_down), (Ints{2, 0, 6, 3, 4, 1, 5}));
-  CHECK_EQ(values<int8_t>(std::get<0>(native::sort(tensor_of<int8_t>({4}, {-128, 127, 0, -1}), 0, false))),
+  CHECK_EQ(values<int8_t>(
+               std::get<0>(native::sort(tensor_of<int8_t>({4}, {-128, 127, 0, -1}), 0, false))),
            (std::vector<int8_t>{-128, -1, 0, 127}));
-  CHECK_EQ(values<int64_t>(std::get<1>(native::sort(tensor_of<int64_t>({3}, {INT64_MAX, INT64_MIN, 0}), 0, false))),
+  CHECK_EQ(values<int64_t>(std::get<1>(
+               native::sort(tensor_of<int64_t>({3}, {INT64_MAX, INT64_MIN, 0}), 0, false))),
            (Ints{1, 2, 0}));
 }
 
@@ -77,24 +79,30 @@ TEST(sort_along_any_dim) {
 }
 
 TEST(patterns) {
-  CHECK_EQ(values<int64_t>(native::arange(Scalar(1), Scalar(8), Scalar(3), {}, {}, {}, {})), (Ints{1, 4, 7}));
-  CHECK_EQ(values<int64_t>(native::arange(Scalar(3), Scalar(0), Scalar(-1), {}, {}, {}, {})), (Ints{3, 2, 1}));
+  CHECK_EQ(values<int64_t>(native::arange(Scalar(1), Scalar(8), Scalar(3), {}, {}, {}, {})),
+           (Ints{1, 4, 7}));
+  CHECK_EQ(values<int64_t>(native::arange(Scalar(3), Scalar(0), Scalar(-1), {}, {}, {}, {})),
+           (Ints{3, 2, 1}));
   CHECK_EQ(native::arange(Scalar(0.0), Scalar(1.0), Scalar(0.1), {}, {}, {}, {}).numel(), 10);
   CHECK_THROWS_MSG(native::arange(Scalar(0), Scalar(5), Scalar(-1), {}, {}, {}, {}),
                    "arange: expected a step that leads from 0 to 5, got -1");
-  CHECK_EQ(values<float>(native::linspace(Scalar(0), Scalar(1), 5, {}, {}, {}, {})), (Floats{0, .25f, .5f, .75f, 1}));
+  CHECK_EQ(values<float>(native::linspace(Scalar(0), Scalar(1), 5, {}, {}, {}, {})),
+           (Floats{0, .25f, .5f, .75f, 1}));
   CHECK_EQ(values<float>(native::eye(2, 3, {}, {}, {}, {})), (Floats{1, 0, 0, 0, 1, 0}));
   const Tensor x = counting<float>({3, 3}, 1);
   CHECK_EQ(values<float>(native::tril(x, 0)), (Floats{1, 0, 0, 4, 5, 0, 7, 8, 9}));
   CHECK_EQ(values<float>(native::triu(x, 1)), (Floats{0, 2, 3, 0, 0, 6, 0, 0, 0}));
   CHECK_EQ(values<float>(native::tril(x, INT64_MIN)), Floats(9, 0));
-  CHECK_EQ(values<int64_t>(native::one_hot(tensor_of<int64_t>({2}, {2, 0}), -1)), (Ints{0, 0, 1, 1, 0, 0}));
+  CHECK_EQ(values<int64_t>(native::one_hot(tensor_of<int64_t>({2}, {2, 0}), -1)),
+           (Ints{0, 0, 1, 1, 0, 0}));
   CHECK_EQ(values<float>(native::flip(x, Dims{0, 1})), (Floats{9, 8, 7, 6, 5, 4, 3, 2, 1}));
 }
 
 TEST(factories_check_options) {
-  CHECK_THROWS_MSG(native::zeros(Dims{2}, {}, 1, {}, {}), "zeros: expected the strided layout, got another one");
-  CHECK_THROWS_MSG(native::ones(Dims{2}, {}, {}, {}, true), "ones: expected pin_memory=False, got True");
+  CHECK_THROWS_MSG(native::zeros(Dims{2}, {}, 1, {}, {}),
+                   "zeros: expected the strided layout, got another one");
+  CHECK_THROWS_MSG(native::ones(Dims{2}, {}, {}, {}, true),
+                   "ones: expected pin_memory=False, got True");
   CHECK_EQ(native::empty(Dims{2, 3, 4, 5}, {}, {}, {}, {}, 2).strides(), (Dims{60, 1, 15, 3}));
   CHECK_EQ(native::full(Dims{2}, Scalar(true), {}, {}, {}, {}).dtype(), DType::Bool);
   CHECK_EQ(values<int64_t>(native::full(Dims{2}, Scalar(7), {}, {}, {}, {})), (Ints{7, 7}));

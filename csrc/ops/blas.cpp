@@ -11,6 +11,7 @@
 #include "ops/scratch.h"
 #include "ops/small_gemm.h"
 #include "ops/tile.h"
+#include "ops/tiled_gemm.h"
 
 namespace weft::blas {
 namespace {
@@ -24,8 +25,8 @@ const bool single_threaded = [] {
 template <class T>
 constexpr bool is_blas = !std::is_integral_v<T>;
 template <class T>
-constexpr bool is_complex_type = std::is_same_v<T, std::complex<float>> ||
-                                 std::is_same_v<T, std::complex<double>>;
+constexpr bool is_complex_type =
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
 // The strides of a dimension of size 1 say nothing: give the matrix its plain form.
 template <class T>
@@ -39,28 +40,12 @@ Matrix<const T> normalised(Matrix<const T> a, int64_t rows, int64_t columns) {
 enum class Order { Rows, Columns, Neither };
 template <class T>
 Order order_of(const Matrix<const T>& a, int64_t rows, int64_t columns) {
-  if (a.column == 1 && a.row >= std::max<int64_t>(columns, 1) && a.row <= INT_MAX) return Order::Rows;
+  if (a.column == 1 && a.row >= std::max<int64_t>(columns, 1) && a.row <= INT_MAX)
+    return Order::Rows;
   if (a.row == 1 && a.column >= std::max<int64_t>(rows, 1) && a.column <= INT_MAX) {
     return Order::Columns;
   }
   return Order::Neither;
-}
-
-// Copies a into rows of `out_row` elements; blocks of 16 keep both sides in cache.
-template <class T>
-void pack_rows(const Matrix<const T>& a, int64_t rows, int64_t columns, T* out, int64_t out_row) {
-  constexpr int64_t kBlock = 16;
-  if (a.column == 1) {
-    for (int64_t i = 0; i < rows; ++i) std::copy_n(a.data + i * a.row, columns, out + i * out_row);
-    return;
-  }
-  for (int64_t j0 = 0; j0 < columns; j0 += kBlock) {
-    const int64_t j1 = std::min(columns, j0 + kBlock);
-    for (int64_t i = 0; i < rows; ++i) {
-      const T* from = a.data + i * a.row;
-      for (int64_t j = j0; j < j1; ++j) out[i * out_row + j] = from[j * a.column];
-    }
-  }
 }
 
 template <class T>
@@ -73,13 +58,17 @@ void call_blas(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& 
   const int M = static_cast<int>(m), N = static_cast<int>(n), K = static_cast<int>(k);
   const int ldc = static_cast<int>(c_row);
   if constexpr (std::is_same_v<T, float>) {
-    scipy_cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
+    scipy_cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c,
+                      ldc);
   } else if constexpr (std::is_same_v<T, double>) {
-    scipy_cblas_dgemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c, ldc);
+    scipy_cblas_dgemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c,
+                      ldc);
   } else if constexpr (std::is_same_v<T, std::complex<float>>) {
-    scipy_cblas_cgemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
+    scipy_cblas_cgemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c,
+                      ldc);
   } else {
-    scipy_cblas_zgemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc);
+    scipy_cblas_zgemm(CblasRowMajor, ta, tb, M, N, K, &alpha, a.data, lda, b.data, ldb, &beta, c,
+                      ldc);
   }
 }
 
@@ -103,86 +92,6 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
     for (int64_t p = 0; p < k; ++p) {
       const T x = alpha * a.data[i * a.row + p * a.column];
       for (int64_t j = 0; j < n; ++j) c[i * c_row + j] += x * b.data[p * b.row + j * b.column];
-    }
-  }
-}
-
-// How a product is cut: blocks of b of kDepth x kWidth are packed into strips, blocks of a of
-// kHeight x kDepth meet them while both stay in the second-level cache.
-constexpr int64_t kDepth = 256, kWidth = 1024, kHeight = 20 * kTileRows;
-
-// b's block as strips of kStripColumns columns, each depth rows without gaps; columns beyond n are 0.
-template <class T>
-void pack_strips(const Matrix<const T>& b, int64_t depth, int64_t n, T* out) {
-  for (int64_t j = 0; j < n; j += kStripColumns) {
-    const int64_t columns = std::min(kStripColumns, n - j);
-    pack_rows({b.data + j * b.column, b.row, b.column}, depth, columns, out, kStripColumns);
-    for (int64_t p = 0; p < depth && columns < kStripColumns; ++p) {
-      std::fill(out + p * kStripColumns + columns, out + (p + 1) * kStripColumns, T(0));
-    }
-    out += depth * kStripColumns;
-  }
-}
-
-// a's block as tiles of kTileRows rows, column by column.
-template <class T>
-void pack_tiles(const Matrix<const T>& a, int64_t m, int64_t depth, T* out) {
-  for (int64_t i = 0; i < m; i += kTileRows) {
-    const int64_t rows = std::min(kTileRows, m - i);
-    const T* from = a.data + i * a.row;
-    for (int64_t p = 0; p < depth; ++p) {
-      for (int64_t r = 0; r < rows; ++r) out[p * kTileRows + r] = from[r * a.row + p * a.column];
-    }
-    out += depth * kTileRows;
-  }
-}
-
-// Rows a multiple of a page apart fall into the same cache sets; columns walk across all of them.
-template <class T>
-bool wants_packing(const Matrix<const T>& a, int64_t n) {
-  const bool same_sets = static_cast<size_t>(a.row) * sizeof(T) % 1024 == 0;
-  return n >= 4 * kStripColumns && (a.column != 1 || same_sets);
-}
-
-// c += alpha * a @ strips for one block of each; `packed_a` is null or room for the block of a.
-template <class T>
-void multiply_block(int64_t m, int64_t n, int64_t depth, T alpha, const Matrix<const T>& a,
-                    T* packed_a, const T* strips, T beta, T* c, int64_t c_row) {
-  if (packed_a) pack_tiles(a, m, depth, packed_a);
-  for (int64_t j = 0; j < n; j += kStripColumns) {
-    const int64_t columns = std::min(kStripColumns, n - j);
-    const T* b = strips + j * depth;
-    if (!packed_a) {
-      gemm_packed(m, columns, depth, alpha, a.data, a.row, a.column, b, kStripColumns, beta, c + j, c_row);
-      continue;
-    }
-    for (int64_t i = 0; i < m; i += kTileRows) {
-      gemm_packed(std::min(kTileRows, m - i), columns, depth, alpha, packed_a + i * depth, int64_t{1},
-                  kTileRows, b, kStripColumns, beta, c + i * c_row + j, c_row);
-    }
-  }
-}
-
-// A whole product with our own tiles.
-template <class T>
-void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
-  const int64_t strip_columns = (std::min(n, kWidth) + kStripColumns - 1) / kStripColumns * kStripColumns;
-  const int64_t depth = std::min(k, kDepth);
-  const bool packs_a = wants_packing(a, n);
-  const int64_t height = (std::min(m, kHeight) + kTileRows - 1) / kTileRows * kTileRows;
-  Scratch<T> strips(depth * strip_columns), tiles(packs_a ? depth * height : 0);
-  for (int64_t j = 0; j < n; j += kWidth) {
-    const int64_t columns = std::min(kWidth, n - j);
-    for (int64_t p = 0; p < k; p += kDepth) {
-      const int64_t rows = std::min(kDepth, k - p);
-      pack_strips<T>({b.data + p * b.row + j * b.column, b.row, b.column}, rows, columns, strips.data());
-      for (int64_t i = 0; i < m; i += kHeight) {
-        multiply_block<T>(std::min(kHeight, m - i), columns, rows, alpha,
-                          {a.data + i * a.row + p * a.column, a.row, a.column},
-                          packs_a ? tiles.data() : nullptr, strips.data(), p == 0 ? beta : T(1),
-                          c + i * c_row + j, c_row);
-      }
     }
   }
 }
@@ -229,7 +138,7 @@ bool prefers_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if (work <= kSmall) return true;
   if (tile::active_isa() != tile::Isa::V4) return false;
-  return b.column == 1 ? m >= 4 : m >= 32;
+  return b.column == 1 ? m >= 4 : m >= 6;
 }
 
 // The body of gemm for one panel of c, on one thread. Neither m, n nor k is 0.
@@ -338,26 +247,29 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
 }
 
 template <class T>
-void gemm_dense(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int64_t slack, T beta,
-                T* c) {
+void gemm_in_place(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int64_t b_row,
+                   int64_t slack, T beta, T* c, int64_t c_row) {
   static_assert(kSlack == kLanes);
-  constexpr int64_t kDeep = 2048;  // from here on the rows of b are better brought together
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     const bool readable = slack >= kSlack || n % kSlack == 0;
-    const Matrix<const T> matrix{b, n, 1};
-    if (readable && m > 0 && n > 0 && k > 0 && k <= kDeep && prefers_tiles(m, n, k, matrix)) {
-      return gemm_packed(m, n, k, T(1), a.data, a.row, a.column, b, n, beta, c, n);
+    const Matrix<const T> matrix{b, b_row, 1};
+    if (readable && m > 0 && n > 0 && k > 0 && prefers_tiles(m, n, k, matrix)) {
+      for (int64_t p = 0; p < k; p += kDepth) {
+        gemm_packed(m, n, std::min(kDepth, k - p), T(1), a.data + p * a.column, a.row, a.column,
+                    b + p * b_row, b_row, p == 0 ? beta : T(1), c, c_row);
+      }
+      return;
     }
   }
-  gemm<T>(m, n, k, T(1), a, {b, n, 1}, beta, c, n);
+  gemm<T>(m, n, k, T(1), a, {b, b_row, 1}, beta, c, c_row);
 }
 
 template <class T>
 T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
   if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
     using U = std::make_unsigned_t<T>;
-    return static_cast<T>(dot(n, reinterpret_cast<const U*>(a), a_stride,
-                              reinterpret_cast<const U*>(b), b_stride));
+    return static_cast<T>(
+        dot(n, reinterpret_cast<const U*>(a), a_stride, reinterpret_cast<const U*>(b), b_stride));
   } else {
     if constexpr (!is_complex_type<T>) {
       if (n == 1 || (a_stride == 1 && b_stride == 1)) return dot_contiguous(n, a, b);
@@ -371,11 +283,11 @@ T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
   }
 }
 
-#define INSTANTIATE(T)                                                                           \
-  template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*,   \
-                        int64_t);                                                                \
-  template void gemm_dense<T>(int64_t, int64_t, int64_t, Matrix<const T>, const T*, int64_t, T,  \
-                              T*);                                                               \
+#define INSTANTIATE(T)                                                                          \
+  template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*,  \
+                        int64_t);                                                               \
+  template void gemm_in_place<T>(int64_t, int64_t, int64_t, Matrix<const T>, const T*, int64_t, \
+                                 int64_t, T, T*, int64_t);                                      \
   template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);
 INSTANTIATE(float)
 INSTANTIATE(double)

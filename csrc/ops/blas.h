@@ -18,18 +18,19 @@ struct Matrix {
   Matrix transposed() const { return {data, column, row}; }
 };
 
-// c has m rows, n columns and lies row by row, c_row elements apart. With beta = 0 the contents of c
-// are not read. T: float, double, std::complex of both, and the integers (which wrap around).
+// c has m rows, n columns and lies row by row, c_row elements apart. With beta = 0 the contents of
+// c are not read. T: float, double, std::complex of both, and the integers (which wrap around).
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta,
           T* c, int64_t c_row);
 
-// c = a @ b + beta * c on this thread for a dense b, row by row, that `slack` elements can be read
-// behind: with kSlack of them, or n a multiple of it, b need not be copied into another order first.
+// c = a @ b + beta * c on this thread, for a b that lies row by row and is small enough to be read
+// where it is (some hundred kilobytes). `slack`: elements that can be read behind the last one;
+// with kSlack of them, or n a multiple of it, b is not copied into another order.
 inline constexpr int64_t kSlack = 16;
 template <class T>
-void gemm_dense(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int64_t slack, T beta,
-                T* c);
+void gemm_in_place(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int64_t b_row,
+                   int64_t slack, T beta, T* c, int64_t c_row);
 
 // Sum of a[i] * b[i] (no conjugation). Strides in elements.
 template <class T>

@@ -50,7 +50,8 @@ void check_gemm(int64_t m, int64_t n, int64_t k, Form a_form, Form b_form, T alp
     for (int64_t j = 0; j < n; ++j) {
       T sum(0);
       for (int64_t p = 0; p < k; ++p) sum = static_cast<T>(sum + a.at(i, p) * b.at(p, j));
-      const T expected = static_cast<T>(alpha * sum + (beta == T(0) ? T(0) : beta * start[i * c_row + j]));
+      const T expected =
+          static_cast<T>(alpha * sum + (beta == T(0) ? T(0) : beta * start[i * c_row + j]));
       CHECK_TRUE(c[i * c_row + j] == expected);
     }
     for (int64_t j = n; j < c_row; ++j) CHECK_TRUE(c[i * c_row + j] == start[i * c_row + j]);
@@ -106,15 +107,15 @@ TEST(blas_gemm_blocks) {
   check_gemm<double>(250, 130, 260, Form::Columns, Form::Columns, 1., 1., 0);
 }
 
-TEST(blas_gemm_dense) {
+TEST(blas_gemm_in_place) {
   const Sample<float> a(30, 70, Form::Columns, 1);
   for (int64_t n : {5, 16, 45}) {
     const std::vector<float> b = numbers<float>(70 * n + blas::kSlack, 2);
     std::vector<float> c = numbers<float>(30 * n, 3), expected = c;
     blas::gemm<float>(30, n, 70, 1, a.matrix, {b.data(), n, 1}, 1, expected.data(), n);
-    blas::gemm_dense<float>(30, n, 70, a.matrix, b.data(), blas::kSlack, 1, c.data());
+    blas::gemm_in_place<float>(30, n, 70, a.matrix, b.data(), n, blas::kSlack, 1, c.data(), n);
     CHECK_TRUE(c == expected);
-    blas::gemm_dense<float>(30, n, 70, a.matrix, b.data(), 0, 0, c.data());
+    blas::gemm_in_place<float>(30, n, 70, a.matrix, b.data(), n, 0, 0, c.data(), n);
     blas::gemm<float>(30, n, 70, 1, a.matrix, {b.data(), n, 1}, 0, expected.data(), n);
     CHECK_TRUE(c == expected);
   }

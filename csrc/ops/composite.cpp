@@ -36,8 +36,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   WEFT_CHECK(input.dim() >= 2, "batch_norm: expected an input of shape (N, C, ...), got ",
              AsTuple{input.sizes()});
   if (training) {
-    return std::get<0>(ops::_batch_norm_train(input, weight, bias, running_mean, running_var,
-                                              momentum, eps));
+    return std::get<0>(
+        ops::_batch_norm_train(input, weight, bias, running_mean, running_var, momentum, eps));
   }
   WEFT_CHECK(running_mean.defined() && running_var.defined(),
              "batch_norm: expected running_mean and running_var when not training, got none");
@@ -52,9 +52,11 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   Tensor shift = ops::neg(ops::mul(running_mean, scale));
   if (bias.defined()) shift = ops::add(shift, bias, Scalar(1));
   const int64_t dims = input.dim();
-  const Tensor out = ops::addcmul(per_channel(shift, dims), input, per_channel(scale, dims), Scalar(1));
+  const Tensor out =
+      ops::addcmul(per_channel(shift, dims), input, per_channel(scale, dims), Scalar(1));
   if (out.dtype() == input.dtype()) return out;
-  return ops::_to_copy(out, input.dtype(), std::nullopt, std::nullopt, std::nullopt, false, std::nullopt);
+  return ops::_to_copy(out, input.dtype(), std::nullopt, std::nullopt, std::nullopt, false,
+                       std::nullopt);
 }
 
 // The gradient of _batch_norm_backward to (grad_output, input, weight), given the gradients to its
@@ -67,7 +69,8 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_double_backward(
   const int64_t dims = input.dim();
   const Tensor &g = grad_output, r = per_channel(invstd, dims);
   const Tensor normalised = ops::mul(ops::sub(input, per_channel(mean, dims), Scalar(1)), r);
-  const Scalar per_count(1.0 / std::max(1.0, static_cast<double>(input.numel() / input.sizes()[1])));
+  const Scalar per_count(1.0 /
+                         std::max(1.0, static_cast<double>(input.numel() / input.sizes()[1])));
   auto mean_of = [&](const Tensor& tensor) { return ops::mul(channel_sum(tensor), per_count); };
   auto plus = [](const Tensor& a, const Tensor& b) {
     return a.defined() ? ops::add(a, b, Scalar(1)) : b;
@@ -148,7 +151,8 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   if (padding == "valid") {
     return ops::conv2d(input, weight, bias, stride, Dims{0, 0}, dilation, groups);
   }
-  WEFT_CHECK(padding == "same", "conv2d: expected padding \"valid\" or \"same\", got \"", padding, "\"");
+  WEFT_CHECK(padding == "same", "conv2d: expected padding \"valid\" or \"same\", got \"", padding,
+             "\"");
   WEFT_CHECK(weight.dim() == 4, "conv2d: expected a weight of shape (O, C / groups, kH, kW), got ",
              AsTuple{weight.sizes()});
   WEFT_CHECK(input.dim() >= 3, "conv2d: expected an input of shape (N, C, H, W) or (C, H, W), got ",
@@ -156,9 +160,12 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   for (int64_t step : stride) {
     WEFT_CHECK(step == 1, "conv2d: expected stride 1 with padding \"same\", got ", AsTuple{stride});
   }
-  const SamePadding h = same_padding(weight.sizes()[2], conv::pair_at("conv2d", "dilation", dilation, 0));
-  const SamePadding w = same_padding(weight.sizes()[3], conv::pair_at("conv2d", "dilation", dilation, 1));
-  const Tensor padded = padded_behind(padded_behind(input, -2, h.after - h.before), -1, w.after - w.before);
+  const SamePadding h =
+      same_padding(weight.sizes()[2], conv::pair_at("conv2d", "dilation", dilation, 0));
+  const SamePadding w =
+      same_padding(weight.sizes()[3], conv::pair_at("conv2d", "dilation", dilation, 1));
+  const Tensor padded =
+      padded_behind(padded_behind(input, -2, h.after - h.before), -1, w.after - w.before);
   return ops::conv2d(padded, weight, bias, stride, Dims{h.before, w.before}, dilation, groups);
 }
 
@@ -167,19 +174,23 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
                         IntList dilation) {
   const char* op = "conv_transpose2d";
   WEFT_CHECK(input.dim() == 3 || input.dim() == 4, op,
-             ": expected an input of shape (N, C, H, W) or (C, H, W), got ", AsTuple{input.sizes()});
+             ": expected an input of shape (N, C, H, W) or (C, H, W), got ",
+             AsTuple{input.sizes()});
   WEFT_CHECK(weight.dim() == 4 && weight.sizes()[0] == input.size(-3) && groups >= 1, op,
-             ": expected a weight of shape (C, O / groups, kH, kW) for input ", AsTuple{input.sizes()},
-             ", got ", AsTuple{weight.sizes()});
+             ": expected a weight of shape (C, O / groups, kH, kW) for input ",
+             AsTuple{input.sizes()}, ", got ", AsTuple{weight.sizes()});
   Dims sizes = input.sizes();
   const auto rows = static_cast<size_t>(input.dim() - 2);
   sizes[rows - 1] = weight.sizes()[1] * groups;
   for (size_t d = 0; d < 2; ++d) {
-    const int64_t step = conv::pair_at(op, "stride", stride, d), extra = conv::pair_at(op, "output_padding", output_padding, d);
+    const int64_t step = conv::pair_at(op, "stride", stride, d),
+                  extra = conv::pair_at(op, "output_padding", output_padding, d);
     const int64_t spread = conv::pair_at(op, "dilation", dilation, d);
     WEFT_CHECK(extra >= 0 && (extra < step || extra < spread), op,
-               ": expected output_padding smaller than stride or dilation, got ", AsTuple{output_padding});
-    sizes[rows + d] = (input.sizes()[rows + d] - 1) * step - 2 * conv::pair_at(op, "padding", padding, d) +
+               ": expected output_padding smaller than stride or dilation, got ",
+               AsTuple{output_padding});
+    sizes[rows + d] = (input.sizes()[rows + d] - 1) * step -
+                      2 * conv::pair_at(op, "padding", padding, d) +
                       spread * (weight.sizes()[2 + d] - 1) + extra + 1;
     WEFT_CHECK(sizes[rows + d] > 0, op, ": expected a positive output size, got ", sizes[rows + d]);
   }
@@ -192,13 +203,15 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
 Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
               IntList padding, IntList dilation, int64_t groups) {
   WEFT_CHECK((input.dim() == 2 || input.dim() == 3) && weight.dim() == 3,
-             "conv1d: expected an input of shape (N, C, L) or (C, L) and a weight (O, C / groups, k), got ",
+             "conv1d: expected an input of shape (N, C, L) or (C, L) and a weight (O, C / groups, "
+             "k), got ",
              AsTuple{input.sizes()}, " and ", AsTuple{weight.sizes()});
   WEFT_CHECK(stride.size() == 1 && padding.size() == 1 && dilation.size() == 1,
-             "conv1d: expected one value of stride, padding and dilation, got ", AsTuple{stride}, ", ",
-             AsTuple{padding}, " and ", AsTuple{dilation});
-  const Tensor out = ops::conv2d(ops::unsqueeze(input, -2), ops::unsqueeze(weight, -2), bias,
-                                 Dims{1, stride[0]}, Dims{0, padding[0]}, Dims{1, dilation[0]}, groups);
+             "conv1d: expected one value of stride, padding and dilation, got ", AsTuple{stride},
+             ", ", AsTuple{padding}, " and ", AsTuple{dilation});
+  const Tensor out =
+      ops::conv2d(ops::unsqueeze(input, -2), ops::unsqueeze(weight, -2), bias, Dims{1, stride[0]},
+                  Dims{0, padding[0]}, Dims{1, dilation[0]}, groups);
   return ops::squeeze(out, -2);
 }
 

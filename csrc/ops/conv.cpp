@@ -15,100 +15,141 @@ namespace weft::native {
 namespace {
 
 using conv::Geometry;
-using conv::Window;
+using conv::LineRange;
 
 template <class T>
 blas::Matrix<const T> rows(const T* data, int64_t columns) {
   return {data, columns, 1};
 }
 
-// The image as the product reads it: itself for a pointwise kernel, else unrolled into `columns`.
-template <class T>
-const T* unrolled(const Geometry& g, const T* image, T* columns) {
-  if (g.is_pointwise()) return image;
-  conv::unroll(g, image, columns);
-  return columns;
+// The output in blocks of whole lines whose unrolled image stays in the second-level cache.
+struct Blocks {
+  int64_t lines, count;
+
+  explicit Blocks(const Geometry& g) {
+    constexpr int64_t kElements = 128 * 1024;
+    const int64_t line = std::max<int64_t>(1, g.depth() * g.out_width);
+    lines = std::clamp<int64_t>(kElements / line, 1, g.out_height);
+    count = (g.out_height + lines - 1) / lines;
+  }
+  LineRange range(const Geometry& g, int64_t block) const {
+    return {block * lines, std::min((block + 1) * lines, g.out_height)};
+  }
+  int64_t scratch(const Geometry& g) const {
+    return g.depth() * lines * g.out_width + blas::kSlack;
+  }
+};
+
+int64_t grain(const Geometry& g, int64_t positions) {
+  const int64_t work = std::max<int64_t>(1, g.group_out() * g.depth() * positions);
+  return (int64_t{1} << 17) / work + 1;
+}
+
+// Start of one group of one image, in the input and in the output.
+int64_t in_start(const Geometry& g, int64_t image, int64_t group) {
+  return (image * g.in_channels + group * g.group_in()) * g.in_plane();
+}
+int64_t out_start(const Geometry& g, int64_t image, int64_t group) {
+  return (image * g.out_channels + group * g.group_out()) * g.positions();
 }
 
 template <class T>
-int64_t scratch_size(const Geometry& g) {
-  return g.is_pointwise() ? 0 : g.depth() * g.positions() + blas::kSlack;
-}
-
-// out = a @ b + beta * out where b is dense. One image of a batch runs on this thread; a lone one on
-// all of them.
-template <class T>
-void product(const Geometry& g, int64_t m, int64_t k, blas::Matrix<const T> a, const T* b,
-             int64_t slack, T beta, T* out) {
-  const int64_t n = g.positions();
-  if (g.batch * g.groups >= num_threads()) {
-    blas::gemm_dense<T>(m, n, k, a, b, slack, beta, out);
-  } else {
-    blas::gemm<T>(m, n, k, T(1), a, rows(b, n), beta, out, n);
+void start_from_bias(const Geometry& g, int64_t group, int64_t count, const T* bias, T* out) {
+  for (int64_t o = 0; o < g.group_out(); ++o) {
+    std::fill_n(out + o * g.positions(), count, bias[group * g.group_out() + o]);
   }
 }
 
-// Runs body(image, group) for all images and groups: threads take whole ones when there are enough,
-// else each product is cut.
-template <class Fn>
-void for_each_image(const Geometry& g, Fn&& body) {
-  const int64_t count = g.batch * g.groups;
-  auto range = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(i / g.groups, i % g.groups);
+// A pointwise kernel: the image is its own unrolled form.
+template <class T>
+void forward_pointwise(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
+  const int64_t n = g.positions(), images = g.batch * g.groups;
+  auto body = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / g.groups, group = i % g.groups;
+      T* to = out + out_start(g, image, group);
+      if (bias) start_from_bias(g, group, n, bias, to);
+      blas::gemm<T>(g.group_out(), n, g.depth(), T(1),
+                    rows(weight + group * g.group_out() * g.depth(), g.depth()),
+                    rows(input + in_start(g, image, group), n), T(bias ? 1 : 0), to, n);
+    }
   };
-  if (count < num_threads()) return range(0, count);
-  const int64_t work = std::max<int64_t>(1, g.group_out() * g.depth() * g.positions());
-  parallel_for(count, (int64_t{1} << 17) / work + 1, range);
+  // A lone image leaves the threads to the product.
+  images < num_threads() ? body(0, images) : parallel_for(images, grain(g, n), body);
 }
 
 template <class T>
 void forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
   if (g.is_depthwise()) return conv::depthwise_forward(g, input, weight, bias, out);
-  for_each_image(g, [&](int64_t n, int64_t group) {
-    Scratch<T> scratch(scratch_size<T>(g));
-    const int64_t first = group * g.group_out();
-    const T* image = input + (n * g.in_channels + group * g.group_in()) * g.in_plane();
-    T* to = out + (n * g.out_channels + first) * g.positions();
-    for (int64_t o = 0; o < g.group_out() && bias; ++o) {
-      std::fill_n(to + o * g.positions(), g.positions(), bias[first + o]);
+  if (g.is_pointwise()) return forward_pointwise(g, input, weight, bias, out);
+  const Blocks blocks(g);
+  const int64_t count = g.batch * g.groups * blocks.count;
+  parallel_for(count, grain(g, blocks.lines * g.out_width), [&](int64_t begin, int64_t end) {
+    Scratch<T> columns(blocks.scratch(g));
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t group = i / blocks.count % g.groups, image = i / blocks.count / g.groups;
+      const LineRange lines = blocks.range(g, i % blocks.count);
+      const int64_t n = (lines.end - lines.begin) * g.out_width;
+      conv::unroll(g, lines, input + in_start(g, image, group), columns.data());
+      T* to = out + out_start(g, image, group) + lines.begin * g.out_width;
+      if (bias) start_from_bias(g, group, n, bias, to);
+      blas::gemm_in_place<T>(g.group_out(), n, g.depth(),
+                             rows(weight + group * g.group_out() * g.depth(), g.depth()),
+                             columns.data(), n, blas::kSlack, T(bias ? 1 : 0), to, g.positions());
     }
-    product<T>(g, g.group_out(), g.depth(), rows(weight + first * g.depth(), g.depth()),
-               unrolled(g, image, scratch.data()), g.is_pointwise() ? 0 : blas::kSlack,
-               T(bias ? 1 : 0), to);
   });
+}
+
+// The gradient of one group of one image: blocks in turn, since the lines they add to overlap.
+template <class T>
+void backward_image(const Geometry& g, const Blocks& blocks, const T* grad, const T* weight, T* out,
+                    T* columns) {
+  std::fill_n(out, g.group_in() * g.in_plane(), T(0));
+  for (int64_t block = 0; block < blocks.count; ++block) {
+    const LineRange lines = blocks.range(g, block);
+    const int64_t n = (lines.end - lines.begin) * g.out_width;
+    blas::gemm_in_place<T>(g.depth(), n, g.group_out(), rows(weight, g.depth()).transposed(),
+                           grad + lines.begin * g.out_width, g.positions(), 0, T(0), columns, n);
+    conv::unroll_add(g, lines, columns, out);
+  }
 }
 
 template <class T>
 void backward_input(const Geometry& g, const T* grad, const T* weight, T* out) {
   if (g.is_depthwise()) return conv::depthwise_backward_input(g, grad, weight, out);
-  for_each_image(g, [&](int64_t n, int64_t group) {
-    Scratch<T> scratch(scratch_size<T>(g));
-    const int64_t first = group * g.group_out();
-    T* image = out + (n * g.in_channels + group * g.group_in()) * g.in_plane();
-    T* columns = g.is_pointwise() ? image : scratch.data();
-    product<T>(g, g.depth(), g.group_out(),
-               rows(weight + first * g.depth(), g.depth()).transposed(),
-               grad + (n * g.out_channels + first) * g.positions(), 0, T(0), columns);
-    if (columns == image) return;
-    std::fill_n(image, g.group_in() * g.in_plane(), T(0));
-    conv::unroll_add(g, columns, image);
+  const Blocks blocks(g);
+  parallel_for(g.batch * g.groups, grain(g, g.positions()), [&](int64_t begin, int64_t end) {
+    Scratch<T> columns(g.is_pointwise() ? 0 : blocks.scratch(g));
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / g.groups, group = i % g.groups;
+      const T* from = grad + out_start(g, image, group);
+      const T* taps = weight + group * g.group_out() * g.depth();
+      T* to = out + in_start(g, image, group);
+      if (!g.is_pointwise()) {
+        backward_image(g, blocks, from, taps, to, columns.data());
+        continue;
+      }
+      blas::gemm<T>(g.depth(), g.positions(), g.group_out(), T(1),
+                    rows(taps, g.depth()).transposed(), rows(from, g.positions()), T(0), to,
+                    g.positions());
+    }
   });
 }
 
 // Adds the gradients of images [begin, end) to out.
 template <class T>
-void backward_weight_of(const Geometry& g, int64_t begin, int64_t end, const T* grad, const T* input,
-                        T* out) {
-  Scratch<T> scratch(scratch_size<T>(g));
-  for (int64_t n = begin; n < end; ++n) {
-    for (int64_t group = 0; group < g.groups; ++group) {
-      const int64_t first = group * g.group_out();
-      const T* image = input + (n * g.in_channels + group * g.group_in()) * g.in_plane();
-      blas::gemm<T>(g.group_out(), g.depth(), g.positions(), T(1),
-                    rows(grad + (n * g.out_channels + first) * g.positions(), g.positions()),
-                    rows(unrolled(g, image, scratch.data()), g.positions()).transposed(), T(1),
-                    out + first * g.depth(), g.depth());
-    }
+void backward_weight_of(const Geometry& g, int64_t begin, int64_t end, const T* grad,
+                        const T* input, T* out) {
+  const Blocks blocks(g);
+  Scratch<T> unrolled(blocks.scratch(g));
+  for (int64_t i = begin * g.groups * blocks.count; i < end * g.groups * blocks.count; ++i) {
+    const int64_t group = i / blocks.count % g.groups, image = i / blocks.count / g.groups;
+    const LineRange lines = blocks.range(g, i % blocks.count);
+    conv::unroll_rows(g, lines, input + in_start(g, image, group), unrolled.data());
+    const T* from = grad + out_start(g, image, group) + lines.begin * g.out_width;
+    blas::gemm_in_place<T>(g.group_out(), g.depth(), (lines.end - lines.begin) * g.out_width,
+                           rows(from, g.positions()), unrolled.data(), g.depth(), blas::kSlack,
+                           T(1), out + group * g.group_out() * g.depth(), g.depth());
   }
 }
 
@@ -135,8 +176,8 @@ void backward_weight(const Geometry& g, const T* grad, const T* input, T* out) {
 }
 
 void check_dtypes(const char* op, const Tensor& a, const Tensor& b) {
-  WEFT_CHECK(a.dtype() == b.dtype(), op, ": expected tensors of one dtype, got ", a.dtype(), " and ",
-             b.dtype());
+  WEFT_CHECK(a.dtype() == b.dtype(), op, ": expected tensors of one dtype, got ", a.dtype(),
+             " and ", b.dtype());
 }
 
 void check_grad(const char* op, const Geometry& g, const Tensor& grad, size_t input_dims) {
@@ -155,8 +196,8 @@ Tensor operand(const Tensor& tensor) {
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
               IntList padding, IntList dilation, int64_t groups) {
-  const Geometry g = conv::geometry("conv2d", input.sizes(), weight.sizes(),
-                                    {stride, padding, dilation, groups});
+  const Geometry g =
+      conv::geometry("conv2d", input.sizes(), weight.sizes(), {stride, padding, dilation, groups});
   check_dtypes("conv2d", input, weight);
   if (bias.defined()) {
     check_dtypes("conv2d", input, bias);

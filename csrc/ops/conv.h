@@ -1,7 +1,7 @@
 // What the convolution operators share: the checked geometry and the unrolled image.
 //
-// Unrolling ("im2col") writes, for each channel and each tap of the kernel, the input values that meet
-// this tap, one for each output position: convolution is then a matrix product.
+// Unrolling ("im2col") writes, for each channel and each tap of the kernel, the input values that
+// meet this tap, one for each output position: convolution is then a matrix product.
 #pragma once
 
 #include "ops/support.h"
@@ -17,8 +17,8 @@ struct Geometry {
   int64_t group_in() const { return in_channels / groups; }
   int64_t group_out() const { return out_channels / groups; }
   int64_t taps() const { return kernel_h * kernel_w; }
-  int64_t depth() const { return group_in() * taps(); }          // rows of the unrolled image
-  int64_t positions() const { return out_height * out_width; }   // its columns
+  int64_t depth() const { return group_in() * taps(); }         // rows of the unrolled image
+  int64_t positions() const { return out_height * out_width; }  // its columns
   int64_t in_plane() const { return height * width; }
   bool is_depthwise() const { return groups > 1 && group_in() == 1; }
   // The unrolled image is the image itself.
@@ -40,25 +40,42 @@ Geometry geometry(const char* op, IntList input, IntList weight, const Window& w
 int64_t pair_at(const char* op, const char* what, IntList values, size_t at);
 
 // The size of the result in one direction; negative or 0 when the kernel does not fit.
-int64_t output_size(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation);
+int64_t output_size(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                    int64_t dilation);
 
-// columns[depth][positions] from one group of one image, and its transpose, which adds.
+// Lines [begin, end) of the output.
+struct LineRange {
+  int64_t begin, end;
+};
+
+// columns[depth][positions of the lines] from one group of one image, and its transpose, which adds
+// the columns to the image.
 template <class T>
-void unroll(const Geometry& g, const T* image, T* columns);
+void unroll(const Geometry& g, LineRange lines, const T* image, T* columns);
 template <class T>
-void unroll_add(const Geometry& g, const T* columns, T* image);
+void unroll_add(const Geometry& g, LineRange lines, const T* columns, T* image);
+// The same numbers as rows[positions of the lines][depth].
+template <class T>
+void unroll_rows(const Geometry& g, LineRange lines, const T* image, T* rows);
 
 // Calls fn with an element type that convolution computes in.
 template <class Fn>
 void dispatch_conv(const char* op, DType dtype, Fn&& fn) {
   switch (dtype) {
-    case DType::F32: return fn(std::type_identity<float>{});
-    case DType::F64: return fn(std::type_identity<double>{});
-    case DType::C64: return fn(std::type_identity<std::complex<float>>{});
-    case DType::C128: return fn(std::type_identity<std::complex<double>>{});
-    case DType::I64: return fn(std::type_identity<uint64_t>{});  // unsigned: overflow wraps
-    case DType::I32: return fn(std::type_identity<uint32_t>{});
-    default: WEFT_CHECK(false, op, ": expected a floating or complex dtype, got ", dtype);
+    case DType::F32:
+      return fn(std::type_identity<float>{});
+    case DType::F64:
+      return fn(std::type_identity<double>{});
+    case DType::C64:
+      return fn(std::type_identity<std::complex<float>>{});
+    case DType::C128:
+      return fn(std::type_identity<std::complex<double>>{});
+    case DType::I64:
+      return fn(std::type_identity<uint64_t>{});  // unsigned: overflow wraps
+    case DType::I32:
+      return fn(std::type_identity<uint32_t>{});
+    default:
+      WEFT_CHECK(false, op, ": expected a floating or complex dtype, got ", dtype);
   }
 }
 

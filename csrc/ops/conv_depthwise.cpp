@@ -7,8 +7,8 @@ namespace {
 
 // One tap over one pair of lines: input positions first_in + x * stride for x in [0, count).
 struct Line {
-  int64_t weight;       // tap within the kernel
-  int64_t in, out;      // first elements within the planes
+  int64_t weight;   // tap within the kernel
+  int64_t in, out;  // first elements within the planes
   int64_t count;
 };
 
@@ -103,9 +103,9 @@ void depthwise_backward_weight(const Geometry& g, const T* grad, const T* input,
   });
 }
 
-#define INSTANTIATE(T)                                                                           \
-  template void depthwise_forward<T>(const Geometry&, const T*, const T*, const T*, T*);         \
-  template void depthwise_backward_input<T>(const Geometry&, const T*, const T*, T*);            \
+#define INSTANTIATE(T)                                                                   \
+  template void depthwise_forward<T>(const Geometry&, const T*, const T*, const T*, T*); \
+  template void depthwise_backward_input<T>(const Geometry&, const T*, const T*, T*);    \
   template void depthwise_backward_weight<T>(const Geometry&, const T*, const T*, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)

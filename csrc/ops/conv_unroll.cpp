@@ -60,9 +60,10 @@ Geometry geometry(const char* op, IntList input, IntList weight, const Window& w
              ": expected a kernel of at least 1 x 1, got weight ", AsTuple{weight});
   g.out_height = output_size(g.height, g.kernel_h, g.stride_h, g.pad_h, g.dilation_h);
   g.out_width = output_size(g.width, g.kernel_w, g.stride_w, g.pad_w, g.dilation_w);
-  WEFT_CHECK(g.out_height > 0 && g.out_width > 0, op, ": expected a kernel no larger than the padded input ",
-             "(", g.height + 2 * g.pad_h, ", ", g.width + 2 * g.pad_w, "), got (",
-             g.dilation_h * (g.kernel_h - 1) + 1, ", ", g.dilation_w * (g.kernel_w - 1) + 1, ")");
+  WEFT_CHECK(g.out_height > 0 && g.out_width > 0, op,
+             ": expected a kernel no larger than the padded input ", "(", g.height + 2 * g.pad_h,
+             ", ", g.width + 2 * g.pad_w, "), got (", g.dilation_h * (g.kernel_h - 1) + 1, ", ",
+             g.dilation_w * (g.kernel_w - 1) + 1, ")");
   return g;
 }
 
@@ -82,17 +83,18 @@ Range inside(int64_t shift, int64_t stride, int64_t size, int64_t count) {
 // Calls row(line of columns, line of the image or null when in the padding, columns inside, shift)
 // for each line of output positions.
 template <class Fn>
-void for_each_line(const Geometry& g, Fn&& row) {
+void for_each_line(const Geometry& g, LineRange lines, Fn&& row) {
+  const int64_t positions = (lines.end - lines.begin) * g.out_width;
   for (int64_t c = 0; c < g.group_in(); ++c) {
     for (int64_t i = 0; i < g.kernel_h; ++i) {
       for (int64_t j = 0; j < g.kernel_w; ++j) {
         const int64_t line = (c * g.kernel_h + i) * g.kernel_w + j;
         const int64_t shift_h = i * g.dilation_h - g.pad_h, shift_w = j * g.dilation_w - g.pad_w;
         const Range range = inside(shift_w, g.stride_w, g.width, g.out_width);
-        for (int64_t y = 0; y < g.out_height; ++y) {
+        for (int64_t y = lines.begin; y < lines.end; ++y) {
           const int64_t from = y * g.stride_h + shift_h;
           const bool hit = from >= 0 && from < g.height;
-          row(line * g.positions() + y * g.out_width,
+          row(line * positions + (y - lines.begin) * g.out_width,
               hit ? c * g.in_plane() + from * g.width : -1, range, shift_w);
         }
       }
@@ -132,8 +134,8 @@ inline void zero_line(T* to, int64_t count) {
 }  // namespace
 
 template <class T>
-void unroll(const Geometry& g, const T* image, T* columns) {
-  for_each_line(g, [&](int64_t to, int64_t from, Range range, int64_t shift) {
+void unroll(const Geometry& g, LineRange lines, const T* image, T* columns) {
+  for_each_line(g, lines, [&](int64_t to, int64_t from, Range range, int64_t shift) {
     T* out = columns + to;
     if (from < 0) {
       std::fill_n(out, g.out_width, T(0));
@@ -153,8 +155,8 @@ void unroll(const Geometry& g, const T* image, T* columns) {
 }
 
 template <class T>
-void unroll_add(const Geometry& g, const T* columns, T* image) {
-  for_each_line(g, [&](int64_t to, int64_t from, Range range, int64_t shift) {
+void unroll_add(const Geometry& g, LineRange lines, const T* columns, T* image) {
+  for_each_line(g, lines, [&](int64_t to, int64_t from, Range range, int64_t shift) {
     if (from < 0 || range.first == range.last) return;
     T* out = image + from + range.first * g.stride_w + shift;
     const T* in = columns + to + range.first;
@@ -167,9 +169,32 @@ void unroll_add(const Geometry& g, const T* columns, T* image) {
   });
 }
 
-#define INSTANTIATE(T)                                             \
-  template void unroll<T>(const Geometry&, const T*, T*);          \
-  template void unroll_add<T>(const Geometry&, const T*, T*);
+template <class T>
+void unroll_rows(const Geometry& g, LineRange lines, const T* image, T* rows) {
+  for (int64_t y = lines.begin; y < lines.end; ++y) {
+    for (int64_t x = 0; x < g.out_width; ++x) {
+      const int64_t left = x * g.stride_w - g.pad_w;
+      // Taps of a kernel line that fall inside the image.
+      const Range taps = inside(left, g.dilation_w, g.width, g.kernel_w);
+      for (int64_t c = 0; c < g.group_in(); ++c) {
+        for (int64_t i = 0; i < g.kernel_h; ++i, rows += g.kernel_w) {
+          const int64_t from = y * g.stride_h - g.pad_h + i * g.dilation_h;
+          const bool hit = from >= 0 && from < g.height;
+          const T* line = image + c * g.in_plane() + (hit ? from : 0) * g.width + left;
+          for (int64_t j = 0; j < g.kernel_w; ++j) {
+            const bool tap = hit && j >= taps.first && j < taps.last;
+            rows[j] = tap ? line[j * g.dilation_w] : T(0);
+          }
+        }
+      }
+    }
+  }
+}
+
+#define INSTANTIATE(T)                                                   \
+  template void unroll<T>(const Geometry&, LineRange, const T*, T*);     \
+  template void unroll_add<T>(const Geometry&, LineRange, const T*, T*); \
+  template void unroll_rows<T>(const Geometry&, LineRange, const T*, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(std::complex<float>)

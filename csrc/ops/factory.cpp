@@ -13,7 +13,8 @@ using MaybeDevice = std::optional<Device>;
 using MaybeBool = std::optional<bool>;
 
 Dims channels_last_strides(const char* op, IntList size) {
-  WEFT_CHECK(size.size() == 4, op, ": expected 4 dims for channels_last, got shape ", AsTuple{size});
+  WEFT_CHECK(size.size() == 4, op, ": expected 4 dims for channels_last, got shape ",
+             AsTuple{size});
   const int64_t c = std::max<int64_t>(size[1], 1), h = std::max<int64_t>(size[2], 1);
   const int64_t w = std::max<int64_t>(size[3], 1);
   return {h * w * c, 1, w * c, c};
@@ -62,7 +63,8 @@ Tensor empty_strided(IntList size, IntList stride, MaybeDType dtype, MaybeInt la
   int64_t reach = 1;  // elements from the first to the last one
   for (size_t i = 0; i < size.size(); ++i) {
     int64_t step = 0;
-    WEFT_CHECK(stride[i] >= 0 && !__builtin_mul_overflow(std::max<int64_t>(size[i] - 1, 0), stride[i], &step) &&
+    WEFT_CHECK(stride[i] >= 0 &&
+                   !__builtin_mul_overflow(std::max<int64_t>(size[i] - 1, 0), stride[i], &step) &&
                    !__builtin_add_overflow(reach, step, &reach),
                op, ": expected strides >= 0 within memory, got ", AsTuple{stride});
   }
@@ -73,21 +75,24 @@ Tensor empty_strided(IntList size, IntList stride, MaybeDType dtype, MaybeInt la
 
 Tensor zeros(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
              MaybeBool pin_memory) {
-  Tensor out = make_empty("zeros", size, {dtype ? *dtype : default_dtype(), layout, device, pin_memory, {}});
+  Tensor out =
+      make_empty("zeros", size, {dtype ? *dtype : default_dtype(), layout, device, pin_memory, {}});
   zero_memory(out);
   return out;
 }
 
 Tensor full(IntList size, const Scalar& fill_value, MaybeDType dtype, MaybeInt layout,
             MaybeDevice device, MaybeBool pin_memory) {
-  Tensor out = make_empty("full", size, {dtype ? *dtype : fill_value.dtype(), layout, device, pin_memory, {}});
+  Tensor out = make_empty("full", size,
+                          {dtype ? *dtype : fill_value.dtype(), layout, device, pin_memory, {}});
   fill(out, fill_value, "full");
   return out;
 }
 
 Tensor ones(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
             MaybeBool pin_memory) {
-  Tensor out = make_empty("ones", size, {dtype ? *dtype : default_dtype(), layout, device, pin_memory, {}});
+  Tensor out =
+      make_empty("ones", size, {dtype ? *dtype : default_dtype(), layout, device, pin_memory, {}});
   fill(out, Scalar(1), "ones");
   return out;
 }
@@ -99,9 +104,11 @@ Tensor scalar_tensor(const Scalar& s, MaybeDType dtype, MaybeInt layout, MaybeDe
 
 Tensor empty_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
                   MaybeBool pin_memory, MaybeInt memory_format) {
-  const FactoryOptions options{dtype.value_or(self.dtype()), layout, device, pin_memory, memory_format};
+  const FactoryOptions options{dtype.value_or(self.dtype()), layout, device, pin_memory,
+                               memory_format};
   const auto preserve = static_cast<int64_t>(MemoryFormat::Preserve);
-  if (memory_format.value_or(preserve) != preserve) return make_empty("empty_like", self.sizes(), options);
+  if (memory_format.value_or(preserve) != preserve)
+    return make_empty("empty_like", self.sizes(), options);
   check_options("empty_like", options);
   if (self.is_contiguous()) return Tensor::empty(self.sizes(), options.dtype, {}, "empty_like");
   return empty_preserve(self, options.dtype);

@@ -12,9 +12,9 @@ Tensor as_vector(const Tensor& tensor) {
   return tensor.dim() > 0 ? tensor : tensor.with_layout({{1}, {1}, tensor.offset()});
 }
 
-// How lines of the index tensor (along its last dimension) meet the elements of a tensor of the same
-// number of dimensions: element i of a line lies at base + i * step, plus, for the tensor that is
-// indexed, index * stride.
+// How lines of the index tensor (along its last dimension) meet the elements of a tensor of the
+// same number of dimensions: element i of a line lies at base + i * step, plus, for the tensor that
+// is indexed, index * stride.
 struct Lines {
   std::vector<int64_t> base;
   int64_t step = 0;
@@ -155,7 +155,8 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
         const int64_t* at = plan.line(l);
         const T* line = from.data_as<const T>() + plan.lines.base[static_cast<size_t>(l)];
         T* to = out.data_as<T>() + l * plan.length;
-        for (int64_t i = 0; i < plan.length; ++i) to[i] = line[i * plan.lines.step + at[i] * plan.stride];
+        for (int64_t i = 0; i < plan.length; ++i)
+          to[i] = line[i * plan.lines.step + at[i] * plan.stride];
       }
     });
   });

@@ -41,7 +41,8 @@ Tensor read(const char* op, const Tensor& self, const IndexPlan& plan) {
   return out;
 }
 
-// Threads take whole groups of rows that share `before`: two rows of one group may be the same place.
+// Threads take whole groups of rows that share `before`: two rows of one group may be the same
+// place.
 template <class Fn>
 void for_each_written_row(const IndexPlan& plan, Fn&& body) {
   const auto picked = static_cast<int64_t>(plan.picked.size());
@@ -76,8 +77,8 @@ void add_rows(const IndexPlan& plan, const T* values, T* self) {
 
 // Values in the shape of the places they go to, in memory that self does not share.
 Tensor values_for(const char* op, const Tensor& self, const Tensor& values, IntList sizes) {
-  WEFT_CHECK(values.dtype() == self.dtype(), op, ": expected values of dtype ", self.dtype(), ", got ",
-             values.dtype());
+  WEFT_CHECK(values.dtype() == self.dtype(), op, ": expected values of dtype ", self.dtype(),
+             ", got ", values.dtype());
   WEFT_CHECK(same(broadcast_sizes(op, values.sizes(), sizes), sizes), op,
              ": expected values that broadcast to ", AsTuple{sizes}, ", got shape ",
              AsTuple{values.sizes()});
@@ -120,7 +121,8 @@ Tensor as_vector(const Tensor& tensor) {
 
 // index as a vector; dim wrapped; both checked.
 Tensor vector_index(const char* op, const Tensor& index) {
-  WEFT_CHECK_INDEX(index.dim() <= 1, op, ": expected a 1-d index, got shape ", AsTuple{index.sizes()});
+  WEFT_CHECK_INDEX(index.dim() <= 1, op, ": expected a 1-d index, got shape ",
+                   AsTuple{index.sizes()});
   WEFT_CHECK_INDEX(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
                    ": expected an int64 or int32 index, got ", index.dtype());
   return as_vector(index);
@@ -151,7 +153,8 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
     WEFT_CHECK(places.numel() == 1, "index_select: expected one index for a 0-d tensor, got ",
                places.numel());
     const Tensor vector = as_vector(self);
-    const Tensor out = read("index_select", vector, plan_index("index_select", vector, {places}, false));
+    const Tensor out =
+        read("index_select", vector, plan_index("index_select", vector, {places}, false));
     return out.with_layout({});
   }
   return read("index_select", self, plan_index("index_select", self, along(dim, places), false));
@@ -231,16 +234,18 @@ Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices
     const T* from = grad.data_as<const T>();
     T* to = out.data_as<T>();
     // Threads take columns: every row of the result then has one writer.
-    parallel_for(width, std::max<int64_t>(16, (int64_t{1} << 15) / std::max<int64_t>(1, places.numel())),
+    parallel_for(width,
+                 std::max<int64_t>(16, (int64_t{1} << 15) / std::max<int64_t>(1, places.numel())),
                  [&](int64_t begin, int64_t end) {
-      for (int64_t i = 0; i < places.numel(); ++i) {
-        if (at[i] == padding_idx) continue;
-        for (int64_t j = begin; j < end; ++j) {
-          const T value = from[i * width + j];
-          accumulate(to[at[i] * width + j], scale_grad_by_freq ? divide(value, uses[at[i]]) : value);
-        }
-      }
-    });
+                   for (int64_t i = 0; i < places.numel(); ++i) {
+                     if (at[i] == padding_idx) continue;
+                     for (int64_t j = begin; j < end; ++j) {
+                       const T value = from[i * width + j];
+                       accumulate(to[at[i] * width + j],
+                                  scale_grad_by_freq ? divide(value, uses[at[i]]) : value);
+                     }
+                   }
+                 });
   });
   return out;
 }

@@ -14,7 +14,8 @@ std::vector<int64_t> element_offsets(IntList sizes, IntList strides) {
   for (size_t d = sizes.size(); d-- > 0;) {
     for (int64_t i = 1; i < sizes[d]; ++i) {
       for (int64_t j = 0; j < filled; ++j) {
-        offsets[static_cast<size_t>(i * filled + j)] = offsets[static_cast<size_t>(j)] + i * strides[d];
+        offsets[static_cast<size_t>(i * filled + j)] =
+            offsets[static_cast<size_t>(j)] + i * strides[d];
       }
     }
     filled *= sizes[d];
@@ -76,8 +77,8 @@ TensorList positions_of(const char* op, const Tensor& self, const TensorList& in
 }
 
 // Adds index * stride for one index tensor, broadcast to `shape`.
-void add_offsets(const char* op, const Tensor& self, int64_t dim, const Tensor& index, IntList shape,
-                 bool negatives, std::vector<int64_t>& offsets) {
+void add_offsets(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
+                 IntList shape, bool negatives, std::vector<int64_t>& offsets) {
   const Tensor values = index_values(op, index);
   const int64_t size = self.sizes()[dim], stride = self.strides()[dim];
   const int64_t low = negatives ? -size : 0;

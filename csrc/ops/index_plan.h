@@ -28,8 +28,8 @@ struct IndexPlan {
   }
 };
 
-// indices[d] selects along dimension d; undefined takes all of it; a mask (bool, uint8) takes as many
-// dimensions as it has. Checks every index: IndexError
+// indices[d] selects along dimension d; undefined takes all of it; a mask (bool, uint8) takes as
+// many dimensions as it has. Checks every index: IndexError
 // "<op>: expected index in [-3, 2] for dim 0, got 5". With `negatives` off, [0, 2].
 IndexPlan plan_index(const char* op, const Tensor& self, const TensorList& indices,
                      bool negatives = true);

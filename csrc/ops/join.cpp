@@ -29,8 +29,8 @@ Dims joined_sizes(const TensorList& tensors, const Tensor& model, int64_t dim) {
     for (int64_t d = 0; fits && d < model.dim(); ++d) {
       fits = d == dim || tensor.sizes()[d] == model.sizes()[d];
     }
-    WEFT_CHECK(fits, "cat: expected sizes that match ", AsTuple{model.sizes()}, " but for dim ", dim,
-               ", got ", AsTuple{tensor.sizes()}, " for tensor ", i);
+    WEFT_CHECK(fits, "cat: expected sizes that match ", AsTuple{model.sizes()}, " but for dim ",
+               dim, ", got ", AsTuple{tensor.sizes()}, " for tensor ", i);
     sizes[dim] += tensor.sizes()[dim];
   }
   return sizes;
@@ -38,11 +38,13 @@ Dims joined_sizes(const TensorList& tensors, const Tensor& model, int64_t dim) {
 
 // Copies a contiguous tensor [outer, size * inner] into its stretch of every line of out.
 void copy_stretch(const Tensor& from, const Tensor& out, int64_t outer, size_t line, size_t start) {
-  const size_t stretch = static_cast<size_t>(from.numel()) * from.item_size() / static_cast<size_t>(outer);
+  const size_t stretch =
+      static_cast<size_t>(from.numel()) * from.item_size() / static_cast<size_t>(outer);
   const char* source = from.data_as<const char>();
   char* target = out.data_as<char>() + start;
   for (int64_t i = 0; i < outer; ++i) {
-    std::memcpy(target + static_cast<size_t>(i) * line, source + static_cast<size_t>(i) * stretch, stretch);
+    std::memcpy(target + static_cast<size_t>(i) * line, source + static_cast<size_t>(i) * stretch,
+                stretch);
   }
 }
 
@@ -118,8 +120,8 @@ TensorList split(const Tensor& self, int64_t split_size, int64_t dim) {
   WEFT_CHECK(self.dim() > 0, "split: expected at least 1 dim, got a 0-d tensor");
   dim = wrap_dim("split", dim, self.dim());
   const int64_t size = self.sizes()[dim];
-  WEFT_CHECK(split_size > 0 || (split_size == 0 && size == 0), "split: expected split_size > 0, got ",
-             split_size);
+  WEFT_CHECK(split_size > 0 || (split_size == 0 && size == 0),
+             "split: expected split_size > 0, got ", split_size);
   if (size == 0) return {ops::narrow(self, dim, 0, 0)};
   TensorList pieces;
   for (int64_t start = 0; start < size;) {

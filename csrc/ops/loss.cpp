@@ -26,7 +26,8 @@ Classes make_classes(const char* op, IntList input, const Tensor& target, const 
   WEFT_CHECK(target.sizes() == expected, op, ": expected a target of shape ", AsTuple{expected},
              " for input ", AsTuple{input}, ", got ", AsTuple{target.sizes()});
   const Split3 split = split_at(input, static_cast<int64_t>(at));
-  Classes c{split.outer, split.size, split.inner, in_order(as_dtype(target, DType::I64)), {}, ignore_index};
+  Classes c{split.outer, split.size,  split.inner, in_order(as_dtype(target, DType::I64)),
+            {},          ignore_index};
   if (weight.defined()) {
     WEFT_CHECK(weight.dim() == 1 && weight.numel() == c.count, op, ": expected a weight of shape (",
                c.count, ",), got ", AsTuple{weight.sizes()});

@@ -1,6 +1,7 @@
 // Matrix products of tensors: mm, addmm, bmm, baddbmm, mv, dot, linear, matmul.
 //
-// float16 and bfloat16 compute in float32. Operands are read where they lie, whatever their strides.
+// float16 and bfloat16 compute in float32. Operands are read where they lie, whatever their
+// strides.
 #include "core/thread_pool.h"
 #include "native.h"
 #include "ops.h"
@@ -29,8 +30,8 @@ void dispatch_numeric(DType dtype, Fn&& fn) {
 }
 
 void check_operands(const char* op, const Tensor& a, const Tensor& b) {
-  WEFT_CHECK(a.dtype() == b.dtype(), op, ": expected tensors of one dtype, got ", a.dtype(), " and ",
-             b.dtype());
+  WEFT_CHECK(a.dtype() == b.dtype(), op, ": expected tensors of one dtype, got ", a.dtype(),
+             " and ", b.dtype());
   WEFT_CHECK(a.dtype() != DType::Bool, op, ": expected a numeric dtype, got ", a.dtype());
 }
 
@@ -66,7 +67,8 @@ void gemm_transposed_into(const Tensor& out, const Tensor& a, const Tensor& b, c
   });
 }
 
-// The same as gemm_into for each matrix of a batch; threads take whole products where there are enough.
+// The same as gemm_into for each matrix of a batch; threads take whole products where there are
+// enough.
 void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
                        const Scalar& alpha) {
   const int64_t batch = a.sizes()[0], m = a.sizes()[1], k = a.sizes()[2], n = b.sizes()[2];
@@ -89,7 +91,8 @@ void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, cons
   });
 }
 
-// out[rows, n] = start, broadcast. A dense row of n, the bias of a layer, is worth a loop of its own.
+// out[rows, n] = start, broadcast. A dense row of n, the bias of a layer, is worth a loop of its
+// own.
 void start_from(const Tensor& out, const Tensor& start) {
   const int64_t n = out.sizes().back();
   if (start.dim() != 1 || start.numel() != n || start.strides()[0] != 1 || n == 0 ||
@@ -102,7 +105,8 @@ void start_from(const Tensor& out, const Tensor& start) {
   for (int64_t row = out.numel() / n; row > 0; --row, to += line) std::memcpy(to, from, line);
 }
 
-using GemmInto = void (*)(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&);
+using GemmInto = void (*)(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                          const Scalar&);
 
 // Allocates the result, starts it from `start` (undefined: nothing) and runs the product.
 Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor& a, const Tensor& b,
@@ -110,8 +114,9 @@ Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor&
   const DType dtype = a.dtype();
   const DType compute = compute_type(dtype);
   if (compute != dtype) {
-    return as_dtype(product(op, sizes, start, as_dtype(a, compute), as_dtype(b, compute), beta,
-                            alpha, gemm), dtype);
+    return as_dtype(
+        product(op, sizes, start, as_dtype(a, compute), as_dtype(b, compute), beta, alpha, gemm),
+        dtype);
   }
   Tensor out = Tensor::empty(sizes, compute, {}, op);
   const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
@@ -129,9 +134,11 @@ void check_start(const char* op, const Tensor& self, const Tensor& a, IntList si
              ": expected a self that broadcasts to ", AsTuple{sizes}, ", got shape ",
              AsTuple{self.sizes()});
   WEFT_CHECK((beta.is_integral() && alpha.is_integral()) || !is_integral(a.dtype()), op,
-             ": expected integer alpha and beta for dtype ", a.dtype(), ", got ", alpha, " and ", beta);
+             ": expected integer alpha and beta for dtype ", a.dtype(), ", got ", alpha, " and ",
+             beta);
   WEFT_CHECK((!beta.is_complex() && !alpha.is_complex()) || is_complex(a.dtype()), op,
-             ": expected real alpha and beta for dtype ", a.dtype(), ", got ", alpha, " and ", beta);
+             ": expected real alpha and beta for dtype ", a.dtype(), ", got ", alpha, " and ",
+             beta);
 }
 
 }  // namespace
@@ -235,8 +242,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
              AsTuple{weight.sizes()});
   check_operands("linear", input, weight);
   const bool vector = weight.dim() == 1;  // a weight of shape (k,) gives one number a row
-  const Tensor matrix =
-      vector ? weight.with_layout(views::unsqueeze(weight.layout(), 0)) : weight;
+  const Tensor matrix = vector ? weight.with_layout(views::unsqueeze(weight.layout(), 0)) : weight;
   const int64_t k = matrix.sizes()[1], n = matrix.sizes()[0];
   WEFT_CHECK(input.sizes().back() == k, "linear: expected an input of shape (..., ", k, "), got ",
              AsTuple{input.sizes()}, " for weight ", AsTuple{weight.sizes()});

@@ -39,7 +39,8 @@ TEST(matmul_mm_reads_any_strides) {
 }
 
 TEST(matmul_addmm_and_linear) {
-  const Tensor a = noise<float>({5, 7}, 1), b = noise<float>({7, 6}, 2), bias = noise<float>({6}, 3);
+  const Tensor a = noise<float>({5, 7}, 1), b = noise<float>({7, 6}, 2),
+               bias = noise<float>({6}, 3);
   const Tensor product = naive_mm(a, b);
   const Tensor out = native::addmm(bias, a, b, Scalar(2), Scalar(0.5));
   const Tensor lin = native::linear(a, transposed(b), bias);
@@ -73,7 +74,8 @@ TEST(matmul_batches) {
     CHECK_EQ(distance<float>(part(out), naive_mm(part(a), part(b))), 0);
   }
   CHECK_EQ(native::bmm(noise<float>({0, 4, 5}), noise<float>({0, 5, 6})).sizes(), (Dims{0, 4, 6}));
-  CHECK_EQ(native::matmul(noise<float>({2, 1, 4, 5}), noise<float>({3, 5, 6})).sizes(), (Dims{2, 3, 4, 6}));
+  CHECK_EQ(native::matmul(noise<float>({2, 1, 4, 5}), noise<float>({3, 5, 6})).sizes(),
+           (Dims{2, 3, 4, 6}));
   CHECK_EQ(native::matmul(noise<float>({5}), noise<float>({3, 5, 6})).sizes(), (Dims{3, 6}));
   CHECK_EQ(native::matmul(noise<float>({3, 4, 5}), noise<float>({5})).sizes(), (Dims{3, 4}));
   CHECK_EQ(native::matmul(noise<float>({5}), noise<float>({5})).sizes(), Dims{});
@@ -83,14 +85,16 @@ TEST(matmul_batches) {
 TEST(matmul_small_dtypes) {
   const Tensor a = counting<int64_t>({2, 3}), b = counting<int64_t>({3, 2});
   CHECK_EQ(values<int64_t>(native::mm(a, b)), (std::vector<int64_t>{10, 13, 28, 40}));
-  const Tensor half = native::mm(native::as_dtype(a, DType::BF16), native::as_dtype(b, DType::BF16));
+  const Tensor half =
+      native::mm(native::as_dtype(a, DType::BF16), native::as_dtype(b, DType::BF16));
   CHECK_EQ(half.dtype(), DType::BF16);
   CHECK_EQ(values<float>(native::as_dtype(half, DType::F32)), (std::vector<float>{10, 13, 28, 40}));
 }
 
 TEST(matmul_errors) {
   const Tensor a = noise<float>({2, 3}), b = noise<float>({2, 3});
-  CHECK_THROWS_MSG(native::mm(a, b), "mm: expected shapes (..., k) and (k, n), got (2, 3) and (2, 3)");
+  CHECK_THROWS_MSG(native::mm(a, b),
+                   "mm: expected shapes (..., k) and (k, n), got (2, 3) and (2, 3)");
   CHECK_THROWS_MSG(native::mm(a, counting<int64_t>({3, 2})),
                    "mm: expected tensors of one dtype, got float32 and int64");
   CHECK_THROWS_MSG(native::mm(a, noise<float>({3})), "mm: expected 2-d tensors, got shape (3,)");

@@ -98,7 +98,8 @@ Tensor masked_scatter_(const Tensor& self, const Tensor& mask, const Tensor& sou
   const std::vector<int64_t> found = nonzero_elements(expanded(mask, self.sizes()));
   WEFT_CHECK(static_cast<int64_t>(found.size()) <= source.numel(), op,
              ": expected a source of at least ", found.size(), " elements, got ", source.numel());
-  const Tensor from = source.storage() == self.storage() ? contiguous_copy(source) : in_order(source);
+  const Tensor from =
+      source.storage() == self.storage() ? contiguous_copy(source) : in_order(source);
   const Tensor work = in_order(self);
   dispatch_size(self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -27,8 +27,8 @@ Channels channels_of(const char* op, const Tensor& input) {
 
 void check_vector(const char* op, const char* what, const Tensor& tensor, const Channels& c) {
   if (!tensor.defined()) return;
-  WEFT_CHECK(tensor.dim() == 1 && tensor.numel() == c.channels, op, ": expected a ", what, " of shape (",
-             c.channels, ",), got ", AsTuple{tensor.sizes()});
+  WEFT_CHECK(tensor.dim() == 1 && tensor.numel() == c.channels, op, ": expected a ", what,
+             " of shape (", c.channels, ",), got ", AsTuple{tensor.sizes()});
 }
 
 template <class Fn>
@@ -120,10 +120,12 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_train(const Tensor& input, const 
   check_vector(op, "bias", bias, c);
   check_vector(op, "running_mean", running_mean, c);
   check_vector(op, "running_var", running_var, c);
-  WEFT_CHECK_VALUE(c.count() > 1, op, ": expected more than 1 value per channel when training, got shape ",
+  WEFT_CHECK_VALUE(c.count() > 1, op,
+                   ": expected more than 1 value per channel when training, got shape ",
                    AsTuple{input.sizes()});
   const DType compute = compute_type(input.dtype());
-  const Tensor x = operand(input, compute), w = operand(weight, compute), b = operand(bias, compute);
+  const Tensor x = operand(input, compute), w = operand(weight, compute),
+               b = operand(bias, compute);
   const int64_t per_channel[] = {c.channels};
   Tensor out = Tensor::empty(input.sizes(), compute, {}, op);
   Tensor mean = Tensor::empty(per_channel, compute), invstd = Tensor::empty(per_channel, compute);
@@ -134,10 +136,10 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_train(const Tensor& input, const 
     // Two passes: the mean first, so that squares do not cancel.
     std::vector<double> sums(means.size()), squares(means.size());
     const auto count = static_cast<double>(c.count());
-    channel_sums<1>(c, reinterpret_cast<double(*)[1]>(sums.data()),
+    channel_sums<1>(c, reinterpret_cast<double (*)[1]>(sums.data()),
                     [&](int64_t i, int64_t, double* v) { v[0] = from[i]; });
     for (size_t ch = 0; ch < means.size(); ++ch) means[ch] = sums[ch] / count;
-    channel_sums<1>(c, reinterpret_cast<double(*)[1]>(squares.data()),
+    channel_sums<1>(c, reinterpret_cast<double (*)[1]>(squares.data()),
                     [&](int64_t i, int64_t ch, double* v) {
                       const double centred = from[i] - means[ch];
                       v[0] = centred * centred;
@@ -164,10 +166,12 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_outpu
              AsTuple{input.sizes()}, ", got ", AsTuple{grad_output.sizes()});
   const DType compute = compute_type(input.dtype());
   const Tensor g = operand(grad_output, compute), x = operand(input, compute);
-  const Tensor w = operand(weight, compute), m = operand(mean, compute), r = operand(invstd, compute);
+  const Tensor w = operand(weight, compute), m = operand(mean, compute),
+               r = operand(invstd, compute);
   const int64_t per_channel[] = {c.channels};
   Tensor grad_input = Tensor::empty(input.sizes(), compute, {}, op);
-  Tensor grad_weight = Tensor::empty(per_channel, compute), grad_bias = Tensor::empty(per_channel, compute);
+  Tensor grad_weight = Tensor::empty(per_channel, compute),
+         grad_bias = Tensor::empty(per_channel, compute);
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
     const T *grad = g.data_as<const T>(), *from = x.data_as<const T>();
@@ -175,7 +179,7 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_outpu
     const T* scale = data_or_null<T>(w);
     // Sums of the gradient, and of the gradient times the normalised input.
     std::vector<double> sums(static_cast<size_t>(2 * c.channels));
-    auto* pairs = reinterpret_cast<double(*)[2]>(sums.data());
+    auto* pairs = reinterpret_cast<double (*)[2]>(sums.data());
     channel_sums<2>(c, pairs, [&](int64_t i, int64_t ch, double* v) {
       v[0] = grad[i];
       v[1] = double{grad[i]} * double{from[i] - means[ch]} * double{inverse[ch]};

@@ -1,6 +1,7 @@
 // Pooling in two dimensions: max with indices, average, adaptive average, and their gradients.
 //
-// All work plane by plane on (..., H, W); threads take planes. The 16-bit floats compute in float32.
+// All work plane by plane on (..., H, W); threads take planes. The 16-bit floats compute in
+// float32.
 #include <climits>
 #include <cmath>
 #include <span>
@@ -66,8 +67,9 @@ Axis make_axis(const char* op, int64_t size, size_t at, IntList kernel, IntList 
   axis.out = rounded < 0 ? 0 : rounded / axis.stride + 1;
   // The last window must start inside the input or its left padding.
   if (ceil_mode && (axis.out - 1) * axis.stride >= size + axis.padding) --axis.out;
-  WEFT_CHECK(axis.out > 0, op, ": expected a kernel no larger than the padded input, got size ", size,
-             ", kernel_size ", axis.kernel, ", padding ", axis.padding, ", dilation ", axis.dilation);
+  WEFT_CHECK(axis.out > 0, op, ": expected a kernel no larger than the padded input, got size ",
+             size, ", kernel_size ", axis.kernel, ", padding ", axis.padding, ", dilation ",
+             axis.dilation);
   return axis;
 }
 
@@ -299,8 +301,9 @@ void for_each_window(const Pooling& p, const Averaging& mode, Fn&& body) {
       const Axis::Range columns = p.w.clipped(x), all_columns = p.w.window(x);
       const int64_t whole = (all_rows.end - all_rows.begin) * (all_columns.end - all_columns.begin);
       const int64_t inside = (rows.end - rows.begin) * (columns.end - columns.begin);
-      const int64_t divisor = mode.divisor != 0 ? mode.divisor
-                              : mode.count_include_pad ? whole : inside;
+      const int64_t divisor = mode.divisor != 0        ? mode.divisor
+                              : mode.count_include_pad ? whole
+                                                       : inside;
       body(y * p.w.out + x, rows, columns, divisor);
     }
   }
@@ -319,13 +322,15 @@ void average(const Pooling& p, const Averaging& mode, const T* in, T* out) {
   for_each_plane(p.planes, p.out_plane() * p.h.kernel * p.w.kernel, [&](int64_t plane) {
     const T* from = in + plane * p.in_plane();
     T* to = out + plane * p.out_plane();
-    for_each_window(p, mode, [&](int64_t at, Axis::Range rows, Axis::Range columns, int64_t divisor) {
-      T sum(0);
-      for (int64_t r = rows.begin; r < rows.end; ++r) {
-        for (int64_t c = columns.begin; c < columns.end; ++c) sum += from[r * p.w.size + c];
-      }
-      to[at] = sum / static_cast<T>(divisor);
-    });
+    for_each_window(p, mode,
+                    [&](int64_t at, Axis::Range rows, Axis::Range columns, int64_t divisor) {
+                      T sum(0);
+                      for (int64_t r = rows.begin; r < rows.end; ++r) {
+                        for (int64_t c = columns.begin; c < columns.end; ++c)
+                          sum += from[r * p.w.size + c];
+                      }
+                      to[at] = sum / static_cast<T>(divisor);
+                    });
   });
 }
 
@@ -334,12 +339,14 @@ void spread(const Pooling& p, const Averaging& mode, const T* grad, T* out) {
   for_each_plane(p.planes, p.out_plane() * p.h.kernel * p.w.kernel, [&](int64_t plane) {
     const T* from = grad + plane * p.out_plane();
     T* to = out + plane * p.in_plane();
-    for_each_window(p, mode, [&](int64_t at, Axis::Range rows, Axis::Range columns, int64_t divisor) {
-      const T share = from[at] / static_cast<T>(divisor);
-      for (int64_t r = rows.begin; r < rows.end; ++r) {
-        for (int64_t c = columns.begin; c < columns.end; ++c) to[r * p.w.size + c] += share;
-      }
-    });
+    for_each_window(p, mode,
+                    [&](int64_t at, Axis::Range rows, Axis::Range columns, int64_t divisor) {
+                      const T share = from[at] / static_cast<T>(divisor);
+                      for (int64_t r = rows.begin; r < rows.end; ++r) {
+                        for (int64_t c = columns.begin; c < columns.end; ++c)
+                          to[r * p.w.size + c] += share;
+                      }
+                    });
   });
 }
 

@@ -16,18 +16,25 @@ struct Adaptive {
 
 // Window i of `out` over `size`: the ranges cover everything and may overlap.
 int64_t window_begin(int64_t i, int64_t size, int64_t out) { return i * size / out; }
-int64_t window_end(int64_t i, int64_t size, int64_t out) { return ((i + 1) * size + out - 1) / out; }
+int64_t window_end(int64_t i, int64_t size, int64_t out) {
+  return ((i + 1) * size + out - 1) / out;
+}
 
 Adaptive make_adaptive(const char* op, IntList input, IntList output) {
   WEFT_CHECK(input.size() == 3 || input.size() == 4, op,
              ": expected an input of shape (N, C, H, W) or (C, H, W), got ", AsTuple{input});
   const size_t rows = input.size() - 2;
-  Adaptive a{1, input[rows], input[rows + 1], conv::pair_at(op, "output_size", output, 0),
-             conv::pair_at(op, "output_size", output, 1), Dims(input)};
+  Adaptive a{1,
+             input[rows],
+             input[rows + 1],
+             conv::pair_at(op, "output_size", output, 0),
+             conv::pair_at(op, "output_size", output, 1),
+             Dims(input)};
   WEFT_CHECK(a.height > 0 && a.width > 0, op, ": expected H and W of at least 1, got shape ",
              AsTuple{input});
-  WEFT_CHECK(a.out_height >= 0 && a.out_width >= 0 && std::max(a.out_height, a.out_width) <= INT_MAX,
-             op, ": expected output_size >= 0, got ", AsTuple{output});
+  WEFT_CHECK(
+      a.out_height >= 0 && a.out_width >= 0 && std::max(a.out_height, a.out_width) <= INT_MAX, op,
+      ": expected output_size >= 0, got ", AsTuple{output});
   for (size_t i = 0; i < rows; ++i) a.planes *= input[i];
   a.out_sizes[rows] = a.out_height;
   a.out_sizes[rows + 1] = a.out_width;
@@ -71,7 +78,8 @@ void spread_plane(const Adaptive& a, const T* grad, T* out) {
 // Runs body(type, plane) with float or double, threads over planes.
 template <class Fn>
 void for_each_plane(const char* op, const Adaptive& a, DType dtype, Fn&& body) {
-  WEFT_CHECK(dtype == DType::F32 || dtype == DType::F64, op, ": expected a floating dtype, got ", dtype);
+  WEFT_CHECK(dtype == DType::F32 || dtype == DType::F64, op, ": expected a floating dtype, got ",
+             dtype);
   const int64_t work = std::max<int64_t>(1, a.height * a.width + a.out_height * a.out_width);
   parallel_for(a.planes, (int64_t{1} << 14) / work + 1, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {

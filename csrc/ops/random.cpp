@@ -4,7 +4,9 @@
 // not contiguous is filled in the order of its memory.
 #include "ops/random.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 
@@ -85,6 +87,22 @@ T cast_real(double value) {
   }
 }
 
+// In [from, to). Rounding may reach the end, which is then taken for the beginning.
+template <class T>
+T draw_uniform(Generator& generator, double from, double to) {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  Real unit;
+  if constexpr (std::is_same_v<T, double>) {
+    unit = generator.uniform_double();
+  } else {
+    unit = generator.uniform_float();
+  }
+  const Real low = static_cast<Real>(from), high = static_cast<Real>(to);
+  if (low != 0 || high != 1) unit = std::fma(unit, high - low, low);
+  const T value = cast_real<T>(unit), end = cast_real<T>(to);
+  return static_cast<Real>(value) == static_cast<Real>(end) ? cast_real<T>(from) : value;
+}
+
 double draw_normal(Generator& generator) {
   if (generator.next_double_normal) {
     const double value = *generator.next_double_normal;
@@ -97,50 +115,50 @@ double draw_normal(Generator& generator) {
   return radius * std::cos(theta);
 }
 
-template <class T>
-T draw_uniform(Generator& generator) {
-  if constexpr (std::is_same_v<T, double>) {
-    return generator.uniform_double();
-  } else {
-    return T(generator.uniform_float());
-  }
-}
-
-// Sixteen uniforms become sixteen normals, eight Box-Muller pairs. The 16-bit floats round after
-// every step.
-template <class T>
-void box_muller_16(T* data, double mean, double std) {
-  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  auto step = [](Real value) { return static_cast<Real>(T(value)); };
-  const Real scale = step(static_cast<Real>(std)), shift = step(static_cast<Real>(mean));
+// Sixteen uniforms become sixteen normals, eight Box-Muller pairs.
+void box_muller_16(double* data, double mean, double std) {
   for (int j = 0; j < 8; ++j) {
-    const Real u1 = step(Real(1) - static_cast<Real>(data[j])), u2 = static_cast<Real>(data[j + 8]);
-    const Real radius = step(std::sqrt(step(Real(-2) * step(std::log(u1)))));
-    const Real theta = step(Real(2 * std::numbers::pi) * u2);
-    data[j] = T(step(step(radius * step(std::cos(theta))) * scale) + shift);
-    data[j + 8] = T(step(step(radius * step(std::sin(theta))) * scale) + shift);
+    const double radius = std::sqrt(-2 * std::log(1 - data[j]));
+    const double theta = 2 * std::numbers::pi * data[j + 8];
+    data[j] = std::fma(radius * std::cos(theta), std, mean);
+    data[j + 8] = std::fma(radius * std::sin(theta), std, mean);
   }
 }
 
-template <class T>
-void fill_normal(T* data, int64_t count, double mean, double std, Generator& generator) {
-  for (int64_t i = 0; i < count; ++i) data[i] = draw_uniform<T>(generator);
-  if constexpr (std::is_same_v<T, float>) {
-    parallel_for(count / 16, 2048, [&](int64_t begin, int64_t end) {
-      box_muller(data + begin * 16, end - begin, static_cast<float>(mean), static_cast<float>(std));
-    });
-  } else {
-    for (int64_t i = 0; i + 16 <= count; i += 16) box_muller_16(data + i, mean, std);
-  }
+// In blocks of sixteen; the last sixteen are drawn anew where the count is no multiple.
+void fill_normal(float* data, int64_t count, double mean, double std, Generator& generator) {
+  const float shift = static_cast<float>(mean), scale = static_cast<float>(std);
+  for (int64_t i = 0; i < count; ++i) data[i] = generator.uniform_float();
+  parallel_for(count / 16, 2048, [&](int64_t begin, int64_t end) {
+    box_muller(data + begin * 16, end - begin, shift, scale);
+  });
   if (count % 16 == 0) return;
-  // The last sixteen are drawn anew.
-  T* last = data + count - 16;
-  for (int i = 0; i < 16; ++i) last[i] = draw_uniform<T>(generator);
-  if constexpr (std::is_same_v<T, float>) {
-    box_muller(last, 1, static_cast<float>(mean), static_cast<float>(std));
-  } else {
-    box_muller_16(last, mean, std);
-  }
+  float* last = data + count - 16;
+  for (int i = 0; i < 16; ++i) last[i] = generator.uniform_float();
+  box_muller(last, 1, shift, scale);
+}
+
+void fill_normal(double* data, int64_t count, double mean, double std, Generator& generator) {
+  for (int64_t i = 0; i < count; ++i) data[i] = generator.uniform_double();
+  for (int64_t i = 0; i + 16 <= count; i += 16) box_muller_16(data + i, mean, std);
+  if (count % 16 == 0) return;
+  double* last = data + count - 16;
+  for (int i = 0; i < 16; ++i) last[i] = generator.uniform_double();
+  box_muller_16(last, mean, std);
+}
+
+// The 16-bit floats: each block in float32, rounded once.
+template <class T>
+  requires is_small_float<T>
+void fill_normal(T* data, int64_t count, double mean, double std, Generator& generator) {
+  auto fill_block = [&](T* place) {
+    float block[16];
+    for (float& value : block) value = generator.uniform_float();
+    box_muller(block, 1, static_cast<float>(mean), static_cast<float>(std));
+    for (int i = 0; i < 16; ++i) place[i] = T(block[i]);
+  };
+  for (int64_t i = 0; i + 16 <= count; i += 16) fill_block(data + i);
+  if (count % 16 != 0) fill_block(data + count - 16);
 }
 
 }  // namespace
@@ -154,9 +172,11 @@ Tensor uniform_(const Tensor& self, double from, double to, const Ref<Generator>
   }
   fill_each("uniform_", self, generator, [&](Generator& source, auto type) {
     using T = typename decltype(type)::type;
-    if constexpr (std::is_same_v<T, double>) return source.uniform_double() * (to - from) + from;
-    const float low = static_cast<float>(from), high = static_cast<float>(to);
-    return cast_real<T>(source.uniform_float() * (high - low) + low);
+    if constexpr (std::is_floating_point_v<T> || is_small_float<T>) {
+      return draw_uniform<T>(source, from, to);
+    } else {
+      return T(0);
+    }
   });
   return self;
 }
@@ -173,7 +193,7 @@ Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>
   }
   if (self.numel() < 16 || !self.is_contiguous()) {
     fill_each(op, self, generator, [&](Generator& source, auto type) {
-      return cast_real<typename decltype(type)::type>(draw_normal(source) * std + mean);
+      return cast_real<typename decltype(type)::type>(std::fma(draw_normal(source), std, mean));
     });
     return self;
   }
@@ -190,10 +210,45 @@ Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>
 }
 
 Tensor exponential_(const Tensor& self, double lambd, const Ref<Generator>& generator) {
-  WEFT_CHECK(is_floating(self.dtype()), "exponential_: expected a floating dtype, got ", self.dtype());
+  WEFT_CHECK(is_floating(self.dtype()), "exponential_: expected a floating dtype, got ",
+             self.dtype());
   WEFT_CHECK(lambd > 0, "exponential_: expected lambd > 0, got ", lambd);
   fill_each("exponential_", self, generator, [&](Generator& source, auto type) {
-    return cast_real<typename decltype(type)::type>(-std::log1p(-source.uniform_double()) / lambd);
+    return cast_real<typename decltype(type)::type>((-1 / lambd) *
+                                                    std::log1p(-source.uniform_double()));
+  });
+  return self;
+}
+
+Tensor log_normal_(const Tensor& self, double mean, double std, const Ref<Generator>& generator) {
+  WEFT_CHECK(is_floating(self.dtype()), "log_normal_: expected a floating dtype, got ",
+             self.dtype());
+  WEFT_CHECK(std > 0, "log_normal_: expected std > 0, got ", std);
+  fill_each("log_normal_", self, generator, [&](Generator& source, auto type) {
+    return cast_real<typename decltype(type)::type>(
+        std::exp(std::fma(draw_normal(source), std, mean)));
+  });
+  return self;
+}
+
+Tensor cauchy_(const Tensor& self, double median, double sigma, const Ref<Generator>& generator) {
+  WEFT_CHECK(is_floating(self.dtype()), "cauchy_: expected a floating dtype, got ", self.dtype());
+  WEFT_CHECK(sigma > 0, "cauchy_: expected sigma > 0, got ", sigma);
+  constexpr double kEpsilon = std::numeric_limits<double>::epsilon();  // the tails stay finite
+  fill_each("cauchy_", self, generator, [&](Generator& source, auto type) {
+    const double u = std::clamp(source.uniform_double(), kEpsilon, 1 - kEpsilon);
+    return cast_real<typename decltype(type)::type>(
+        std::fma(sigma, std::tan(std::numbers::pi * (u - 0.5)), median));
+  });
+  return self;
+}
+
+Tensor geometric_(const Tensor& self, double p, const Ref<Generator>& generator) {
+  WEFT_CHECK(!is_complex(self.dtype()), "geometric_: expected a real dtype, got ", self.dtype());
+  WEFT_CHECK(p > 0 && p < 1, "geometric_: expected p in (0, 1), got ", p);
+  fill_each("geometric_", self, generator, [&](Generator& source, auto type) {
+    return cast_real<typename decltype(type)::type>(
+        std::ceil(std::log(source.uniform_double()) / std::log1p(-p)));
   });
   return self;
 }
@@ -246,19 +301,32 @@ namespace {
 // Values a random integer of the dtype may have when no range is given: [0, limit).
 uint64_t default_limit(DType dtype) {
   switch (dtype) {
-    case DType::Bool: return 2;
-    case DType::U8: return uint64_t{1} << 8;
-    case DType::I8: return uint64_t{1} << 7;
-    case DType::I16: return uint64_t{1} << 15;
-    case DType::U16: return uint64_t{1} << 16;
-    case DType::I32: return uint64_t{1} << 31;
-    case DType::U32: return uint64_t{1} << 32;
-    case DType::I64: return uint64_t{1} << 63;
-    case DType::F16: return (uint64_t{1} << 11) + 1;
-    case DType::BF16: return (uint64_t{1} << 8) + 1;
-    case DType::F32: return (uint64_t{1} << 24) + 1;
-    case DType::F64: return (uint64_t{1} << 53) + 1;
-    default: return 0;  // all 64 bits
+    case DType::Bool:
+      return 2;
+    case DType::U8:
+      return uint64_t{1} << 8;
+    case DType::I8:
+      return uint64_t{1} << 7;
+    case DType::I16:
+      return uint64_t{1} << 15;
+    case DType::U16:
+      return uint64_t{1} << 16;
+    case DType::I32:
+      return uint64_t{1} << 31;
+    case DType::U32:
+      return uint64_t{1} << 32;
+    case DType::I64:
+      return uint64_t{1} << 63;
+    case DType::F16:
+      return (uint64_t{1} << 11) + 1;
+    case DType::BF16:
+      return (uint64_t{1} << 8) + 1;
+    case DType::F32:
+      return (uint64_t{1} << 24) + 1;
+    case DType::F64:
+      return (uint64_t{1} << 53) + 1;
+    default:
+      return 0;  // all 64 bits
   }
 }
 
@@ -277,7 +345,8 @@ void fill_integers(const Tensor& self, int64_t base, uint64_t range, bool wide,
       return T(0);
     } else if constexpr (std::is_same_v<T, uint64_t>) {
       return value;
-    } else if constexpr (std::is_floating_point_v<T> || is_small_float<T> || std::is_same_v<T, bool>) {
+    } else if constexpr (std::is_floating_point_v<T> || is_small_float<T> ||
+                         std::is_same_v<T, bool>) {
       return cast_real<T>(static_cast<double>(static_cast<int64_t>(value)));
     } else {
       return static_cast<T>(static_cast<int64_t>(value));

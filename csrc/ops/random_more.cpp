@@ -22,7 +22,8 @@ Tensor rand(IntList size, const Ref<Generator>& generator, MaybeDType dtype, May
             MaybeDevice device, MaybeBool pin_memory) {
   return uniform_(empty(size, dtype, layout, device, pin_memory, {}), 0, 1, generator);
 }
-Tensor rand(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
+Tensor rand(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
+            MaybeBool pin_memory) {
   return rand(size, nullptr, dtype, layout, device, pin_memory);
 }
 Tensor randn(IntList size, const Ref<Generator>& generator, MaybeDType dtype, MaybeInt layout,
@@ -55,15 +56,18 @@ Tensor randint(int64_t high, IntList size, MaybeDType dtype, MaybeInt layout, Ma
 
 Tensor rand_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
                  MaybeBool pin_memory, MaybeInt memory_format) {
-  return uniform_(empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1, nullptr);
+  return uniform_(empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1,
+                  nullptr);
 }
 Tensor randn_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
                   MaybeBool pin_memory, MaybeInt memory_format) {
   return normal_(empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1, nullptr);
 }
-Tensor randint_like(const Tensor& self, int64_t low, int64_t high, MaybeDType dtype, MaybeInt layout,
-                    MaybeDevice device, MaybeBool pin_memory, MaybeInt memory_format) {
-  return random_(empty_like(self, dtype, layout, device, pin_memory, memory_format), low, high, nullptr);
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high, MaybeDType dtype,
+                    MaybeInt layout, MaybeDevice device, MaybeBool pin_memory,
+                    MaybeInt memory_format) {
+  return random_(empty_like(self, dtype, layout, device, pin_memory, memory_format), low, high,
+                 nullptr);
 }
 Tensor randint_like(const Tensor& self, int64_t high, MaybeDType dtype, MaybeInt layout,
                     MaybeDevice device, MaybeBool pin_memory, MaybeInt memory_format) {
@@ -112,11 +116,13 @@ Tensor normal(const Tensor& mean, const Tensor& std, const Ref<Generator>& gener
   return ops::add(ops::mul(noise, std), mean);
 }
 Tensor normal(const Tensor& mean, double std, const Ref<Generator>& generator) {
-  const Tensor noise = normal_(Tensor::empty(mean.sizes(), mean.dtype(), {}, "normal"), 0, std, generator);
+  const Tensor noise =
+      normal_(Tensor::empty(mean.sizes(), mean.dtype(), {}, "normal"), 0, std, generator);
   return ops::add(noise, mean);
 }
 Tensor normal(double mean, const Tensor& std, const Ref<Generator>& generator) {
-  const Tensor noise = normal_(Tensor::empty(std.sizes(), std.dtype(), {}, "normal"), 0, 1, generator);
+  const Tensor noise =
+      normal_(Tensor::empty(std.sizes(), std.dtype(), {}, "normal"), 0, 1, generator);
   return ops::add(ops::mul(noise, std), Scalar(mean));
 }
 
@@ -169,16 +175,17 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
                    const Ref<Generator>& generator) {
   WEFT_CHECK(self.dim() == 1 || self.dim() == 2, "multinomial: expected 1 or 2 dims, got shape ",
              AsTuple{self.sizes()});
-  WEFT_CHECK(is_floating(self.dtype()), "multinomial: expected a floating dtype, got ", self.dtype());
+  WEFT_CHECK(is_floating(self.dtype()), "multinomial: expected a floating dtype, got ",
+             self.dtype());
   const int64_t categories = self.sizes().back(), rows = self.dim() == 1 ? 1 : self.sizes()[0];
   WEFT_CHECK(num_samples > 0 && (replacement || num_samples <= categories) && categories > 0,
-             "multinomial: expected num_samples in [1, ", replacement ? "..." : std::to_string(categories),
-             "], got ", num_samples);
+             "multinomial: expected num_samples in [1, ",
+             replacement ? "..." : std::to_string(categories), "], got ", num_samples);
   const Tensor weights = in_order(as_dtype(self, DType::F64));
   check_weights(weights, rows, categories);
   Dims sizes = self.sizes();
   sizes.back() = num_samples;
-  if (!replacement) {
+  if (!replacement || num_samples == 1) {
     // A race of exponential clocks: the first to ring are a sample without replacement.
     Tensor clocks = exponential_(Tensor::empty(self.sizes(), self.dtype()), 1, generator);
     return std::get<1>(ops::topk(ops::div(self, clocks), num_samples, -1, true, true));

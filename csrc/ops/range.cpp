@@ -48,12 +48,13 @@ int64_t count_steps(const Scalar& start, const Scalar& end, const Scalar& step, 
   }
   const double from = start.to_double(), to = end.to_double(), by = step.to_double();
   WEFT_CHECK(by != 0, "arange: expected a step other than 0, got 0");
-  WEFT_CHECK(std::isfinite(from) && std::isfinite(to), "arange: expected finite bounds, got ", start,
-             " and ", end);
+  WEFT_CHECK(std::isfinite(from) && std::isfinite(to), "arange: expected finite bounds, got ",
+             start, " and ", end);
   WEFT_CHECK((by > 0 && to >= from) || (by < 0 && to <= from),
              "arange: expected a step that leads from ", start, " to ", end, ", got ", step);
   const double count = std::ceil((to - from) / by);
-  WEFT_CHECK(count <= 0x1p59, "arange: expected a size that fits in memory, got ", count, " elements");
+  WEFT_CHECK(count <= 0x1p59, "arange: expected a size that fits in memory, got ", count,
+             " elements");
   return static_cast<int64_t>(count);
 }
 
@@ -73,14 +74,17 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, MaybeD
     parallel_for(size[0], 1 << 15, [&](int64_t begin, int64_t last) {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
         // Unsigned: the product may wrap for narrow results, as a cast would.
-        const auto from = static_cast<uint64_t>(start.to_int()), by = static_cast<uint64_t>(step.to_int());
+        const auto from = static_cast<uint64_t>(start.to_int()),
+                   by = static_cast<uint64_t>(step.to_int());
         if (integers) {
-          for (int64_t i = begin; i < last; ++i) data[i] = static_cast<T>(from + static_cast<uint64_t>(i) * by);
+          for (int64_t i = begin; i < last; ++i)
+            data[i] = static_cast<T>(from + static_cast<uint64_t>(i) * by);
           return;
         }
       }
       const double from = start.to_double(), by = step.to_double();
-      for (int64_t i = begin; i < last; ++i) data[i] = cast_number<T>(from + static_cast<double>(i) * by);
+      for (int64_t i = begin; i < last; ++i)
+        data[i] = cast_number<T>(from + static_cast<double>(i) * by);
     });
   });
   return out;
@@ -101,7 +105,8 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, MaybeDTyp
   WEFT_CHECK(steps >= 0, "linspace: expected steps >= 0, got ", steps);
   const bool complex = start.is_complex() || end.is_complex();
   const DType kind = dtype ? *dtype : complex ? complex_of(default_dtype()) : default_dtype();
-  WEFT_CHECK(!complex || is_complex(kind), "linspace: expected a complex dtype for complex bounds, got ", kind);
+  WEFT_CHECK(!complex || is_complex(kind),
+             "linspace: expected a complex dtype for complex bounds, got ", kind);
   const int64_t size[] = {steps};
   Tensor out = make_empty("linspace", size, {kind, layout, device, pin_memory, {}});
   dispatch(kind, [&](auto type) {
@@ -110,7 +115,8 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, MaybeDTyp
     using Real = std::conditional_t<is_complex_number<T>, std::complex<double>,
                                     std::conditional_t<std::is_same_v<T, float>, float, double>>;
     const auto from = number_as<Real>(start), to = number_as<Real>(end);
-    const Real by = steps > 1 ? (to - from) / static_cast<Real>(static_cast<double>(steps - 1)) : Real(0);
+    const Real by =
+        steps > 1 ? (to - from) / static_cast<Real>(static_cast<double>(steps - 1)) : Real(0);
     T* data = out.data_as<T>();
     for (int64_t i = 0; i < steps; ++i) {
       const bool front = i < steps / 2 || steps == 1;
@@ -156,15 +162,15 @@ Tensor triangle(const char* op, const Tensor& self, Range&& range) {
     using T = typename decltype(type)::type;
     parallel_for(lines, (int64_t{1} << 15) / std::max<int64_t>(columns, 1) + 1,
                  [&](int64_t begin, int64_t end) {
-      for (int64_t line = begin; line < end; ++line) {
-        const auto [first, last] = range(line % rows, columns);
-        const T* source = from.data_as<const T>() + line * columns;
-        T* to = out.data_as<T>() + line * columns;
-        std::fill(to, to + first, T(0));
-        std::copy(source + first, source + last, to + first);
-        std::fill(to + last, to + columns, T(0));
-      }
-    });
+                   for (int64_t line = begin; line < end; ++line) {
+                     const auto [first, last] = range(line % rows, columns);
+                     const T* source = from.data_as<const T>() + line * columns;
+                     T* to = out.data_as<T>() + line * columns;
+                     std::fill(to, to + first, T(0));
+                     std::copy(source + first, source + last, to + first);
+                     std::fill(to + last, to + columns, T(0));
+                   }
+                 });
   });
   return out;
 }
@@ -204,13 +210,16 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     largest = std::max(largest, values[i]);
   }
   WEFT_CHECK(num_classes > 0 || (num_classes == -1 && largest >= 0),
-             "one_hot: expected num_classes > 0, or -1 for classes that are there, got ", num_classes);
+             "one_hot: expected num_classes > 0, or -1 for classes that are there, got ",
+             num_classes);
   if (num_classes == -1) num_classes = largest + 1;
-  WEFT_CHECK(largest < num_classes, "one_hot: expected classes in [0, ", num_classes - 1, "], got ", largest);
+  WEFT_CHECK(largest < num_classes, "one_hot: expected classes in [0, ", num_classes - 1, "], got ",
+             largest);
   Dims sizes = self.sizes();
   sizes.push_back(num_classes);
   Tensor out = zeros_of(sizes, DType::I64, "one_hot");
-  for (int64_t i = 0; i < classes.numel(); ++i) out.data_as<int64_t>()[i * num_classes + values[i]] = 1;
+  for (int64_t i = 0; i < classes.numel(); ++i)
+    out.data_as<int64_t>()[i * num_classes + values[i]] = 1;
   return out;
 }
 

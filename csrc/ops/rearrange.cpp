@@ -28,8 +28,8 @@ Tensor roll_one(const Tensor& self, int64_t shift, int64_t dim) {
   const int64_t size = self.sizes()[dim];
   const int64_t start = size == 0 ? 0 : ((shift % size) + size) % size;
   if (start == 0) return self;
-  return ops::cat({ops::narrow(self, dim, size - start, start), ops::narrow(self, dim, 0, size - start)},
-                  dim);
+  return ops::cat(
+      {ops::narrow(self, dim, size - start, start), ops::narrow(self, dim, 0, size - start)}, dim);
 }
 
 }  // namespace
@@ -37,7 +37,8 @@ Tensor roll_one(const Tensor& self, int64_t shift, int64_t dim) {
 // Composite, as is repeat.
 Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
   if (dims.empty()) {
-    WEFT_CHECK(shifts.size() == 1, "roll: expected one shift where no dims are given, got ", AsTuple{shifts});
+    WEFT_CHECK(shifts.size() == 1, "roll: expected one shift where no dims are given, got ",
+               AsTuple{shifts});
     if (self.numel() == 0) return ops::clone(self, std::nullopt);
     const Tensor flat = ops::reshape(self, Dims{-1});
     return ops::clone(ops::view(roll_one(flat, shifts[0], 0), self.sizes()), std::nullopt);
@@ -62,7 +63,8 @@ Tensor _roll_back(const Tensor& self, IntList shifts, IntList dims) {
 Tensor repeat(const Tensor& self, IntList repeats) {
   const auto ndim = static_cast<int64_t>(repeats.size());
   const int64_t added = ndim - self.dim();
-  WEFT_CHECK(added >= 0, "repeat: expected at least ", self.dim(), " repeats, got ", AsTuple{repeats});
+  WEFT_CHECK(added >= 0, "repeat: expected at least ", self.dim(), " repeats, got ",
+             AsTuple{repeats});
   // (r0, n0, r1, n1, ...): every dimension gets one of repeats in front, by expanding.
   Dims single, tiled, sizes;
   for (int64_t d = 0; d < ndim; ++d) {
@@ -85,36 +87,36 @@ namespace {
 
 // Running sums of float32 are kept in float64, as PyTorch's are on the CPU.
 template <class T>
-using RunningSum = std::conditional_t<std::is_same_v<T, float>, double,
-                                      std::conditional_t<std::is_same_v<T, std::complex<float>>,
-                                                         std::complex<double>, T>>;
+using RunningSum = std::conditional_t<
+    std::is_same_v<T, float>, double,
+    std::conditional_t<std::is_same_v<T, std::complex<float>>, std::complex<double>, T>>;
 
 template <class T>
 void running_sums(const Split3& split, const T* in, T* out) {
   parallel_for(split.outer, (int64_t{1} << 14) / std::max<int64_t>(1, split.size * split.inner) + 1,
                [&](int64_t begin, int64_t end) {
-    if (split.inner == 1) {
-      for (int64_t o = begin; o < end; ++o) {
-        RunningSum<T> sum(0);
-        for (int64_t i = o * split.size; i < (o + 1) * split.size; ++i) {
-          accumulate(sum, RunningSum<T>(in[i]));
-          out[i] = static_cast<T>(sum);
-        }
-      }
-      return;
-    }
-    std::vector<RunningSum<T>> sums(static_cast<size_t>(split.inner));
-    for (int64_t o = begin; o < end; ++o) {
-      std::fill(sums.begin(), sums.end(), RunningSum<T>(0));
-      for (int64_t i = 0; i < split.size; ++i) {
-        const int64_t line = (o * split.size + i) * split.inner;
-        for (int64_t j = 0; j < split.inner; ++j) {
-          accumulate(sums[static_cast<size_t>(j)], RunningSum<T>(in[line + j]));
-          out[line + j] = static_cast<T>(sums[static_cast<size_t>(j)]);
-        }
-      }
-    }
-  });
+                 if (split.inner == 1) {
+                   for (int64_t o = begin; o < end; ++o) {
+                     RunningSum<T> sum(0);
+                     for (int64_t i = o * split.size; i < (o + 1) * split.size; ++i) {
+                       accumulate(sum, RunningSum<T>(in[i]));
+                       out[i] = static_cast<T>(sum);
+                     }
+                   }
+                   return;
+                 }
+                 std::vector<RunningSum<T>> sums(static_cast<size_t>(split.inner));
+                 for (int64_t o = begin; o < end; ++o) {
+                   std::fill(sums.begin(), sums.end(), RunningSum<T>(0));
+                   for (int64_t i = 0; i < split.size; ++i) {
+                     const int64_t line = (o * split.size + i) * split.inner;
+                     for (int64_t j = 0; j < split.inner; ++j) {
+                       accumulate(sums[static_cast<size_t>(j)], RunningSum<T>(in[line + j]));
+                       out[line + j] = static_cast<T>(sums[static_cast<size_t>(j)]);
+                     }
+                   }
+                 }
+               });
 }
 
 }  // namespace
@@ -141,8 +143,8 @@ Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
 }
 
 bool equal(const Tensor& self, const Tensor& other) {
-  WEFT_CHECK(self.dtype() == other.dtype(), "equal: expected tensors of one dtype, got ", self.dtype(),
-             " and ", other.dtype());
+  WEFT_CHECK(self.dtype() == other.dtype(), "equal: expected tensors of one dtype, got ",
+             self.dtype(), " and ", other.dtype());
   if (self.sizes() != other.sizes()) return false;
   const DType compute = compute_type(self.dtype());
   const Tensor a = in_order(as_dtype(self, compute)), b = in_order(as_dtype(other, compute));
@@ -150,7 +152,8 @@ bool equal(const Tensor& self, const Tensor& other) {
   dispatch(compute == DType::Bool ? DType::U8 : compute, [&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (!is_small_float<T>) {
-      same_values = std::equal(a.data_as<const T>(), a.data_as<const T>() + a.numel(), b.data_as<const T>());
+      same_values =
+          std::equal(a.data_as<const T>(), a.data_as<const T>() + a.numel(), b.data_as<const T>());
     }
   });
   return same_values;
@@ -166,7 +169,8 @@ Tensor reshape(const Tensor& self, IntList shape) {
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   start_dim = wrap_dim("flatten", start_dim, self.dim());
   end_dim = wrap_dim("flatten", end_dim, self.dim());
-  WEFT_CHECK(start_dim <= end_dim, "flatten: expected start_dim <= end_dim, got ", start_dim, " and ", end_dim);
+  WEFT_CHECK(start_dim <= end_dim, "flatten: expected start_dim <= end_dim, got ", start_dim,
+             " and ", end_dim);
   if (self.dim() == 0) return ops::reshape(self, Dims{1});
   if (start_dim == end_dim) return self;
   Dims sizes;

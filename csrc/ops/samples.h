@@ -36,7 +36,9 @@ Tensor noise(Dims sizes, uint32_t seed = 1) {
   return tensor;
 }
 
-inline Tensor viewed(const Tensor& tensor, Layout layout) { return tensor.with_layout(std::move(layout)); }
+inline Tensor viewed(const Tensor& tensor, Layout layout) {
+  return tensor.with_layout(std::move(layout));
+}
 
 template <class T>
 std::vector<T> values(const Tensor& tensor) {

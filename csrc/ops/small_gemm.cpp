@@ -8,7 +8,9 @@
 // Compiled once per level; the bodies are inlined into each.
 #if defined(__x86_64__)
 #define WEFT_TARGET_V3 __attribute__((target("avx2,fma,bmi,bmi2")))
-#define WEFT_TARGET_V4 __attribute__((target("avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#define WEFT_TARGET_V4 \
+  __attribute__((      \
+      target("avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
 #define WEFT_INLINE [[gnu::always_inline]] inline
 
@@ -112,7 +114,8 @@ WEFT_INLINE void gemm_packed_body(int64_t m, int64_t n, int64_t k, T alpha, cons
   int64_t j = 0;
   if constexpr (Vectors > 1) {
     for (; n - j > (Vectors - 1) * kLanes; j += Vectors * kLanes) {
-      strip<Rows, Vectors>(m, n - j, k, alpha, a, a_row, a_column, b + j, b_row, beta, c + j, c_row);
+      strip<Rows, Vectors>(m, n - j, k, alpha, a, a_row, a_column, b + j, b_row, beta, c + j,
+                           c_row);
     }
   }
   for (; j < n; j += kLanes) {
@@ -178,34 +181,37 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
 // X(level suffix, attribute, bytes of a register)
 #if defined(__x86_64__)
 #define WEFT_LEVELS(X) X(v2, , 16) X(v3, WEFT_TARGET_V3, 32) X(v4, WEFT_TARGET_V4, 64)
-#define WEFT_PICK(fn, ...)                                 \
-  switch (tile::active_isa()) {                            \
-    case tile::Isa::V4: return fn##_v4(__VA_ARGS__);       \
-    case tile::Isa::V3: return fn##_v3(__VA_ARGS__);       \
-    default: return fn##_v2(__VA_ARGS__);                  \
+#define WEFT_PICK(fn, ...)         \
+  switch (tile::active_isa()) {    \
+    case tile::Isa::V4:            \
+      return fn##_v4(__VA_ARGS__); \
+    case tile::Isa::V3:            \
+      return fn##_v3(__VA_ARGS__); \
+    default:                       \
+      return fn##_v2(__VA_ARGS__); \
   }
 #else
 #define WEFT_LEVELS(X) X(v2, , 32)  // 32 registers of 16 bytes
 #define WEFT_PICK(fn, ...) return fn##_v2(__VA_ARGS__)
 #endif
 
-#define DEFINE(level, target, width)                                                              \
-  template <class T>                                                                              \
-  target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,           \
-                                  int64_t a_row, int64_t a_column, const T* b, int64_t b_row,     \
-                                  T beta, T* c, int64_t c_row) {                                  \
-    constexpr TileShape shape = tile_shape(width, sizeof(T));                                      \
-    gemm_packed_body<shape.rows, shape.vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row,      \
-                                                beta, c, c_row);                                  \
-  }                                                                                               \
-  template <class T>                                                                              \
-  target T dot_##level(int64_t n, const T* a, const T* b) {                                       \
-    return dot_body(n, a, b);                                                                     \
-  }                                                                                               \
-  template <class T>                                                                              \
-  target void accumulate_rows_##level(int64_t n, int64_t k, const T* x, int64_t x_stride,         \
-                                      const T* b, int64_t b_row, T* y) {                          \
-    accumulate_rows_body(n, k, x, x_stride, b, b_row, y);                                         \
+#define DEFINE(level, target, width)                                                          \
+  template <class T>                                                                          \
+  target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,       \
+                                  int64_t a_row, int64_t a_column, const T* b, int64_t b_row, \
+                                  T beta, T* c, int64_t c_row) {                              \
+    constexpr TileShape shape = tile_shape(width, sizeof(T));                                 \
+    gemm_packed_body<shape.rows, shape.vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row, \
+                                                beta, c, c_row);                              \
+  }                                                                                           \
+  template <class T>                                                                          \
+  target T dot_##level(int64_t n, const T* a, const T* b) {                                   \
+    return dot_body(n, a, b);                                                                 \
+  }                                                                                           \
+  template <class T>                                                                          \
+  target void accumulate_rows_##level(int64_t n, int64_t k, const T* x, int64_t x_stride,     \
+                                      const T* b, int64_t b_row, T* y) {                      \
+    accumulate_rows_body(n, k, x, x_stride, b, b_row, y);                                     \
   }
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
@@ -229,10 +235,10 @@ void accumulate_rows(int64_t n, int64_t k, const T* x, int64_t x_stride, const T
   WEFT_PICK(accumulate_rows, n, k, x, x_stride, b, b_row, y);
 }
 
-#define INSTANTIATE(T)                                                                            \
-  template void gemm_packed<T>(int64_t, int64_t, int64_t, T, const T*, int64_t, int64_t,          \
-                               const T*, int64_t, T, T*, int64_t);                                \
-  template T dot_contiguous<T>(int64_t, const T*, const T*);                                      \
+#define INSTANTIATE(T)                                                                             \
+  template void gemm_packed<T>(int64_t, int64_t, int64_t, T, const T*, int64_t, int64_t, const T*, \
+                               int64_t, T, T*, int64_t);                                           \
+  template T dot_contiguous<T>(int64_t, const T*, const T*);                                       \
   template void accumulate_rows<T>(int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)

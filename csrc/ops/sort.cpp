@@ -24,7 +24,8 @@ Tensor as_number(const Tensor& tensor) { return tensor.with_layout({{}, {}, tens
 
 using Pair = std::tuple<Tensor, Tensor>;
 
-// For every row: arrange(entries, spare) puts the entries wanted in front; `count` of them are kept.
+// For every row: arrange(entries, spare) puts the entries wanted in front; `count` of them are
+// kept.
 template <class T, class Arrange>
 void order_rows(const Tensor& rows, int64_t count, bool descending, const Pair& out,
                 Arrange&& arrange) {
@@ -36,23 +37,23 @@ void order_rows(const Tensor& rows, int64_t count, bool descending, const Pair& 
   auto* indices = std::get<1>(out).template data_as<int64_t>();
   parallel_for(row_count, (int64_t{1} << 12) / std::max<int64_t>(length, 1) + 1,
                [&](int64_t begin, int64_t end) {
-    std::vector<Entry<Key>> entries, spare;
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = data + r * length;
-      entries.resize(static_cast<size_t>(length));
-      for (int64_t i = 0; i < length; ++i) {
-        const Key key = KeyOf<T>::make(row[i]);
-        entries[static_cast<size_t>(i)] = {static_cast<Key>(descending ? ~key : key),
-                                           static_cast<uint32_t>(i)};
-      }
-      arrange(entries, spare);
-      for (int64_t i = 0; i < count; ++i) {
-        const uint32_t index = entries[static_cast<size_t>(i)].index;
-        values[r * count + i] = row[index];
-        indices[r * count + i] = index;
-      }
-    }
-  });
+                 std::vector<Entry<Key>> entries, spare;
+                 for (int64_t r = begin; r < end; ++r) {
+                   const T* row = data + r * length;
+                   entries.resize(static_cast<size_t>(length));
+                   for (int64_t i = 0; i < length; ++i) {
+                     const Key key = KeyOf<T>::make(row[i]);
+                     entries[static_cast<size_t>(i)] = {static_cast<Key>(descending ? ~key : key),
+                                                        static_cast<uint32_t>(i)};
+                   }
+                   arrange(entries, spare);
+                   for (int64_t i = 0; i < count; ++i) {
+                     const uint32_t index = entries[static_cast<size_t>(i)].index;
+                     values[r * count + i] = row[index];
+                     indices[r * count + i] = index;
+                   }
+                 }
+               });
 }
 
 template <class Fn>
@@ -68,8 +69,8 @@ void dispatch_ordered(const char* op, DType dtype, Fn&& fn) {
 }
 
 void check_length(const char* op, int64_t length) {
-  WEFT_CHECK(length <= int64_t{UINT32_MAX}, op, ": expected at most 2^32 - 1 elements along dim, got ",
-             length);
+  WEFT_CHECK(length <= int64_t{UINT32_MAX}, op,
+             ": expected at most 2^32 - 1 elements along dim, got ", length);
 }
 
 }  // namespace

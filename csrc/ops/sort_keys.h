@@ -53,7 +53,9 @@ struct KeyOf<Half> {
 template <>
 struct KeyOf<BFloat16> {
   using Key = uint16_t;
-  static Key make(BFloat16 value) { return float_key(value.bits, (value.bits & 0x7fffu) > 0x7f80u); }
+  static Key make(BFloat16 value) {
+    return float_key(value.bits, (value.bits & 0x7fffu) > 0x7f80u);
+  }
 };
 
 template <class Key>
@@ -74,7 +76,8 @@ void sort_entries(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spa
     std::sort(entries.begin(), entries.end());
     return;
   }
-  // Least significant byte first; all counts come from one pass, bytes that never differ are skipped.
+  // Least significant byte first; all counts come from one pass, bytes that never differ are
+  // skipped.
   constexpr size_t kBytes = sizeof(Key);
   std::vector<uint32_t> counts(kBytes * 256);
   for (const Entry<Key>& entry : entries) {

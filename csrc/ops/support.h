@@ -47,16 +47,21 @@ T number_as(const Scalar& scalar) {
   }
 }
 
-// Calls fn(std::type_identity<T>{}) with an unsigned type as large as an element: for operators that
-// only move elements. 16 bytes come as std::complex<double>.
+// Calls fn(std::type_identity<T>{}) with an unsigned type as large as an element: for operators
+// that only move elements. 16 bytes come as std::complex<double>.
 template <class Fn>
 decltype(auto) dispatch_size(DType dtype, Fn&& fn) {
   switch (item_size(dtype)) {
-    case 1: return fn(std::type_identity<uint8_t>{});
-    case 2: return fn(std::type_identity<uint16_t>{});
-    case 4: return fn(std::type_identity<uint32_t>{});
-    case 8: return fn(std::type_identity<uint64_t>{});
-    default: return fn(std::type_identity<std::complex<double>>{});
+    case 1:
+      return fn(std::type_identity<uint8_t>{});
+    case 2:
+      return fn(std::type_identity<uint16_t>{});
+    case 4:
+      return fn(std::type_identity<uint32_t>{});
+    case 8:
+      return fn(std::type_identity<uint64_t>{});
+    default:
+      return fn(std::type_identity<std::complex<double>>{});
   }
 }
 

@@ -59,8 +59,8 @@ Tensor _unfold_backward(const Tensor& grad_output, IntList input_size, int64_t d
 
 namespace {
 
-// The stretch of storage that holds both an input's elements and those of a strided view of it, with
-// both layouts counted from its start.
+// The stretch of storage that holds both an input's elements and those of a strided view of it,
+// with both layouts counted from its start.
 struct Window {
   Layout input, view;
   int64_t length;
@@ -69,7 +69,8 @@ struct Window {
 Window window_of(IntList input_size, IntList input_stride, int64_t input_offset, IntList size,
                  IntList stride, std::optional<int64_t> storage_offset) {
   Window w{{Dims(input_size), Dims(input_stride), input_offset},
-           {Dims(size), Dims(stride), storage_offset.value_or(input_offset)}, 0};
+           {Dims(size), Dims(stride), storage_offset.value_or(input_offset)},
+           0};
   const auto a = w.input.extent(), b = w.view.extent();
   const bool no_input = w.input.numel() == 0, no_view = w.view.numel() == 0;
   const int64_t begin = no_input ? b.begin : no_view ? a.begin : std::min(a.begin, b.begin);
@@ -88,7 +89,8 @@ Tensor _as_strided_backward(const Tensor& grad_output, IntList input_size, IntLi
   const char* op = "_as_strided_backward";
   const Window w = window_of(input_size, input_stride, input_offset, size, stride, storage_offset);
   WEFT_CHECK(w.input.is_non_overlapping(), op,
-             ": expected an input whose elements do not share memory, got strides ", AsTuple{input_stride});
+             ": expected an input whose elements do not share memory, got strides ",
+             AsTuple{input_stride});
   Tensor memory = zeros_of(Dims{w.length}, grad_output.dtype(), op);
   add_at(memory, w.view, grad_output);
   return contiguous_copy(memory.with_layout(w.input));
@@ -96,7 +98,8 @@ Tensor _as_strided_backward(const Tensor& grad_output, IntList input_size, IntLi
 
 Tensor _as_strided_gather(const Tensor& self, IntList input_stride, int64_t input_offset,
                           IntList size, IntList stride, std::optional<int64_t> storage_offset) {
-  const Window w = window_of(self.sizes(), input_stride, input_offset, size, stride, storage_offset);
+  const Window w =
+      window_of(self.sizes(), input_stride, input_offset, size, stride, storage_offset);
   Tensor memory = zeros_of(Dims{w.length}, self.dtype(), "_as_strided_gather");
   copy_into(memory.with_layout(w.input), self);
   return contiguous_copy(memory.with_layout(w.view));

@@ -58,8 +58,8 @@ std::optional<Dims> view_strides(const Layout& layout, IntList sizes) {
   int64_t run = 1;
   for (int64_t d = layout.dim() - 1; d >= 0; --d) {
     run *= layout.sizes[d];
-    const bool run_ends = d == 0 || (layout.sizes[d - 1] != 1 &&
-                                     layout.strides[d - 1] != run * run_stride);
+    const bool run_ends =
+        d == 0 || (layout.sizes[d - 1] != 1 && layout.strides[d - 1] != run * run_stride);
     if (!run_ends) continue;
     int64_t covered = 1;
     while (next >= 0 && (covered < run || sizes[next] == 1)) {
@@ -161,7 +161,8 @@ Layout squeeze(const Layout& self, IntList dims) {
   const Dims wrapped = wrap_dims("squeeze", dims, self.dim());
   Layout result{{}, {}, self.offset};
   for (int64_t i = 0; i < self.dim(); ++i) {
-    if (self.sizes[i] == 1 && std::find(wrapped.begin(), wrapped.end(), i) != wrapped.end()) continue;
+    if (self.sizes[i] == 1 && std::find(wrapped.begin(), wrapped.end(), i) != wrapped.end())
+      continue;
     result.sizes.push_back(self.sizes[i]);
     result.strides.push_back(self.strides[i]);
   }
@@ -206,7 +207,8 @@ Layout slice(const Layout& self, int64_t dim, std::optional<int64_t> start,
   // The distance fits; the rounding up is written so that a huge step cannot overflow.
   const int64_t distance = step > 0 ? last - first : first - last;
   const uint64_t stride = step > 0 ? uint64_t(step) : uint64_t{0} - uint64_t(step);
-  const int64_t length = distance <= 0 ? 0 : 1 + static_cast<int64_t>(uint64_t(distance - 1) / stride);
+  const int64_t length =
+      distance <= 0 ? 0 : 1 + static_cast<int64_t>(uint64_t(distance - 1) / stride);
   Layout result = self;
   result.sizes[dim] = length;
   if (length > 0) result.offset += first * self.strides[dim];
@@ -218,8 +220,8 @@ Layout narrow(const Layout& self, int64_t dim, int64_t start, int64_t length) {
   dim = wrap_real_dim("narrow", dim, self.dim());
   const int64_t size = self.sizes[dim];
   WEFT_CHECK(length >= 0, "narrow: expected length >= 0, got ", length);
-  WEFT_CHECK_INDEX(start >= -size && start <= size, "narrow: expected start in [", -size, ", ", size,
-                   "] for dim ", dim, ", got ", start);
+  WEFT_CHECK_INDEX(start >= -size && start <= size, "narrow: expected start in [", -size, ", ",
+                   size, "] for dim ", dim, ", got ", start);
   if (start < 0) start += size;
   WEFT_CHECK(length <= size - start, "narrow: expected start + length <= ", size, ", got start ",
              start, " and length ", length);
@@ -264,9 +266,8 @@ Layout diagonal(const Layout& self, int64_t offset, int64_t dim1, int64_t dim2) 
   WEFT_CHECK(dim1 != dim2, "diagonal: expected two different dims, got ", dim1, " twice");
   // An offset moves the start along dim2 when positive, along dim1 when negative.
   const int64_t rows = self.sizes[dim1], columns = self.sizes[dim2];
-  const int64_t length = offset >= 0
-                             ? (offset < columns ? std::min(rows, columns - offset) : 0)
-                             : (offset > -rows ? std::min(rows + offset, columns) : 0);
+  const int64_t length = offset >= 0 ? (offset < columns ? std::min(rows, columns - offset) : 0)
+                                     : (offset > -rows ? std::min(rows + offset, columns) : 0);
   const int64_t stride = self.strides[dim1] + self.strides[dim2];
   Layout result = self;
   if (length > 0) {

@@ -5,9 +5,7 @@
 namespace weft {
 namespace {
 
-Layout dense(std::initializer_list<int64_t> sizes) {
-  return Layout::contiguous(Dims(sizes));
-}
+Layout dense(std::initializer_list<int64_t> sizes) { return Layout::contiguous(Dims(sizes)); }
 
 }  // namespace
 
@@ -34,11 +32,15 @@ TEST(views_view_of_broadcast_and_empty) {
 }
 
 TEST(views_view_errors) {
-  CHECK_THROWS_MSG(views::view(dense({6}), Dims{4}), "view: expected a size of 6 elements, got shape (4,)");
-  CHECK_THROWS_MSG(views::view(dense({6}), Dims{4, -1}), "view: expected a size of 6 elements, got shape (4, -1)");
-  CHECK_THROWS_MSG(views::view(dense({6}), Dims{-1, -1}), "view: expected at most one -1 in the shape, got (-1, -1)");
-  CHECK_THROWS_MSG(views::view(dense({0}), Dims{0, -1}),
-                   "view: expected a shape that leaves no choice for -1, got shape (0, -1) for 0 elements");
+  CHECK_THROWS_MSG(views::view(dense({6}), Dims{4}),
+                   "view: expected a size of 6 elements, got shape (4,)");
+  CHECK_THROWS_MSG(views::view(dense({6}), Dims{4, -1}),
+                   "view: expected a size of 6 elements, got shape (4, -1)");
+  CHECK_THROWS_MSG(views::view(dense({6}), Dims{-1, -1}),
+                   "view: expected at most one -1 in the shape, got (-1, -1)");
+  CHECK_THROWS_MSG(
+      views::view(dense({0}), Dims{0, -1}),
+      "view: expected a shape that leaves no choice for -1, got shape (0, -1) for 0 elements");
   CHECK_THROWS_MSG(views::view(dense({6}), Dims{int64_t{1} << 62, 8}),
                    "view: expected a size of 6 elements, got shape (4611686018427387904, 8)");
 }
@@ -70,10 +72,13 @@ TEST(views_selecting) {
   const Layout a = dense({3, 4});
   CHECK_EQ(views::select(a, 0, -1).offset, 8);
   CHECK_EQ(views::select(a, 1, 2), (Layout{{3}, {4}, 2}));
-  CHECK_THROWS_AS(Index, views::select(a, 0, 3), "select: expected index in [-3, 2] for dim 0, got 3");
-  CHECK_THROWS_AS(Index, views::select(dense({}), 0, 0), "select: expected at least 1 dim, got a 0-d tensor");
+  CHECK_THROWS_AS(Index, views::select(a, 0, 3),
+                  "select: expected index in [-3, 2] for dim 0, got 3");
+  CHECK_THROWS_AS(Index, views::select(dense({}), 0, 0),
+                  "select: expected at least 1 dim, got a 0-d tensor");
   CHECK_EQ(views::narrow(a, 1, 1, 2), (Layout{{3, 2}, {4, 1}, 1}));
-  CHECK_THROWS_MSG(views::narrow(a, 1, 3, 2), "narrow: expected start + length <= 4, got start 3 and length 2");
+  CHECK_THROWS_MSG(views::narrow(a, 1, 3, 2),
+                   "narrow: expected start + length <= 4, got start 3 and length 2");
 }
 
 TEST(views_slicing) {
@@ -99,7 +104,8 @@ TEST(views_expanding) {
                    "expand: expected sizes that shape (3,) expands to, got (4,)");
   CHECK_THROWS_MSG(views::expand(dense({3}), Dims{-1, 3}),
                    "expand: expected sizes that shape (3,) expands to, got (-1, 3)");
-  CHECK_THROWS_MSG(views::expand(dense({2, 3}), Dims{3}), "expand: expected at least 2 sizes, got (3,)");
+  CHECK_THROWS_MSG(views::expand(dense({2, 3}), Dims{3}),
+                   "expand: expected at least 2 sizes, got (3,)");
 }
 
 TEST(views_windows) {
@@ -110,7 +116,8 @@ TEST(views_windows) {
   CHECK_EQ(views::diagonal(dense({3, 4}), INT64_MAX, 0, 1).sizes, Dims{0});
   CHECK_EQ(views::unfold(dense({7}), 0, 3, 2), (Layout{{3, 3}, {2, 1}, 0}));
   CHECK_EQ(views::unfold(dense({}), 0, 1, 1).sizes, Dims{1});
-  CHECK_THROWS_MSG(views::unfold(dense({2}), 0, 3, 1), "unfold: expected size in [0, 2] for dim 0, got 3");
+  CHECK_THROWS_MSG(views::unfold(dense({2}), 0, 3, 1),
+                   "unfold: expected size in [0, 2] for dim 0, got 3");
   CHECK_EQ(views::unflatten(dense({2, 6}), 1, Dims{-1, 3}), dense({2, 2, 3}));
   CHECK_THROWS_MSG(views::as_strided(dense({4}), Dims{2}, Dims{1}, -1),
                    "as_strided: expected storage_offset >= 0, got -1");

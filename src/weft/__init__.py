@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weft import _C
 
 if TYPE_CHECKING:
-    from weft import autograd, cuda, nn, optim, utils
+    from weft import autograd, cuda, memory, nn, optim, random, serialization, utils
     from weft._C import *  # noqa: F403
 
 # Operators of the table, then what the bindings write by hand: dtypes, tensor(), from_numpy(), ...
@@ -26,11 +26,16 @@ from weft._tensor import (  # noqa: E402
     get_rng_state,
     is_complex,
     is_floating_point,
+    is_inference,
     is_nonzero,
     is_storage,
     is_tensor,
     numel,
     typename,
+)
+from weft.autograd.anomaly_mode import (  # noqa: E402
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
 )
 from weft.autograd.grad_mode import (  # noqa: E402
     enable_grad,
@@ -40,6 +45,7 @@ from weft.autograd.grad_mode import (  # noqa: E402
     no_grad,
     set_grad_enabled,
 )
+from weft.storage import TypedStorage, UntypedStorage  # noqa: E402
 
 __version__ = "0.1.0"
 
@@ -50,12 +56,40 @@ e = math.e
 newaxis = None
 
 # Imported at the first use of the name.
-_LAZY_MODULES = frozenset(("autograd", "cuda", "nn", "optim", "utils"))
+_LAZY_MODULES = frozenset(
+    (
+        "autograd",
+        "cuda",
+        "functional",
+        "linalg",
+        "memory",
+        "nn",
+        "optim",
+        "random",
+        "serialization",
+        "special",
+        "utils",
+    )
+)
 _LAZY_NAMES = {
     "finfo": "weft._limits",
     "iinfo": "weft._limits",
+    "load": "weft.serialization",
+    "save": "weft.serialization",
     "set_printoptions": "weft._tensor_str",
 }
+
+# Written in Python, over the operators; some take more than the operator of that name does.
+_FUNCTIONS = (
+    "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod "
+    "column_stack combinations complex concat concatenate corrcoef cov dstack einsum hstack "
+    "meshgrid nanquantile "
+    "nonzero norm polar quantile row_stack tensor_split tensordot unique unique_consecutive "
+    "view_as_complex view_as_real vstack"
+)
+_LAZY_NAMES.update(dict.fromkeys(_FUNCTIONS.split(), "weft.functional"))
+for _name in ("nonzero", "norm", "tensor_split"):
+    globals().pop(_name, None)
 
 __all__ = sorted(
     {name for name in globals() if not name.startswith("_")}.union(_LAZY_MODULES, _LAZY_NAMES)

@@ -9,6 +9,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Size, Tensor
+from weft.storage import TypedStorage, UntypedStorage
 
 # ---- printing ----
 
@@ -176,6 +177,18 @@ def _dir(self: Tensor) -> list[str]:
     return sorted({*dir(type(self)), *self.__dict__})
 
 
+def _of_functional(name: str) -> Any:
+    """The method that calls weft.functional's function; that is imported at the first call."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        from weft import functional
+
+        return getattr(functional, name)(self, *args, **kwargs)
+
+    method.__doc__ = f"weft.{name} of this tensor."
+    return method
+
+
 _METHODS = {
     "__repr__": _repr,
     "__format__": _format,
@@ -189,6 +202,20 @@ _METHODS = {
     "new": _new,
     "__array_wrap__": _array_wrap,
     "cuda": _cuda,
+    **{
+        name: _of_functional(name)
+        for name in (
+            "corrcoef",
+            "cov",
+            "nanquantile",
+            "nonzero",
+            "norm",
+            "quantile",
+            "tensor_split",
+            "unique",
+            "unique_consecutive",
+        )
+    },
 }
 for _name, _method in _METHODS.items():
     _method.__name__ = _name
@@ -207,8 +234,8 @@ def is_tensor(obj: Any) -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether the object is a storage: never, storages have no Python object of their own."""
-    return False
+    """Whether the object is a storage."""
+    return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -219,6 +246,11 @@ def is_floating_point(input: Tensor) -> bool:
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
     return input.is_complex()
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made under inference_mode."""
+    return input.is_inference()
 
 
 def is_nonzero(input: Tensor) -> bool:
@@ -245,6 +277,7 @@ __all__ = [
     "get_rng_state",
     "is_complex",
     "is_floating_point",
+    "is_inference",
     "is_nonzero",
     "is_storage",
     "is_tensor",

@@ -3,9 +3,37 @@
 Families mirror those of the operator table. To add an operator: its row there, its case here.
 """
 
-from . import joining, linear, movement, neural, pointwise, randomness, reduction, viewing
+from . import (
+    arranging,
+    counts,
+    joining,
+    linear,
+    movement,
+    neural,
+    numeric,
+    pointwise,
+    products,
+    randomness,
+    reduction,
+    scanning,
+    viewing,
+)
 from .spec import CASES, Case
 
 __all__ = ["CASES", "Case"]
 
-_FAMILIES = (joining, linear, movement, neural, pointwise, randomness, reduction, viewing)
+_FAMILIES = (
+    arranging,
+    counts,
+    joining,
+    linear,
+    movement,
+    neural,
+    numeric,
+    pointwise,
+    products,
+    randomness,
+    reduction,
+    scanning,
+    viewing,
+)

@@ -93,6 +93,7 @@ def _topk(x: np.ndarray, k: int, dim: int = -1, largest: bool = True) -> list[np
 
 case("sort", [S(A((3, 9))), S(A((3, 4)), 0), S(A((11,)), descending=True)], _sort, domain=distinct, dtypes=FLOATS)
 case("argsort", [S(A((3, 9))), S(A((3, 4)), 0, True)], lambda *a: _sort(*a)[1], domain=distinct)
+case("argsort.stable", [S(A((3, 9)), stable=True), S(A((3, 4)), stable=False, dim=0)], lambda x, *, stable, dim=-1: _sort(x, dim)[1], domain=distinct)
 case("topk", [S(A((3, 9)), 4), S(A((3, 4)), 2, 0, False)], _topk, domain=distinct)
 case("embedding", [S(A((6, 3)), I((4,), 0, 6)), S(A((6, 3)), I((2, 3), 0, 6))], lambda w, i: w[i])
 case("one_hot", [S(I((5,), 0, 4), 4)], lambda i, n: np.eye(n, dtype="int64")[i], grad=False)

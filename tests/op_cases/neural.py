@@ -125,6 +125,7 @@ def _conv1d(x: np.ndarray, w: np.ndarray, b: Any = None, stride: Any = (1,), pad
 
 
 case("conv1d", [S(A((2, 3, 9)), A((4, 3, 3)), A((4,))), S(A((2, 3, 9)), A((4, 3, 3)), None, [2], [1])], _conv1d, tolerance=60)
+case("conv1d.padding", [S(A((2, 3, 9)), A((4, 3, 3)), A((4,)), [1], "same")], lambda x, w, b, s, p: _conv1d(x, w, b, s, (1,)), tolerance=60)
 case("conv2d.padding", [S(A((2, 3, 6, 5)), A((4, 3, 3, 3)), A((4,)), [1, 1], "same")], lambda x, w, b, s, p: _conv2d(x, w, b, s, 1), tolerance=60)
 
 

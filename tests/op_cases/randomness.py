@@ -131,3 +131,14 @@ case("randn.generator", check=lambda f: _with_generator(lambda g: f(9, generator
 case("randint.generator", check=lambda f: _with_generator(lambda g: f(99, (9,), generator=g)), grad=False)
 case("randint.low_generator", check=lambda f: _with_generator(lambda g: f(-9, 99, (9,), generator=g)), grad=False)
 case("randperm.generator", check=lambda f: _with_generator(lambda g: f(99, generator=g)), grad=False)
+
+
+def _quartiles(values: Any, low: float, high: float) -> None:
+    ordered = values.double().sort()[0]
+    assert abs(ordered[_N // 4].item() - low) < 0.05 * max(1, abs(low))
+    assert abs(ordered[3 * _N // 4].item() - high) < 0.05 * max(1, abs(high))
+
+
+case("log_normal_", check=lambda f: _moments(_same_after_seed(_inplace(f, 1.0, 0.5)).log(), 1.0, 0.5), grad=False)
+case("cauchy_", check=lambda f: _quartiles(_same_after_seed(_inplace(f, 1.0, 2.0)), -1.0, 3.0), grad=False)
+case("geometric_", check=lambda f: _moments(_same_after_seed(_inplace(f, 0.25)), 4.0, 12**0.5), grad=False)

@@ -26,6 +26,7 @@ PRELUDE = """\
 #include "native.h"
 #include "nodes.h"
 #include "ops/formula.h"
+#include "ops/precheck.h"
 #include "ops/tile.h"
 #include "ops/views.h"
 #include "tile_ops.h"
@@ -160,7 +161,11 @@ class FunctionEmitter:
         """Lines that run the row's tile program into new results, or into `target`."""
         row = form.row
         count = len(row.schema.returns)
-        lines = [
+        lines = []
+        if row.precheck is not None:
+            names = ", ".join(arg.name for arg in row.schema.args)
+            lines.append(f'  precheck::{row.precheck}("{row.name.lstrip("_")}", {names});')
+        lines += [
             f"  const Tensor* const inputs[] = {{{', '.join('&' + n for n in row.operands)}}};"
         ]
         fields = [".inputs = inputs"]

@@ -22,6 +22,12 @@ FAMILIES = (
     "copying",
     "factories",
     "randoms",
+    "scans",
+    "counting",
+    "arrange",
+    "products",
+    "special",
+    "numeric",
 )
 
 

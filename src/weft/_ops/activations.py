@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from weft._kernels.lang import abs as absolute
-from weft._kernels.lang import erf, exp, expm1, log1p, maximum, minimum, sigmoid, tanh, where
-from weft._ops.table import FLOATS, INTEGERS, backward_op, op, ops
+from weft._kernels.lang import conj, erf, exp, expm1, log1p, maximum, minimum, sigmoid, tanh, where
+from weft._ops.table import COMPLEX, FLOATS, INTEGERS, backward_op, op, ops
 
 _SQRT_HALF = 0.7071067811865476
 _SQRT_2_OVER_PI = 0.7978845608028654
@@ -49,7 +49,7 @@ op(
     "silu(Tensor self) -> Tensor",
     doc="self * sigmoid(self).",
     pointwise=lambda self: self * sigmoid(self),
-    dtypes=FLOATS,
+    dtypes=FLOATS + COMPLEX,
     grad={"self": "silu_backward(grad, self)"},
     variants="nn",
 )
@@ -68,11 +68,11 @@ def _silu_second(self: Any) -> Any:
 backward_op(
     "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
     doc="grad_output times the derivative of silu at self.",
-    pointwise=lambda grad_output, self: grad_output * _silu_slope(self),
-    dtypes=FLOATS,
+    pointwise=lambda grad_output, self: grad_output * conj(_silu_slope(self)),
+    dtypes=FLOATS + COMPLEX,
     grad={
-        "grad_output": "silu_backward(grad, self)",
-        "self": "grad * grad_output * _silu_second(self)",
+        "grad_output": "silu_backward(grad, self.conj())",
+        "self": "grad.conj() * grad_output * _silu_second(self).conj()",
     },
 )
 backward_op(

@@ -162,6 +162,7 @@ backward_op(
     "_div_trunc.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="self / other rounded toward zero.",
     pointwise=_trunc_of_quotient,
+    precheck="divisor",
     dtypes=_REAL,
     grad={"self": "zeros_like(grad)", "other": "zeros_like(grad)"},
     inplace="Tensor",
@@ -170,6 +171,7 @@ backward_op(
     "_div_trunc.Scalar(Tensor self, Scalar other) -> Tensor",
     doc="self / other rounded toward zero.",
     pointwise=_trunc_of_quotient,
+    precheck="divisor",
     dtypes=_REAL,
     grad={"self": "zeros_like(grad)"},
     inplace="Scalar",
@@ -178,6 +180,7 @@ op(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
     doc="self // other: the quotient rounded down.",
     pointwise=lambda self, other: floor_divide(self, other),
+    precheck="divisor",
     dtypes=_REAL,
     grad={"self": "zeros_like(grad)", "other": "zeros_like(grad)"},
     inplace="Tensor",
@@ -186,6 +189,7 @@ op(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
     doc="self // other for a number `other`.",
     pointwise=lambda self, other: floor_divide(self, other),
+    precheck="divisor",
     dtypes=_REAL,
     grad={"self": "zeros_like(grad)"},
     out=None,
@@ -194,6 +198,7 @@ op(
     "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
     doc="self % other for a number `other`; the result has the sign of other.",
     pointwise=lambda self, other: remainder(self, other),
+    precheck="divisor",
     dtypes=_REAL,
     grad={"self": "grad"},
 )
@@ -201,6 +206,7 @@ op(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="self % other as in Python: the result has the sign of other.",
     pointwise=lambda self, other: remainder(self, other),
+    precheck="divisor",
     dtypes=_REAL,
     grad={"self": "grad", "other": "-grad * self.floor_divide(other)"},
 )
@@ -208,6 +214,7 @@ op(
     "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
     doc="The remainder of self / other with the sign of self, for a number `other`.",
     pointwise=lambda self, other: fmod(self, other),
+    precheck="divisor",
     dtypes=_REAL,
     grad={"self": "grad"},
 )
@@ -215,6 +222,7 @@ op(
     "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="The remainder of self / other with the sign of self.",
     pointwise=lambda self, other: fmod(self, other),
+    precheck="divisor",
     dtypes=_REAL,
     grad={"self": "grad", "other": "-grad * _div_trunc(self, other)"},
 )
@@ -225,6 +233,7 @@ op(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     doc="self ** exponent for a number `exponent`.",
     pointwise=lambda self, exponent: power(self, exponent),
+    precheck="exponent",
     grad={
         "self": "zeros_like(grad) if exponent == 0 else "
         "grad * (exponent * self.pow(exponent - 1)).conj()"
@@ -357,7 +366,7 @@ op(
     "clamp_min(Tensor self, Scalar min) -> Tensor",
     doc="self, but at least min.",
     pointwise=lambda self, min: maximum(self, min),
-    dtypes=_REAL,
+    dtypes=("bool", *_REAL),
     grad={"self": "where(self >= min, grad, 0)"},
     inplace_variants="fm",
 )
@@ -365,7 +374,7 @@ op(
     "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
     doc="self, but at least min, element by element.",
     pointwise=lambda self, min: maximum(self, min),
-    dtypes=_REAL,
+    dtypes=("bool", *_REAL),
     grad={"self": "where(self >= min, grad, 0)", "min": "where(self < min, grad, 0)"},
     inplace_variants="fm",
 )
@@ -373,7 +382,7 @@ op(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
     doc="self, but at most max.",
     pointwise=lambda self, max: minimum(self, max),
-    dtypes=_REAL,
+    dtypes=("bool", *_REAL),
     grad={"self": "where(self <= max, grad, 0)"},
     inplace_variants="fm",
 )
@@ -381,7 +390,7 @@ op(
     "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
     doc="self, but at most max, element by element.",
     pointwise=lambda self, max: minimum(self, max),
-    dtypes=_REAL,
+    dtypes=("bool", *_REAL),
     grad={"self": "where(self <= max, grad, 0)", "max": "where(self > max, grad, 0)"},
     inplace_variants="fm",
 )
@@ -461,7 +470,7 @@ op(
     pointwise=_lerp,
     weak=("weight",),
     dtypes=_DIVISION_NUMBERS,
-    grad={"self": "grad * (1 - weight)", "end": "grad * weight"},
+    grad={"self": "grad * (1 - weight).conj()", "end": "grad * weight.conj()"},
 )
 op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
@@ -469,9 +478,9 @@ op(
     pointwise=_lerp,
     dtypes=_DIVISION_NUMBERS,
     grad={
-        "self": "grad * (1 - weight)",
-        "end": "grad * weight",
-        "weight": "grad * (end - self)",
+        "self": "grad * (1 - weight).conj()",
+        "end": "grad * weight.conj()",
+        "weight": "grad * (end - self).conj()",
     },
 )
 op(

@@ -32,6 +32,13 @@ op(
     tags=("composite",),
 )
 op(
+    "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, "
+    'str padding="valid", int[1] dilation=1, int groups=1) -> Tensor',
+    doc="conv1d with padding 'valid' (none) or 'same' (the result has the size of the input).",
+    compose="conv2d(input.unsqueeze(-2), weight.unsqueeze(-2), bias, [1] + stride, padding, "
+    "[1] + dilation, groups).squeeze(-2)",
+)
+op(
     "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
     "int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
     doc="The transpose of conv2d: what its gradient does to images.",

@@ -212,6 +212,12 @@ op(
     tags=("nondifferentiable",),
 )
 op(
+    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+    doc="argsort; with stable, equal entries keep their order.",
+    compose="sort(self, stable=stable, dim=dim, descending=descending)[1]",
+    tags=("nondifferentiable",),
+)
+op(
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)"
     " -> (Tensor values, Tensor indices)",
     doc="The k greatest (or least) entries along `dim`, and where they are.",

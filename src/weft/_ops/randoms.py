@@ -122,6 +122,18 @@ _fill(
     f"exponential_(Tensor(a!) self, float lambd=1, *, {_GENERATOR})",
     "Writes numbers of the exponential distribution.",
 )
+_fill(
+    f"log_normal_(Tensor(a!) self, float mean=1, float std=2, *, {_GENERATOR})",
+    "Writes exp of normal numbers of that mean and deviation.",
+)
+_fill(
+    f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, {_GENERATOR})",
+    "Writes numbers of the Cauchy distribution.",
+)
+_fill(
+    f"geometric_(Tensor(a!) self, float p, *, {_GENERATOR})",
+    "Writes how many trials of chance p the first success takes.",
+)
 
 # ---- dropout ----
 

@@ -74,6 +74,7 @@ class Row:
     inplace: str | None
     out: str | None
     inplace_variants: str
+    precheck: str | None = None
 
     @property
     def name(self) -> str:
@@ -153,6 +154,7 @@ def op(
     inplace: str | _Auto | None = AUTO,
     out: str | _Auto | None = AUTO,
     inplace_variants: str | None = None,
+    precheck: str | None = None,
 ) -> Row:
     """Appends one operator to TABLE.
 
@@ -173,6 +175,8 @@ def op(
     - inplace_variants: where Python sees the in-place form; by default a method, and a function as
       well where the row has one operand and no numbers.
     - inplace, out: overload names of the derived forms; None where PyTorch has no such form.
+    - precheck: of a pointwise row, a function of csrc/ops/precheck.h that sees the arguments first
+      and raises for values that kernels cannot refuse.
 
     Raises TableError when the row contradicts itself.
     """
@@ -205,6 +209,7 @@ def op(
         inplace=_default_inplace(parsed, kind, first) if isinstance(inplace, _Auto) else inplace,
         out=_default_out(parsed, kind) if isinstance(out, _Auto) else out,
         inplace_variants="",
+        precheck=precheck,
     )
     if inplace_variants is None:
         inplace_variants = _default_inplace_variants(row)

@@ -92,6 +92,24 @@ _rounding("floor", lang.floor, "The greatest integer not above self.")
 _rounding("ceil", lang.ceil, "The least integer not below self.")
 _rounding("round", lang.round, "The nearest integer, the even one of two.")
 _rounding("trunc", lang.trunc, "self without its fraction.")
+
+
+def _round_decimals(self: Any, decimals: Any) -> Any:
+    """To a power of ten; moving the point by a power that is exact errs least."""
+    power = lang.pow(10.0, lang.cast(lang.abs(decimals), self.dtype))
+    return lang.where(
+        decimals < 0, lang.round(self / power) * power, lang.round(self * power) / power
+    )
+
+
+op(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    doc="self rounded to a number of decimals; negative ones round to tens, hundreds and so on.",
+    pointwise=_round_decimals,
+    dtypes=FLOATS,
+    grad={"self": "zeros_like(grad)"},
+    inplace_variants="fm",
+)
 op(
     "frac(Tensor self) -> Tensor",
     doc="The fraction of self, with its sign.",
@@ -160,7 +178,7 @@ backward_op(
     dtypes=FLOATS + COMPLEX,
     grad={
         "grad_output": "tanh_backward(grad, output.conj())",
-        "output": "grad * grad_output.conj() * (output * -2)",
+        "output": "grad.conj() * grad_output * (output.conj() * -2)",
     },
 )
 
@@ -183,7 +201,7 @@ backward_op(
     dtypes=FLOATS + COMPLEX,
     grad={
         "grad_output": "sigmoid_backward(grad, output.conj())",
-        "output": "grad * grad_output.conj() * (1 - output * 2)",
+        "output": "grad.conj() * grad_output * (1 - output.conj() * 2)",
     },
 )
 

@@ -6,8 +6,14 @@ the gradient of the loss into the `.grad` of every leaf.
 
 from __future__ import annotations
 
-from weft.autograd import function, grad_mode, graph
+from weft.autograd import anomaly_mode, function, functional, grad_mode, graph
 from weft.autograd._run import backward, grad
+from weft.autograd.anomaly_mode import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
 from weft.autograd.function import Function
 from weft.autograd.grad_mode import (
     enable_grad,
@@ -22,17 +28,23 @@ from weft.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 __all__ = [
     "Function",
     "GradcheckError",
+    "anomaly_mode",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "function",
+    "functional",
     "grad",
     "grad_mode",
     "gradcheck",
     "gradgradcheck",
     "graph",
     "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]

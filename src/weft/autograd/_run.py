@@ -60,12 +60,16 @@ def grad(
     - retain_graph, create_graph: as for `backward`.
     - allow_unused: give None for inputs that the outputs do not depend on, instead of an error;
       default: `materialize_grads`.
+    - is_grads_batched: the first dim of each of `grad_outputs` counts gradients; the results get
+      that dim as well.
     - materialize_grads: give zeros instead of None for such inputs.
 
-    Raises RuntimeError as `backward` does, and NotImplementedError for `is_grads_batched`.
+    Raises RuntimeError as `backward` does.
     """
     if is_grads_batched:
-        raise NotImplementedError("grad: expected is_grads_batched=False, got True")
+        batch = _gradients("grad", grad_outputs, len(_as_tuple("grad", "outputs", outputs)))
+        flags = (create_graph, allow_unused, materialize_grads)
+        return _grad_batched(outputs, inputs, batch, retain_graph, *flags)
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: expected allow_unused=True with materialize_grads=True, got False")
     roots = _as_tuple("grad", "outputs", outputs)
@@ -81,6 +85,47 @@ def grad(
             _zeros_like(target) if got is None else got for target, got in zip(targets, result)
         )
     return result
+
+
+def _grad_batched(
+    outputs: Tensors,
+    inputs: Tensors,
+    batch: tuple[Tensor | None, ...],
+    retain_graph: bool | None,
+    create_graph: bool,
+    allow_unused: bool | None,
+    materialize_grads: bool,
+) -> tuple[Tensor, ...]:
+    """`grad` once for each gradient of the batch; the results stacked."""
+    import weft
+
+    sizes = {one.size(0) for one in batch if one is not None and one.dim() > 0}
+    if len(sizes) != 1 or any(one is not None and one.dim() == 0 for one in batch):
+        raise RuntimeError(
+            "grad: expected grad_outputs with the same first dim for is_grads_batched=True, got "
+            f"{[None if one is None else tuple(one.shape) for one in batch]}"
+        )
+    (count,) = sizes
+    retain = create_graph if retain_graph is None else retain_graph
+    rows = [
+        grad(
+            outputs,
+            inputs,
+            [None if one is None else one[i] for one in batch],
+            retain_graph=retain or i + 1 < count,
+            create_graph=create_graph,
+            allow_unused=allow_unused,
+            materialize_grads=materialize_grads,
+        )
+        for i in range(count)
+    ]
+    if not rows:
+        targets = _as_tuple("grad", "inputs", inputs)
+        return tuple(target.new_zeros((0, *target.shape)) for target in targets)
+    return tuple(
+        None if column[0] is None else weft.stack(column)  # type: ignore[misc]
+        for column in zip(*rows)
+    )
 
 
 def _zeros_like(tensor: Tensor) -> Tensor:

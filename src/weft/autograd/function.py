@@ -124,7 +124,7 @@ def _record(
 
     args_are_tensors = tuple(isinstance(arg, Tensor) for arg in args)
     link, outputs = _autograd.record_function(
-        name, run, ctx.materialize_grads, args, outputs, ctx._dirty, constants, ctx._to_save
+        name, run, ctx, ctx.materialize_grads, args, outputs, ctx._dirty, constants, ctx._to_save
     )
     ctx._link = link
     ctx._to_save = ctx._dirty = ctx._constants = ()  # the node keeps what is needed

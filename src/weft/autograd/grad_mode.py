@@ -18,6 +18,57 @@ is_grad_enabled: Callable[[], bool] = _modes.is_grad_enabled
 is_inference_mode_enabled: Callable[[], bool] = _modes.is_inference_enabled
 
 
+_GENERATOR = 0x20  # inspect.CO_GENERATOR, without the import
+
+
+def _decorate(mode: Any, function: F) -> F:
+    """`function` with each call inside a fresh copy of `mode`.
+
+    A generator function runs inside it too; the mode of whoever takes its values is left alone.
+    """
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_flags & _GENERATOR:
+
+        @functools.wraps(function)
+        def generate(*args: Any, **kwargs: Any) -> Any:
+            return _run_generator(mode, function(*args, **kwargs))
+
+        return generate  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with mode.clone():
+            return function(*args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _run_generator(mode: Any, generator: Any) -> Any:
+    """Every step of the generator inside `mode`; what is sent or thrown in goes through."""
+    try:
+        with mode.clone():
+            value = next(generator)
+        while True:
+            try:
+                sent = yield value
+            except GeneratorExit:
+                with mode.clone():
+                    generator.close()
+                raise
+            except BaseException as error:
+                with mode.clone():
+                    value = generator.throw(error)
+            else:
+                with mode.clone():
+                    value = generator.send(sent)
+    except StopIteration as end:
+        return end.value
+
+
+no_grad = _modes.no_grad
+enable_grad = _modes.enable_grad
+
+
 class _Mode:
     """A context manager that decorates functions: each call runs inside a fresh copy of it."""
 
@@ -26,52 +77,13 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function: F) -> F:
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return function(*args, **kwargs)
-
-        return wrapped  # type: ignore[return-value]
+        return _decorate(self, function)
 
     def __enter__(self) -> None:
         raise NotImplementedError
 
     def __exit__(self, *exception: object) -> None:
         raise NotImplementedError
-
-
-class _FixedGrad(_Mode):
-    """Sets grad mode to a fixed value; usable as `@no_grad` and as `@no_grad()`."""
-
-    _enabled: bool
-    __slots__ = ("_old",)
-
-    def __new__(cls, function: Any = None) -> Any:
-        mode = super().__new__(cls)
-        return mode if function is None else mode(function)
-
-    def __enter__(self) -> None:
-        self._old = _modes.set_grad_enabled(self._enabled)
-
-    def __exit__(self, *exception: object) -> None:
-        _modes.set_grad_enabled(self._old)
-
-
-class no_grad(_FixedGrad):
-    """Operators inside record no graph: results do not require grad.
-
-    Example: `with weft.no_grad(): weight -= 0.1 * weight.grad`
-    """
-
-    _enabled = False
-    __slots__ = ()
-
-
-class enable_grad(_FixedGrad):
-    """Operators inside record a graph, even within `no_grad`."""
-
-    _enabled = True
-    __slots__ = ()
 
 
 class set_grad_enabled(_Mode):
@@ -98,7 +110,11 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """`no_grad` that also leaves out the bookkeeping of views; `inference_mode(False)` ends it."""
+    """`no_grad` whose results can never take part in a graph; `inference_mode(False)` ends it.
+
+    Tensors made inside (`x.is_inference()`) may not be changed in place, saved for backward or
+    given requires_grad outside; clone() makes ordinary ones of them.
+    """
 
     def __new__(cls, mode: Any = True) -> Any:
         self = super().__new__(cls)

@@ -11,6 +11,9 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft.nn._activation_functions import *  # noqa: F403
+from weft.nn._loss_functions import *  # noqa: F403
+from weft.nn._norm_functions import *  # noqa: F403
 
 _nn = weft._C._nn
 
@@ -23,6 +26,7 @@ def _find(name: str) -> Any:
 linear = _find("linear")
 conv1d = _find("conv1d")
 conv2d = _find("conv2d")
+conv_transpose2d = _find("conv_transpose2d")
 avg_pool2d = _find("avg_pool2d")
 softplus = _find("softplus")
 gelu = _find("gelu")
@@ -38,6 +42,7 @@ _embedding = _find("embedding")
 _layer_norm = _find("layer_norm")
 _batch_norm = _find("batch_norm")
 _max_pool2d = _find("max_pool2d")
+_max_pool2d_with_indices = _find("max_pool2d_with_indices")
 _adaptive_avg_pool2d = _find("adaptive_avg_pool2d")
 _mse_loss = _find("mse_loss")
 _l1_loss = _find("l1_loss")
@@ -83,11 +88,6 @@ def tanh(input: Tensor) -> Tensor:
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-input)), element by element."""
     return input.sigmoid()
-
-
-def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(input)), exact for large negative and positive values."""
-    return -(_relu(-input) + input.abs().neg().exp().log1p())
 
 
 def softmax(
@@ -201,9 +201,7 @@ def max_pool2d(
     """The maximum of each window of input [n, c, h, w]; with return_indices also where it lies."""
     stride = () if stride is None else stride
     if return_indices:
-        return weft.max_pool2d_with_indices(
-            input, kernel_size, stride, padding, dilation, ceil_mode
-        )
+        return _max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
     return _max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -236,12 +234,24 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
 
     query [*, t, e], key [*, s, e], value [*, s, v] give [*, t, v]; scale is 1 / sqrt(e) by default.
+    A boolean mask allows where it is true; a row that allows nothing gives 0. enable_gqa lets
+    several heads (dimension -3) of the query share one of key and value.
     """
-    scores = query @ key.transpose(-2, -1) * (scale or query.size(-1) ** -0.5)
+    if enable_gqa:
+        repeats = query.size(-3) // key.size(-3)
+        key, value = (_repeat_heads(t, repeats) for t in (key, value))
+    if query.dtype in (weft.float16, weft.bfloat16):  # scores need float32's digits
+        wide = [query.float(), key.float(), value.float(), attn_mask]
+        if attn_mask is not None and attn_mask.dtype != weft.bool:
+            wide[3] = attn_mask.float()
+        result = scaled_dot_product_attention(*wide, dropout_p, is_causal, scale)
+        return result.to(query.dtype)
+    scores = query @ key.transpose(-2, -1) * (query.size(-1) ** -0.5 if scale is None else scale)
     if is_causal:
         if attn_mask is not None:
             raise RuntimeError(
@@ -254,7 +264,13 @@ def scaled_dot_product_attention(
     elif attn_mask is not None:
         scores = scores + attn_mask
     weights = _softmax(scores, -1)
+    if attn_mask is not None and not is_causal:
+        weights = weights.masked_fill((scores == float("-inf")).all(-1, keepdim=True), 0)
     return (_dropout(weights, dropout_p, True) if dropout_p else weights) @ value
+
+
+def _repeat_heads(x: Tensor, repeats: int) -> Tensor:
+    return x.unsqueeze(-3).expand(*x.shape[:-2], repeats, *x.shape[-2:]).flatten(-4, -3)
 
 
 # Losses ---------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ All random ones draw from the given generator, or from the default one.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import weft
@@ -78,26 +79,49 @@ def trunc_normal_(
 ) -> Tensor:
     """Draws from N(mean, std^2) cut to [a, b]."""
 
-    def cumulative(x: float) -> float:
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+    def below(x: float) -> float:
+        return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
 
-    low, high = cumulative((a - mean) / std), cumulative((b - mean) / std)
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            f"trunc_normal_: expected a mean within 2 std of [{a}, {b}], got {mean}: "
+            "most draws are rejected",
+            stacklevel=2,
+        )
     with weft.no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.copy_(_erfinv(tensor))
-        tensor.mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        if below(b) - below(a) > 0.3:
+            return _redraw_outside(tensor, mean, std, a, b, generator)
+        return _accept_by_density(tensor, mean, std, a, b, generator)
 
 
-def _erfinv(x: Tensor) -> Tensor:
-    """The inverse of erf in float64: a rational start, then three steps of Newton's method."""
-    x = x.double()
-    log = (1 - x * x).log()
-    middle = 2 / (math.pi * 0.147) + log / 2
-    y = ((middle * middle - log / 0.147).sqrt() - middle).sqrt() * x.sign()
-    for _ in range(3):
-        y = y - (y.erf() - x) * (y * y).exp() * (math.sqrt(math.pi) / 2)
-    return y
+def _redraw_outside(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any
+) -> Tensor:
+    """Normal draws; those outside [a, b] are replaced by new ones until none is left."""
+    low, high = (tensor.new_tensor(bound).item() for bound in (a, b))  # as the dtype holds them
+    tensor.normal_(mean, std, generator=generator)
+    while True:
+        outside = (tensor < low).logical_or(tensor > high)
+        if not outside.any():
+            return tensor
+        fresh = weft.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(weft.where(outside, fresh, tensor))
+
+
+def _accept_by_density(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any
+) -> Tensor:
+    """Uniform draws, each kept with the density there relative to the highest one in [a, b]."""
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    pending = None
+    while pending is None or pending.any():
+        fresh = weft.empty_like(tensor).uniform_(a, b, generator=generator)
+        tensor.copy_(fresh if pending is None else weft.where(pending, fresh, tensor))
+        log_density = fresh.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        chance = weft.empty_like(tensor).uniform_(generator=generator).log_()
+        rejected = chance > log_density
+        pending = rejected if pending is None else pending.logical_and(rejected)
+    return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

@@ -1,18 +1,23 @@
-"""Utilities around tensors: data loading (imported when first used), hooks."""
+"""Utilities around tensors: hooks; checkpoint, data loading and pictures come when used."""
 
 from typing import TYPE_CHECKING, Any
 
 from weft.utils import hooks
 
 if TYPE_CHECKING:
-    from weft.utils import data
+    from weft.utils import checkpoint, data
+    from weft.utils.picture import sharing, show
 
-__all__ = ["data", "hooks"]
+__all__ = ["checkpoint", "data", "hooks", "sharing", "show"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "data":
+    if name in ("checkpoint", "data"):
         import importlib
 
-        return importlib.import_module("weft.utils.data")
+        return importlib.import_module(f"weft.utils.{name}")
+    if name in ("sharing", "show"):
+        from weft.utils import picture
+
+        return getattr(picture, name)
     raise AttributeError(f"module 'weft.utils' has no attribute {name!r}")

@@ -19,6 +19,62 @@ class Hooks:
         self.backward_pre: dict[int, Any] = {}
         self.backward: dict[int, Any] = {}
 
+    def any(self) -> bool:
+        """Whether there is a hook left."""
+        return bool(self.forward_pre or self.forward or self.backward_pre or self.backward)
+
+    def with_shared(self) -> Hooks:
+        """The hooks to run for one call: those of all modules first."""
+        if not _shared.any():
+            return self
+        both = Hooks()
+        for kind in ("forward_pre", "forward", "backward_pre", "backward"):
+            getattr(both, kind).update(getattr(_shared, kind))
+            getattr(both, kind).update(getattr(self, kind))
+        return both
+
+
+# Hooks of all modules. While there are any, they stand in Hookable._hooks, where a module without
+# hooks of its own finds them: so a call without any hooks still asks only one question.
+_shared = Hooks()
+
+
+class _SharedHandle(RemovableHandle):
+    """Takes back a hook of all modules."""
+
+    def remove(self) -> None:
+        super().remove()
+        if not _shared.any():
+            Hookable._hooks = None
+
+
+def _share(hooks: dict[int, Any], entry: Any) -> RemovableHandle:
+    handle = _SharedHandle.insert(hooks, entry)
+    Hookable._hooks = _shared
+    return handle
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, args)` before the forward of every module; see Module."""
+    return _share(_shared.forward_pre, (hook, False))
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Calls `hook(module, args, output)` after the forward of every module; see Module."""
+    return _share(_shared.forward, (hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_output)` before the backward pass of every module."""
+    return _share(_shared.backward_pre, hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_input, grad_output)` after the backward pass of every module."""
+    return _share(_shared.backward, hook)
+
 
 class Hookable:
     """The part of Module that keeps and runs hooks; see Module."""
@@ -27,9 +83,10 @@ class Hookable:
     forward: Callable[..., Any]
 
     def _get_hooks(self) -> Hooks:
-        if self._hooks is None:
-            self._hooks = Hooks()
-        return self._hooks
+        own = self.__dict__.get("_hooks")
+        if own is None:
+            own = self._hooks = Hooks()
+        return own
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -74,7 +131,8 @@ class Hookable:
         return RemovableHandle.insert(self._get_hooks().backward, hook, prepend=prepend)
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        hooks = self._get_hooks()
+        own = self.__dict__.get("_hooks")
+        hooks = _shared if own is None else own.with_shared()
         args, kwargs = self._run_pre_hooks(hooks, args, kwargs)
         boundary = _Boundary(self, hooks) if hooks.backward or hooks.backward_pre else None
         if boundary is not None:

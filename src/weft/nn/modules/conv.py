@@ -59,13 +59,15 @@ class _ConvNd(Module):
         self.padding = self._padding(padding)
         self.groups = groups
         self.padding_mode = padding_mode
-        shape = (out_channels, in_channels // groups, *self.kernel_size)
-        self.weight = Parameter(weft.empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(weft.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(weft.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _padding(self, padding: Any) -> tuple[int, ...]:
         """The padding as numbers; 'valid' is none, 'same' keeps the size where it can be even."""
@@ -100,6 +102,8 @@ class _ConvNd(Module):
             parts.append(f"padding={self.padding}")
         if any(d != 1 for d in self.dilation):
             parts.append(f"dilation={self.dilation}")
+        if any(output_padding := getattr(self, "output_padding", ())):
+            parts.append(f"output_padding={output_padding}")
         if self.groups != 1:
             parts.append(f"groups={self.groups}")
         if self.bias is None:

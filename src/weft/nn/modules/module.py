@@ -7,11 +7,24 @@ from typing import Any, TypeVar
 
 import weft
 from weft import Tensor
-from weft.nn.modules._hooks import Hookable
+from weft.nn.modules._hooks import (
+    Hookable,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
 from weft.nn.modules._registry import BUFFER, MODULE, PARAMETER
 from weft.nn.modules._state import Stateful, _IncompatibleKeys
 
-__all__ = ["Module", "_IncompatibleKeys"]
+__all__ = [
+    "Module",
+    "_IncompatibleKeys",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+]
 
 T = TypeVar("T", bound="Module")
 
@@ -31,7 +44,7 @@ class Module(Stateful, Hookable):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is None:
-            return self.forward(*args, **kwargs)
+            return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
         return self._call_with_hooks(args, kwargs)
 
     # Modes ------------------------------------------------------------------------------------

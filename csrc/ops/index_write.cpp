@@ -1,0 +1,230 @@
+// Writing at indices: index_fill by a tensor, scatter_reduce.
+#include <cmath>
+
+#include "native.h"
+#include "ops.h"
+#include "ops/accumulate.h"
+#include "ops/index_plan.h"
+
+namespace weft::native {
+namespace {
+
+// `index` as the subscript of dimension dim, all of the others.
+TensorList at_dim(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
+  WEFT_CHECK(index.dim() <= 1, op, ": expected an index vector, got shape ",
+             AsTuple{index.sizes()});
+  WEFT_CHECK_INDEX(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
+                   ": expected an int64 or int32 index, got ", index.dtype());
+  TensorList indices(static_cast<size_t>(wrap_dim(op, dim, self.dim())));
+  const int64_t flat[] = {-1};
+  indices.push_back(ops::reshape(index, flat));
+  return indices;
+}
+
+Tensor vector_of(const Tensor& self) {
+  return self.dim() > 0 ? self : self.with_layout({{1}, {1}, self.offset()});
+}
+
+enum class Fold { Sum, Prod, Mean, Amax, Amin };
+
+Fold fold_of(const std::string& reduce) {
+  if (reduce == "sum") return Fold::Sum;
+  if (reduce == "prod") return Fold::Prod;
+  if (reduce == "mean") return Fold::Mean;
+  if (reduce == "amax") return Fold::Amax;
+  WEFT_CHECK(reduce == "amin",
+             "scatter_reduce: expected reduce to be sum, prod, mean, amax or amin, got ", reduce);
+  return Fold::Amin;
+}
+
+// a folded with b, in the type arithmetic is done in.
+template <class T>
+T folded(Fold fold, T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return fold == Fold::Prod || fold == Fold::Amin ? a && b : a || b;
+  } else if constexpr (is_small_float<T>) {
+    return T(folded<float>(fold, static_cast<float>(a), static_cast<float>(b)));
+  } else {
+    switch (fold) {
+      case Fold::Prod:
+        if constexpr (std::is_integral_v<T>) {
+          return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+        } else {
+          return a * b;
+        }
+      case Fold::Amax:
+      case Fold::Amin:
+        if constexpr (is_complex_number<T>) {
+          return a;
+        } else {
+          if constexpr (std::is_floating_point_v<T>) {
+            if (std::isnan(a)) return a;
+            if (std::isnan(b)) return b;
+          }
+          return (fold == Fold::Amax) == (a < b) ? b : a;
+        }
+      default:
+        accumulate(a, b);
+        return a;
+    }
+  }
+}
+
+template <class T>
+T mean_of(T sum, int64_t count) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    const auto n = static_cast<T>(count);
+    const T quotient = static_cast<T>(sum / n);
+    return static_cast<T>(quotient - ((sum % n != 0) && ((sum < 0) != (n < 0))));
+  } else {
+    return divide(sum, count);
+  }
+}
+
+// Folds src into self. A place that is first met starts anew where self is left out.
+template <class T>
+void fold_into(const Tensor& self, const Tensor& src, const Tensor& index, int64_t dim, Fold fold,
+               bool include_self, std::vector<int64_t>& counts) {
+  const Dims& sizes = index.sizes();
+  const auto ndim = static_cast<size_t>(index.dim());
+  const int64_t* at = index.data_as<const int64_t>();
+  T* to = self.data_as<T>();
+  const T* from = src.data_as<const T>();
+  std::vector<int64_t> place(ndim, 0);
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    int64_t target = 0, source = 0;
+    for (size_t d = 0; d < ndim; ++d) {
+      const int64_t along = static_cast<int64_t>(d) == dim ? at[i] : place[d];
+      target += along * self.strides()[d];
+      source += place[d] * src.strides()[d];
+    }
+    int64_t& count = counts[static_cast<size_t>(target)];
+    to[target] =
+        !include_self && count == 0 ? from[source] : folded(fold, to[target], from[source]);
+    ++count;
+    for (size_t d = ndim; d-- > 0;) {
+      if (++place[d] < sizes[d]) break;
+      place[d] = 0;
+    }
+  }
+  if (fold != Fold::Mean) return;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) to[i] = mean_of(to[i], counts[i] + (include_self ? 1 : 0));
+  }
+}
+
+void check_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
+                  const Tensor& src) {
+  WEFT_CHECK(self.dtype() == src.dtype(), op, ": expected tensors of one dtype, got ", self.dtype(),
+             " and ", src.dtype());
+  WEFT_CHECK(index.dtype() == DType::I64, op, ": expected an int64 index, got ", index.dtype());
+  bool fits = index.dim() == self.dim() && index.dim() == src.dim();
+  for (int64_t d = 0; fits && d < index.dim(); ++d) {
+    fits = index.size(d) <= src.size(d) && (d == dim || index.size(d) <= self.size(d));
+  }
+  WEFT_CHECK(fits, op, ": expected an index no larger than src ", AsTuple{src.sizes()},
+             " and self ", AsTuple{self.sizes()}, ", got shape ", AsTuple{index.sizes()});
+}
+
+}  // namespace
+
+Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  const char* op = "index_fill";
+  WEFT_CHECK(value.dim() == 0, op, ": expected a number or a 0-d tensor, got shape ",
+             AsTuple{value.sizes()});
+  const Tensor target = vector_of(self);
+  index_put_(target, at_dim(op, target, dim, index), as_dtype(value, self.dtype()), false);
+  return self;
+}
+
+Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  return index_fill_(contiguous_copy(self), dim, index, value);
+}
+
+Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                      const std::string& reduce, bool include_self) {
+  const char* op = "scatter_reduce";
+  const Fold fold = fold_of(reduce);
+  dim = wrap_dim(op, dim, self.dim());
+  const Tensor out = contiguous_copy(self);
+  const Tensor target = vector_of(out), places = in_order(vector_of(index)), from = vector_of(src);
+  if (index.numel() == 0) return out;
+  check_reduce(op, target, dim, places, from);
+  const int64_t size = target.size(dim);
+  for (int64_t i = 0; i < places.numel(); ++i) {
+    const int64_t at = places.data_as<const int64_t>()[i];
+    WEFT_CHECK(at >= 0 && at < size, op, ": expected index in [0, ", size - 1, "] for dim ", dim,
+               ", got ", at);
+  }
+  std::vector<int64_t> counts(static_cast<size_t>(target.numel()));
+  dispatch(self.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    WEFT_CHECK(!is_complex_number<T> || (fold != Fold::Amax && fold != Fold::Amin), op,
+               ": expected a dtype with an order, got ", self.dtype());
+    fold_into<T>(target, from, places, dim, fold, include_self, counts);
+  });
+  return out;
+}
+
+Tensor scatter_reduce_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                       const std::string& reduce, bool include_self) {
+  self.check_writable("scatter_reduce_");
+  check_no_overlap("scatter_reduce_", self);
+  copy_into(self, scatter_reduce(self, dim, index, src, reduce, include_self));
+  return self;
+}
+
+std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Tensor& self,
+                                                    int64_t dim, const Tensor& index,
+                                                    const Tensor& src, const std::string& reduce,
+                                                    bool include_self, const Tensor& result) {
+  auto picked = [&](const Tensor& tensor) { return ops::gather(tensor, dim, index, false); };
+  auto number = [&](const Tensor& tensor) { return as_dtype(tensor, grad.dtype()); };
+  Tensor to_self, to_src;
+  switch (fold_of(reduce)) {
+    case Fold::Sum:
+      to_self = grad;
+      to_src = picked(grad);
+      break;
+    case Fold::Mean: {
+      const Tensor start = include_self ? ops::ones_like(grad) : ops::zeros_like(grad);
+      const Tensor count =
+          ops::clamp_min(ops::scatter_add(start, dim, index, ops::ones_like(src)), Scalar(1));
+      to_self = ops::div(grad, count);
+      to_src = picked(to_self);
+      break;
+    }
+    case Fold::Prod: {
+      // Where an element is 0 the product of the others is made without it.
+      const Tensor zero_self = ops::eq(self, Scalar(0)), zero_src = ops::eq(src, Scalar(0));
+      const Tensor full_self = ops::masked_fill(self, zero_self, Scalar(1));
+      const Tensor full_src = ops::masked_fill(src, zero_src, Scalar(1));
+      const Tensor others =
+          ops::scatter_reduce(full_self, dim, index, full_src, reduce, include_self);
+      const Tensor own = include_self ? number(zero_self) : ops::zeros_like(grad);
+      const Tensor zeros = ops::scatter_add(own, dim, index, number(zero_src));
+      const Tensor upstream = ops::mul(grad, others);
+      auto share = [&](const Tensor& up, const Tensor& count, const Tensor& zero,
+                       const Tensor& full) {
+        const Tensor counted = ops::sub(count, number(zero), Scalar(1));
+        return ops::masked_fill(ops::div(up, full), ops::ne(counted, Scalar(0)), Scalar(0));
+      };
+      to_self = share(upstream, zeros, zero_self, full_self);
+      to_src = share(picked(upstream), picked(zeros), zero_src, full_src);
+      break;
+    }
+    default: {
+      const Tensor hit_self = number(ops::eq(self, result));
+      const Tensor hit_src = number(ops::eq(src, picked(result)));
+      const Tensor start = include_self ? hit_self : ops::zeros_like(hit_self);
+      const Tensor count = ops::clamp_min(ops::scatter_add(start, dim, index, hit_src), Scalar(1));
+      const Tensor share = ops::div(grad, count);
+      to_self = ops::mul(hit_self, share);
+      to_src = ops::mul(hit_src, picked(share));
+    }
+  }
+  if (!include_self) to_self = ops::scatter(to_self, dim, index, Scalar(0));
+  return {to_self, to_src};
+}
+
+}  // namespace weft::native

@@ -1,0 +1,324 @@
+// Decompositions and solutions of linear systems, matrix by matrix through LAPACK.
+//
+// LAPACK is column-major: a contiguous copy of the transposed matrix is what it reads and writes.
+#include <climits>
+#include <cmath>
+
+#include "native.h"
+#include "ops.h"
+#include "ops/lapack.h"
+#include "ops/support.h"
+
+namespace weft::native {
+namespace {
+
+using Pair = std::tuple<Tensor, Tensor>;
+using Triple = std::tuple<Tensor, Tensor, Tensor>;
+
+void check_matrices(const char* op, const Tensor& a, bool square) {
+  WEFT_CHECK(a.dim() >= 2, op, ": expected matrices, got shape ", AsTuple{a.sizes()});
+  WEFT_CHECK(a.dtype() == DType::F32 || a.dtype() == DType::F64, op,
+             ": expected dtype float32 or float64, got ", a.dtype());
+  WEFT_CHECK(!square || a.size(-1) == a.size(-2), op, ": expected square matrices, got shape ",
+             AsTuple{a.sizes()});
+  WEFT_CHECK(a.size(-1) < (1 << 24) && a.size(-2) < (1 << 24), op,
+             ": expected at most 2^24 rows and columns, got shape ", AsTuple{a.sizes()});
+}
+
+// A copy of the matrices in column-major order: (..., columns, rows), contiguous.
+Tensor by_columns(const Tensor& a) { return contiguous_copy(ops::transpose(a, -2, -1)); }
+Tensor from_columns(const Tensor& columns) {
+  return contiguous_copy(ops::transpose(columns, -2, -1));
+}
+
+template <class Fn>
+void dispatch_real(DType dtype, Fn&& fn) {
+  if (dtype == DType::F32) return fn(float{});
+  fn(double{});
+}
+
+int as_int(int64_t value) { return static_cast<int>(value); }
+int leading(int64_t rows) { return as_int(std::max<int64_t>(rows, 1)); }
+
+// The sizes in front of the last `count`, with more behind.
+Dims batch_sizes(const Tensor& a, int64_t count, std::initializer_list<int64_t> behind) {
+  Dims sizes;
+  for (int64_t d = 0; d + count < a.dim(); ++d) sizes.push_back(a.size(d));
+  for (const int64_t size : behind) sizes.push_back(size);
+  return sizes;
+}
+
+int64_t batch_count(const Tensor& a) {
+  int64_t count = 1;
+  for (int64_t d = 0; d + 2 < a.dim(); ++d) count *= a.size(d);
+  return count;
+}
+
+// LU decompositions in place; pivots[i * n ...] belong to matrix i. Gives the zero pivots found.
+template <class T>
+std::vector<int> decompose(const Tensor& columns, std::vector<int>& pivots) {
+  const int64_t n = columns.size(-1), count = batch_count(columns);
+  pivots.resize(static_cast<size_t>(n * count));
+  std::vector<int> infos(static_cast<size_t>(count));
+  const int size = as_int(n), lda = leading(n);
+  for (int64_t i = 0; i < count && n > 0; ++i) {
+    lapack::getrf(T{})(&size, &size, columns.data_as<T>() + i * n * n, &lda, pivots.data() + i * n,
+                       &infos[static_cast<size_t>(i)]);
+  }
+  return infos;
+}
+
+void check_regular(const char* op, const std::vector<int>& infos) {
+  for (size_t i = 0; i < infos.size(); ++i) {
+    WEFT_CHECK(infos[i] == 0, op, ": expected regular matrices, got a singular one (batch element ",
+               i, ", pivot ", infos[i], ")");
+  }
+}
+
+bool is_vector_for(const Tensor& a, const Tensor& b) {
+  if (b.dim() == 1) return true;
+  if (b.dim() + 1 != a.dim()) return false;
+  for (int64_t d = 0; d < b.dim(); ++d) {
+    if (a.size(d) != b.size(d)) return false;
+  }
+  return true;
+}
+
+// Both expanded to common leading sizes; b as matrices, in column-major copies.
+struct System {
+  Tensor a, b;
+};
+
+System system_of(const char* op, const Tensor& a, const Tensor& b) {
+  WEFT_CHECK(a.dtype() == b.dtype(), op, ": expected tensors of one dtype, got ", a.dtype(),
+             " and ", b.dtype());
+  WEFT_CHECK(b.dim() >= 2 && b.size(-2) == a.size(-1), op, ": expected right-hand sides of ",
+             a.size(-1), " rows, got shape ", AsTuple{b.sizes()});
+  const Dims batch = broadcast_sizes(op, batch_sizes(a, 2, {}), batch_sizes(b, 2, {}));
+  Dims a_sizes = batch, b_sizes = batch;
+  for (const int64_t d : {-2, -1}) {
+    a_sizes.push_back(a.size(d));
+    b_sizes.push_back(b.size(d));
+  }
+  return {by_columns(ops::expand(a, a_sizes, false)), by_columns(ops::expand(b, b_sizes, false))};
+}
+
+}  // namespace
+
+Tensor linalg_inv(const Tensor& A) {
+  check_matrices("linalg_inv", A, true);
+  const Tensor work = by_columns(A);
+  const int64_t n = A.size(-1);
+  dispatch_real(A.dtype(), [&]<class T>(T) {
+    std::vector<int> pivots;
+    check_regular("linalg_inv", decompose<T>(work, pivots));
+    const int size = as_int(n), lda = leading(n), lwork = std::max(1, size * 32);
+    std::vector<T> scratch(static_cast<size_t>(lwork));
+    for (int64_t i = 0; i < batch_count(A) && n > 0; ++i) {
+      int info = 0;
+      lapack::getri(T{})(&size, work.data_as<T>() + i * n * n, &lda, pivots.data() + i * n,
+                         scratch.data(), &lwork, &info);
+    }
+  });
+  return from_columns(work);
+}
+
+Pair linalg_slogdet(const Tensor& A) {
+  check_matrices("linalg_slogdet", A, true);
+  const Tensor work = by_columns(A);
+  const int64_t n = A.size(-1);
+  const Tensor sign = Tensor::empty(batch_sizes(A, 2, {}), A.dtype());
+  const Tensor size = Tensor::empty(sign.sizes(), A.dtype());
+  dispatch_real(A.dtype(), [&]<class T>(T) {
+    std::vector<int> pivots;
+    decompose<T>(work, pivots);
+    for (int64_t i = 0; i < batch_count(A); ++i) {
+      T positive = 1, total = 0;
+      for (int64_t k = 0; k < n; ++k) {
+        const T pivot = work.data_as<T>()[i * n * n + k * n + k];
+        if (pivots[static_cast<size_t>(i * n + k)] != k + 1) positive = -positive;
+        if (pivot < 0) positive = -positive;
+        if (pivot == 0) positive = 0;
+        total += std::log(std::abs(pivot));
+      }
+      sign.data_as<T>()[i] = positive;
+      size.data_as<T>()[i] = total;
+    }
+  });
+  return {sign, size};
+}
+
+Tensor linalg_det(const Tensor& A) {
+  check_matrices("linalg_det", A, true);
+  const Tensor work = by_columns(A);
+  const int64_t n = A.size(-1);
+  const Tensor out = Tensor::empty(batch_sizes(A, 2, {}), A.dtype());
+  dispatch_real(A.dtype(), [&]<class T>(T) {
+    std::vector<int> pivots;
+    decompose<T>(work, pivots);
+    for (int64_t i = 0; i < batch_count(A); ++i) {
+      T product = 1;
+      for (int64_t k = 0; k < n; ++k) {
+        const bool swapped = pivots[static_cast<size_t>(i * n + k)] != k + 1;
+        product *= (swapped ? -1 : 1) * work.data_as<T>()[i * n * n + k * n + k];
+      }
+      out.data_as<T>()[i] = product;
+    }
+  });
+  return out;
+}
+
+Tensor _solve(const Tensor& A, const Tensor& B) {
+  const char* op = "linalg_solve";
+  check_matrices(op, A, true);
+  const bool vector = is_vector_for(A, B);
+  const System system = system_of(op, A, vector ? ops::unsqueeze(B, -1) : B);
+  const int64_t n = A.size(-1), k = system.b.size(-2);
+  dispatch_real(A.dtype(), [&]<class T>(T) {
+    std::vector<int> pivots;
+    check_regular(op, decompose<T>(system.a, pivots));
+    const int size = as_int(n), count = as_int(k), lda = leading(n);
+    for (int64_t i = 0; i < batch_count(system.a) && n > 0 && k > 0; ++i) {
+      int info = 0;
+      lapack::getrs(T{})("N", &size, &count, system.a.data_as<T>() + i * n * n, &lda,
+                         pivots.data() + i * n, system.b.data_as<T>() + i * n * k, &lda, &info);
+    }
+  });
+  const Tensor out = from_columns(system.b);
+  return vector ? ops::squeeze(out, -1) : out;
+}
+
+Tensor _solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool unitriangular) {
+  const char* op = "linalg_solve_triangular";
+  check_matrices(op, A, true);
+  const System system = system_of(op, A, B);
+  const int64_t n = A.size(-1), k = system.b.size(-2);
+  dispatch_real(A.dtype(), [&]<class T>(T) {
+    const int size = as_int(n), count = as_int(k), lda = leading(n);
+    for (int64_t i = 0; i < batch_count(system.a) && n > 0 && k > 0; ++i) {
+      int info = 0;
+      T* b = system.b.data_as<T>() + i * n * k;
+      lapack::trtrs(T{})(upper ? "U" : "L", "N", unitriangular ? "U" : "N", &size, &count,
+                         system.a.data_as<T>() + i * n * n, &lda, b, &lda, &info);
+      // PyTorch divides by the zero; LAPACK stops before.
+      if (info > 0) std::fill_n(b, n * k, std::numeric_limits<T>::quiet_NaN());
+    }
+  });
+  return from_columns(system.b);
+}
+
+Tensor _cholesky(const Tensor& self) {
+  const char* op = "linalg_cholesky";
+  check_matrices(op, self, true);
+  const Tensor work = by_columns(self);
+  const int64_t n = self.size(-1);
+  dispatch_real(self.dtype(), [&]<class T>(T) {
+    const int size = as_int(n), lda = leading(n);
+    for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
+      int info = 0;
+      lapack::potrf(T{})("L", &size, work.data_as<T>() + i * n * n, &lda, &info);
+      WEFT_CHECK(info == 0, op,
+                 ": expected positive-definite matrices, got one whose leading minor "
+                 "of order ",
+                 info, " is not (batch element ", i, ")");
+    }
+  });
+  return tril(from_columns(work), 0);
+}
+
+Pair linalg_eigh(const Tensor& self, const std::string& UPLO) {
+  const char* op = "linalg_eigh";
+  check_matrices(op, self, true);
+  WEFT_CHECK(UPLO == "L" || UPLO == "U", op, ": expected UPLO \"L\" or \"U\", got \"", UPLO, "\"");
+  const Tensor work = by_columns(self);
+  const int64_t n = self.size(-1);
+  const Tensor values = Tensor::empty(batch_sizes(self, 2, {n}), self.dtype());
+  dispatch_real(self.dtype(), [&]<class T>(T) {
+    const int size = as_int(n), lda = leading(n);
+    const int lwork = 1 + 6 * size + 2 * size * size, liwork = 3 + 5 * size;
+    std::vector<T> scratch(static_cast<size_t>(lwork));
+    std::vector<int> numbers(static_cast<size_t>(liwork));
+    for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
+      int info = 0;
+      lapack::syevd(T{})("V", UPLO.c_str(), &size, work.data_as<T>() + i * n * n, &lda,
+                         values.data_as<T>() + i * n, scratch.data(), &lwork, numbers.data(),
+                         &liwork, &info);
+      WEFT_CHECK(info == 0, op, ": expected an iteration that converges, got error ", info);
+    }
+  });
+  return {values, from_columns(work)};
+}
+
+Pair linalg_qr(const Tensor& A, const std::string& mode) {
+  const char* op = "linalg_qr";
+  check_matrices(op, A, false);
+  WEFT_CHECK(mode == "reduced" || mode == "complete" || mode == "r", op,
+             ": expected mode \"reduced\", \"complete\" or \"r\", got \"", mode, "\"");
+  const int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n), count = batch_count(A);
+  const int64_t q_columns = mode == "complete" ? m : k;
+  const Tensor work = by_columns(A);
+  // Reflections as columns, with room for all columns of a complete Q.
+  const Tensor q = zeros_of(batch_sizes(A, 2, {q_columns, m}), A.dtype(), op);
+  dispatch_real(A.dtype(), [&]<class T>(T) {
+    const int rows = as_int(m), columns = as_int(n), lda = leading(m);
+    const int wide = as_int(q_columns), inner = as_int(k);
+    const int lwork = std::max(1, 32 * std::max(columns, wide));
+    std::vector<T> tau(static_cast<size_t>(std::max<int64_t>(k, 1))),
+        scratch(static_cast<size_t>(lwork));
+    for (int64_t i = 0; i < count && m > 0; ++i) {
+      int info = 0;
+      T* a = work.data_as<T>() + i * m * n;
+      T* out = q.data_as<T>() + i * m * q_columns;
+      if (n > 0)
+        lapack::geqrf(T{})(&rows, &columns, a, &lda, tau.data(), scratch.data(), &lwork, &info);
+      std::copy_n(a, m * k, out);
+      if (wide > 0) {
+        lapack::orgqr(T{})(&rows, &wide, &inner, out, &lda, tau.data(), scratch.data(), &lwork,
+                           &info);
+      }
+    }
+  });
+  const Tensor r = triu(ops::narrow(from_columns(work), -2, 0, q_columns), 0);
+  if (mode == "r") {
+    const int64_t none[] = {0};
+    return {Tensor::empty(none, A.dtype()), r};
+  }
+  return {from_columns(q), r};
+}
+
+Triple linalg_svd(const Tensor& A, bool full_matrices, std::optional<std::string>) {
+  const char* op = "linalg_svd";
+  check_matrices(op, A, false);
+  const int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n), count = batch_count(A);
+  const int64_t u_columns = full_matrices ? m : k, v_rows = full_matrices ? n : k;
+  const Tensor work = by_columns(A);
+  const Tensor u = zeros_of(batch_sizes(A, 2, {u_columns, m}), A.dtype(), op);
+  const Tensor s = Tensor::empty(batch_sizes(A, 2, {k}), A.dtype());
+  const Tensor vh = zeros_of(batch_sizes(A, 2, {n, v_rows}), A.dtype(), op);
+  if (k == 0) {
+    // No singular value: any orthonormal matrices will do.
+    for (const Tensor& one : {u, vh}) ops::fill_(ops::diagonal(one, 0, -2, -1), Scalar(1));
+    return {from_columns(u), s, from_columns(vh)};
+  }
+  dispatch_real(A.dtype(), [&]<class T>(T) {
+    const int rows = as_int(m), columns = as_int(n), lda = leading(m), ldvt = leading(v_rows);
+    const int small = as_int(k), large = std::max(rows, columns);
+    const int64_t wanted = 3 * k + std::max<int64_t>(large, 5 * k * k + 4 * k) + 32 * large;
+    WEFT_CHECK(wanted < INT_MAX, op, ": expected matrices that LAPACK has room for, got shape ",
+               AsTuple{A.sizes()});
+    const int lwork = as_int(wanted);
+    std::vector<T> scratch(static_cast<size_t>(lwork));
+    std::vector<int> numbers(static_cast<size_t>(8 * small));
+    for (int64_t i = 0; i < count; ++i) {
+      int info = 0;
+      lapack::gesdd(T{})(full_matrices ? "A" : "S", &rows, &columns, work.data_as<T>() + i * m * n,
+                         &lda, s.data_as<T>() + i * k, u.data_as<T>() + i * m * u_columns, &lda,
+                         vh.data_as<T>() + i * n * v_rows, &ldvt, scratch.data(), &lwork,
+                         numbers.data(), &info);
+      WEFT_CHECK(info == 0, op, ": expected an iteration that converges, got error ", info);
+    }
+  });
+  return {from_columns(u), s, from_columns(vh)};
+}
+
+}  // namespace weft::native

@@ -1,0 +1,32 @@
+// Looks at the arguments of pointwise operators before their kernels run: what PyTorch refuses for
+// integers, kernels cannot raise. Rows name these functions in `precheck=`.
+#pragma once
+
+#include "core/error.h"
+#include "core/tensor.h"
+
+namespace weft::precheck {
+
+inline bool is_whole(DType dtype) { return !is_floating(dtype) && !is_complex(dtype); }
+
+// Raises RuntimeError when an element is 0.
+void refuse_zeros(const char* op, const Tensor& divisor);
+
+// Integers are not divided by zero.
+inline void divisor(const char* op, const Tensor& self, const Tensor& other) {
+  if (!is_whole(self.dtype()) || !is_whole(other.dtype())) return;
+  refuse_zeros(op, other);
+}
+inline void divisor(const char* op, const Tensor& self, const Scalar& other) {
+  if (!is_whole(self.dtype()) || !other.is_integral() || other.to_int() != 0) return;
+  WEFT_CHECK(false, op, ": expected an integer divisor other than 0, got 0 (ZeroDivisionError)");
+}
+
+// Integers are not raised to negative integers.
+inline void exponent(const char* op, const Tensor& self, const Scalar& exponent) {
+  if (!is_whole(self.dtype()) || !exponent.is_integral() || exponent.to_int() >= 0) return;
+  WEFT_CHECK(self.dtype() == DType::Bool, op,
+             ": expected an exponent >= 0 for an integer tensor, got ", exponent.to_int());
+}
+
+}  // namespace weft::precheck

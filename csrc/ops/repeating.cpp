@@ -1,0 +1,218 @@
+// Entries repeated, put on diagonals, and views that change the tensor itself.
+#include "native.h"
+#include "ops.h"
+#include "ops/factory.h"
+#include "ops/index_plan.h"
+#include "ops/views.h"
+
+namespace weft::native {
+namespace {
+
+const int64_t kFlat[] = {-1};
+
+void check_output_size(std::optional<int64_t> wanted, int64_t got) {
+  WEFT_CHECK(!wanted || *wanted == got, "repeat_interleave: expected output_size ", got, ", got ",
+             wanted.value_or(0));
+}
+
+// 0 counts[0] times, 1 counts[1] times, ...
+Tensor spread_indices(const Tensor& counts) {
+  const char* op = "repeat_interleave";
+  WEFT_CHECK(counts.dtype() == DType::I64 || counts.dtype() == DType::I32, op,
+             ": expected int64 or int32 repeats, got ", counts.dtype());
+  WEFT_CHECK(counts.dim() <= 1, op, ": expected repeats of 0 or 1 dims, got shape ",
+             AsTuple{counts.sizes()});
+  const Tensor values = in_order(as_dtype(counts, DType::I64));
+  const int64_t* from = values.data_as<const int64_t>();
+  int64_t total = 0;
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    WEFT_CHECK(from[i] >= 0, op, ": expected repeats >= 0, got ", from[i]);
+    WEFT_CHECK(!__builtin_add_overflow(total, from[i], &total), op,
+               ": expected a size that fits in memory, got more than 2^63 entries");
+  }
+  const int64_t sizes[] = {total};
+  Tensor out = Tensor::empty(sizes, DType::I64, {}, op);
+  auto* to = out.data_as<int64_t>();
+  for (int64_t i = 0; i < values.numel(); ++i) to = std::fill_n(to, from[i], i);
+  return out;
+}
+
+Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower,
+                        std::optional<DType> dtype, std::optional<int64_t> layout,
+                        std::optional<Device> device, std::optional<bool> pin_memory) {
+  WEFT_CHECK(row >= 0 && col >= 0, op, ": expected sizes >= 0, got ", row, " and ", col);
+  const DType kind = dtype.value_or(DType::I64);
+  WEFT_CHECK(is_integral(kind), op, ": expected an integer dtype, got ", kind);
+  offset = std::clamp(offset, -row - 1, col + 1);
+  std::vector<int64_t> rows, columns;
+  for (int64_t r = 0; r < row; ++r) {
+    const int64_t edge = std::clamp<int64_t>(lower ? r + offset + 1 : r + offset, 0, col);
+    for (int64_t c = lower ? 0 : edge; c < (lower ? edge : col); ++c) {
+      rows.push_back(r);
+      columns.push_back(c);
+    }
+  }
+  const int64_t sizes[] = {2, static_cast<int64_t>(rows.size())};
+  Tensor out = make_empty(op, sizes, {DType::I64, layout, device, pin_memory, {}});
+  std::copy(rows.begin(), rows.end(), out.data_as<int64_t>());
+  std::copy(columns.begin(), columns.end(), out.data_as<int64_t>() + rows.size());
+  return as_dtype(out, kind);
+}
+
+// Gives the tensor itself a new layout over the same memory. Saved values of it are void after
+// this.
+const Tensor& set_layout(const Tensor& self, Layout layout) {
+  self.impl()->layout = std::move(layout);
+  self.bump_version();
+  return self;
+}
+
+}  // namespace
+
+Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
+  Tensor out = spread_indices(repeats);
+  check_output_size(output_size, out.numel());
+  return out;
+}
+
+Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size) {
+  const char* op = "repeat_interleave";
+  const Tensor x = dim && self.dim() > 0 ? self : ops::reshape(self, kFlat);
+  const int64_t at = wrap_dim(op, dim.value_or(0), x.dim());
+  Tensor counts = repeats;
+  if (repeats.numel() == 1) {
+    const int64_t sizes[] = {x.size(at)};
+    counts = ops::expand(ops::reshape(repeats, kFlat), sizes, false);
+  }
+  WEFT_CHECK(counts.dim() == 1 && counts.numel() == x.size(at), op, ": expected ", x.size(at),
+             " repeats, got shape ", AsTuple{repeats.sizes()});
+  const Tensor index = spread_indices(counts);
+  check_output_size(output_size, index.numel());
+  return ops::index_select(x, at, index);
+}
+
+Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size) {
+  WEFT_CHECK(repeats >= 0, "repeat_interleave: expected repeats >= 0, got ", repeats);
+  return repeat_interleave(self, Tensor::scalar(Scalar(repeats), DType::I64), dim, output_size);
+}
+
+Tensor tile(const Tensor& self, IntList dims) {
+  Dims repeats;
+  const auto count = static_cast<int64_t>(dims.size());
+  for (int64_t d = count; d < self.dim(); ++d) repeats.push_back(1);
+  for (const int64_t n : dims) repeats.push_back(n);
+  return ops::repeat(self, repeats);
+}
+
+Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+  const char* op = "diag_embed";
+  WEFT_CHECK(self.dim() >= 1, op, ": expected at least 1 dim, got a 0-d tensor");
+  const int64_t ndim = self.dim() + 1;
+  dim1 = wrap_dim(op, dim1, ndim);
+  dim2 = wrap_dim(op, dim2, ndim);
+  WEFT_CHECK(dim1 != dim2, op, ": expected two different dims, got ", dim1, " twice");
+  WEFT_CHECK(offset > -(int64_t{1} << 40) && offset < (int64_t{1} << 40), op,
+             ": expected an offset that fits in memory, got ", offset);
+  const int64_t size = self.sizes().back() + (offset < 0 ? -offset : offset);
+  Dims sizes;
+  for (int64_t d = 0, next = 0; d < ndim; ++d) {
+    sizes.push_back(d == dim1 || d == dim2 ? size : self.size(next++));
+  }
+  Tensor out = zeros_of(sizes, self.dtype(), op);
+  copy_into(out.with_layout(views::diagonal(out.layout(), offset, dim1, dim2)), self);
+  return out;
+}
+
+Tensor block_diag(const TensorList& tensors) {
+  const char* op = "block_diag";
+  WEFT_CHECK(!tensors.empty(), op, ": expected at least one tensor, got none");
+  int64_t columns = 0;
+  TensorList blocks;
+  for (const Tensor& tensor : tensors) {
+    WEFT_CHECK(tensor.dim() <= 2, op, ": expected at most 2 dims, got shape ",
+               AsTuple{tensor.sizes()});
+    const int64_t sizes[] = {tensor.dim() == 2 ? tensor.size(0) : 1,
+                             tensor.dim() == 0 ? 1 : tensor.size(-1)};
+    blocks.push_back(ops::reshape(tensor, sizes));
+    columns += sizes[1];
+  }
+  TensorList rows;
+  int64_t before = 0;
+  for (const Tensor& block : blocks) {
+    const int64_t left[] = {block.size(0), before};
+    before += block.size(1);
+    const int64_t right[] = {block.size(0), columns - before};
+    rows.push_back(ops::cat(
+        {zeros_of(left, block.dtype(), op), block, zeros_of(right, block.dtype(), op)}, 1));
+  }
+  return ops::cat(rows, 0);
+}
+
+Tensor fill_diagonal_(const Tensor& self, const Scalar& fill_value, bool wrap) {
+  const char* op = "fill_diagonal_";
+  WEFT_CHECK(self.dim() >= 2, op, ": expected at least 2 dims, got shape ", AsTuple{self.sizes()});
+  int64_t step = 0, size = self.size(0);
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    WEFT_CHECK(self.dim() == 2 || self.size(d) == self.size(0), op,
+               ": expected equal sizes for more than 2 dims, got shape ", AsTuple{self.sizes()});
+    size = std::min(size, self.size(d));
+    step += self.stride(d);
+  }
+  const int64_t main_sizes[] = {size}, strides[] = {step};
+  ops::fill_(ops::as_strided(self, main_sizes, strides, self.offset()), fill_value);
+  const int64_t columns = self.size(1);
+  if (wrap && self.dim() == 2 && self.size(0) > columns + 1 && columns > 0) {
+    // The diagonal begins anew below one row that it leaves free.
+    ops::fill_diagonal_(ops::narrow(self, 0, columns + 1, self.size(0) - columns - 1), fill_value,
+                        true);
+  }
+  return self;
+}
+
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                    std::optional<int64_t> layout, std::optional<Device> device,
+                    std::optional<bool> pin_memory) {
+  return triangle_indices("tril_indices", row, col, offset, true, dtype, layout, device,
+                          pin_memory);
+}
+
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                    std::optional<int64_t> layout, std::optional<Device> device,
+                    std::optional<bool> pin_memory) {
+  return triangle_indices("triu_indices", row, col, offset, false, dtype, layout, device,
+                          pin_memory);
+}
+
+Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
+  const char* op = "take_along_dim";
+  if (!dim) return ops::gather(ops::reshape(self, kFlat), 0, ops::reshape(indices, kFlat), false);
+  WEFT_CHECK(self.dim() == indices.dim(), op, ": expected indices of ", self.dim(),
+             " dims, got shape ", AsTuple{indices.sizes()});
+  const auto at = static_cast<size_t>(wrap_dim(op, *dim, self.dim()));
+  Dims left = self.sizes(), right = indices.sizes();
+  if (self.dim() > 0) left[at] = right[at] = 1;
+  Dims common = broadcast_sizes(op, left, right);
+  Dims of_self = common, of_indices = common;
+  if (self.dim() > 0) {
+    of_self[at] = self.sizes()[at];
+    of_indices[at] = indices.sizes()[at];
+  }
+  return ops::gather(ops::expand(self, of_self, false), *dim,
+                     ops::expand(indices, of_indices, false), false);
+}
+
+Tensor t_(const Tensor& self) { return set_layout(self, views::t(self.layout())); }
+Tensor transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
+  return set_layout(self, views::transpose(self.layout(), dim0, dim1));
+}
+Tensor squeeze_(const Tensor& self) { return set_layout(self, views::squeeze(self.layout())); }
+Tensor squeeze_(const Tensor& self, int64_t dim) {
+  return set_layout(self, views::squeeze(self.layout(), dim));
+}
+Tensor unsqueeze_(const Tensor& self, int64_t dim) {
+  return set_layout(self, views::unsqueeze(self.layout(), dim));
+}
+
+}  // namespace weft::native

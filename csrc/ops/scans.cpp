@@ -1,0 +1,175 @@
+// Running products, extrema and logarithms of sums along one dimension.
+#include <cmath>
+#include <limits>
+
+#include "core/thread_pool.h"
+#include "native.h"
+#include "ops.h"
+#include "ops/support.h"
+
+namespace weft::native {
+namespace {
+
+// Calls fn(first element, distance of neighbours) for every line of a contiguous tensor along dim.
+template <class Fn>
+void for_each_line(const Tensor& tensor, int64_t dim, Fn&& fn) {
+  if (tensor.numel() == 0) return;
+  const Split3 split = split_at(tensor.sizes(), dim);
+  parallel_for(split.outer * split.inner, (int64_t{1} << 14) / split.size + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   fn(i / split.inner * split.size * split.inner + i % split.inner, split.inner);
+                 }
+               });
+}
+
+int64_t length_along(const Tensor& tensor, int64_t dim) {
+  return tensor.dim() == 0 ? 1 : tensor.sizes()[static_cast<size_t>(dim)];
+}
+
+template <class T>
+T product_of(T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return a && b;
+  } else if constexpr (is_small_float<T>) {
+    return T(static_cast<float>(a) * static_cast<float>(b));
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+
+template <class T>
+bool is_nan(T value) {
+  if constexpr (is_small_float<T>) {
+    return std::isnan(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::isnan(value);
+  } else {
+    return false;
+  }
+}
+
+template <class T>
+bool at_least(T a, T b) {
+  if constexpr (is_small_float<T>) {
+    return static_cast<float>(a) >= static_cast<float>(b);
+  } else {
+    return a >= b;
+  }
+}
+
+std::tuple<Tensor, Tensor> running_extremum(const char* op, const Tensor& self, int64_t dim,
+                                            bool greatest) {
+  dim = wrap_dim(op, dim, self.dim());
+  const Tensor x = in_order(self);
+  const Tensor values = Tensor::empty(self.sizes(), self.dtype(), {}, op);
+  const Tensor indices = Tensor::empty(self.sizes(), DType::I64, {}, op);
+  const int64_t length = length_along(self, dim);
+  dispatch(self.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (is_complex_number<T>) {
+      WEFT_CHECK(false, op, ": expected a dtype with an order, got ", self.dtype());
+    } else {
+      const T* from = x.data_as<const T>();
+      T* to = values.data_as<T>();
+      auto* where = indices.data_as<int64_t>();
+      for_each_line(x, dim, [&](int64_t at, int64_t step) {
+        T best = from[at];
+        int64_t index = 0;
+        for (int64_t i = 0; i < length; ++i, at += step) {
+          const T value = from[at];
+          const bool better = greatest ? at_least(value, best) : at_least(best, value);
+          if (is_nan(value) || (better && !is_nan(best))) {
+            best = value;
+            index = i;
+          }
+          to[at] = best;
+          where[at] = index;
+        }
+      });
+    }
+  });
+  return {values, indices};
+}
+
+}  // namespace
+
+Tensor cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  dim = wrap_dim("cumprod", dim, self.dim());
+  const bool whole = is_integral(self.dtype()) || self.dtype() == DType::Bool;
+  const DType kind = dtype ? *dtype : whole ? DType::I64 : self.dtype();
+  const Tensor x = in_order(as_dtype(self, kind));
+  Tensor out = Tensor::empty(self.sizes(), kind, {}, "cumprod");
+  const int64_t length = length_along(self, dim);
+  dispatch(kind, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* from = x.data_as<const T>();
+    T* to = out.data_as<T>();
+    for_each_line(x, dim, [&](int64_t at, int64_t step) {
+      T product = from[at];
+      to[at] = product;
+      for (int64_t i = 1; i < length; ++i) {
+        at += step;
+        product = product_of<T>(product, from[at]);
+        to[at] = product;
+      }
+    });
+  });
+  return out;
+}
+
+std::tuple<Tensor, Tensor> cummax(const Tensor& self, int64_t dim) {
+  return running_extremum("cummax", self, dim, true);
+}
+
+std::tuple<Tensor, Tensor> cummin(const Tensor& self, int64_t dim) {
+  return running_extremum("cummin", self, dim, false);
+}
+
+Tensor logcumsumexp(const Tensor& self, int64_t dim) {
+  dim = wrap_dim("logcumsumexp", dim, self.dim());
+  WEFT_CHECK(is_floating(self.dtype()), "logcumsumexp: expected a floating tensor, got ",
+             self.dtype());
+  const Tensor x = in_order(as_dtype(self, DType::F64));
+  const Tensor out = Tensor::empty(self.sizes(), DType::F64, {}, "logcumsumexp");
+  const int64_t length = length_along(self, dim);
+  const double* from = x.data_as<const double>();
+  auto* to = out.data_as<double>();
+  for_each_line(x, dim, [&](int64_t at, int64_t step) {
+    double total = -std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < length; ++i, at += step) {
+      const double high = std::fmax(total, from[at]), low = std::fmin(total, from[at]);
+      if (std::isnan(from[at]) || std::isnan(total)) {
+        total = std::numeric_limits<double>::quiet_NaN();
+      } else if (std::isfinite(low) || high != low) {
+        total = high + std::log1p(std::exp(low - high));
+      }  // both the same infinity: that it stays
+      to[at] = total;
+    }
+  });
+  return as_dtype(out, self.dtype());
+}
+
+Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
+            const Tensor& append) {
+  WEFT_CHECK(n >= 0, "diff: expected n >= 0, got ", n);
+  WEFT_CHECK(self.dim() >= 1, "diff: expected at least 1 dim, got a 0-d tensor");
+  dim = wrap_dim("diff", dim, self.dim());
+  if (n == 0) return self;
+  TensorList parts;
+  if (prepend.defined()) parts.push_back(prepend);
+  parts.push_back(self);
+  if (append.defined()) parts.push_back(append);
+  Tensor x = parts.size() > 1 ? ops::cat(parts, dim) : self;
+  for (; n > 0; --n) {
+    const int64_t rest = std::max<int64_t>(x.size(dim) - 1, 0);
+    if (rest == 0) return ops::narrow(x, dim, 0, 0);
+    const Tensor upper = ops::narrow(x, dim, 1, rest), lower = ops::narrow(x, dim, 0, rest);
+    x = x.dtype() == DType::Bool ? ops::ne(upper, lower) : ops::sub(upper, lower, Scalar(1));
+  }
+  return x;
+}
+
+}  // namespace weft::native

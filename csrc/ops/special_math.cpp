@@ -1,0 +1,148 @@
+// Special functions computed in double, element by element: digamma, polygamma, erfinv, Bessel.
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "core/thread_pool.h"
+#include "native.h"
+#include "ops/factory.h"
+#include "ops/support.h"
+
+namespace weft::native {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+template <class Fn>
+Tensor mapped(const char* op, const Tensor& self, Fn&& fn) {
+  WEFT_CHECK(!is_complex(self.dtype()), op, ": expected a real tensor, got ", self.dtype());
+  const DType kind = is_floating(self.dtype()) ? self.dtype() : default_dtype();
+  const Tensor x = in_order(as_dtype(self, DType::F64));
+  const Tensor out = Tensor::empty(self.sizes(), DType::F64, {}, op);
+  parallel_for(x.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
+    const double* from = x.data_as<const double>();
+    auto* to = out.data_as<double>();
+    for (int64_t i = begin; i < end; ++i) to[i] = fn(from[i]);
+  });
+  return as_dtype(out, kind);
+}
+
+// Bernoulli's numbers B2, B4, ... over 2k: the asymptotic series of digamma.
+constexpr double kDigamma[] = {1.0 / 12,  -1.0 / 120,      1.0 / 252, -1.0 / 240,
+                               1.0 / 132, -691.0 / 32760., 1.0 / 12};
+
+double digamma_of(double x) {
+  if (x == 0) return std::copysign(kInf, -x);
+  if (x < 0) {
+    if (x == std::floor(x)) return kNan;
+    // Reflected; the angle is taken of the fraction, so that it stays exact.
+    const double fraction = x - std::floor(x);
+    return digamma_of(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * fraction);
+  }
+  if (x == kInf) return kInf;
+  double shift = 0;
+  while (x < 10) {
+    shift -= 1 / x;
+    x += 1;
+  }
+  const double inverse = 1 / (x * x);
+  double series = 0;
+  for (int i = 6; i >= 0; --i) series = (series + kDigamma[i]) * inverse;
+  return shift + std::log(x) - 0.5 / x - series;
+}
+
+// Hurwitz's zeta(s, q) for s > 1 by Euler and Maclaurin: a sum up to q + 12, then the series.
+double zeta_of(double s, double q) {
+  if (q <= 0) {
+    if (q == std::floor(q)) return kInf;
+    if (s != std::floor(s)) return kNan;
+  }
+  // B2k / (2k)!
+  constexpr double kTerms[] = {1.0 / 12,          -1.0 / 720,
+                               1.0 / 30240,       -1.0 / 1209600,
+                               1.0 / 47900160,    -691.0 / 1307674368000.0,
+                               1.0 / 74724249600, -3617.0 / 10670622842880000.0};
+  double sum = 0;
+  while (q < 12) {
+    sum += std::pow(q, -s);
+    q += 1;
+  }
+  const double power = std::pow(q, -s);
+  sum += power * q / (s - 1) + 0.5 * power;
+  double factor = s * power / q;
+  for (int k = 0; k < 8; ++k) {
+    sum += factor * kTerms[k];
+    factor *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
+  }
+  return sum;
+}
+
+// A rough guess made exact by steps of Halley's method.
+double erfinv_of(double y) {
+  if (!(std::abs(y) <= 1)) return kNan;
+  if (std::abs(y) == 1) return std::copysign(kInf, y);
+  if (y == 0) return y;
+  // Winitzki's guess: a few per mille, enough to converge from.
+  const double tail = std::log1p(-y * y), a = 0.147;
+  const double middle = 2 / (std::numbers::pi * a) + tail / 2;
+  double x = std::copysign(std::sqrt(std::sqrt(middle * middle - tail / a) - middle), y);
+  for (int i = 0; i < 4; ++i) {
+    // In the tails the complement keeps the digits that erf has lost.
+    const double miss = std::abs(y) > 0.5
+                            ? std::copysign(1.0, y) * ((1 - std::abs(y)) - std::erfc(std::abs(x)))
+                            : std::erf(x) - y;
+    const double step = miss / (2 * std::numbers::inv_sqrtpi * std::exp(-x * x));
+    x -= step / (1 + x * step);
+  }
+  return x;
+}
+
+// The modified Bessel function of order 0 or 1 at x >= 0.
+double bessel_of(int order, double x) {
+  if (x > 40) {
+    double term = 1, sum = 1;
+    for (int k = 1; k < 30; ++k) {
+      const double odd = 2 * k - 1;
+      term *= (odd * odd - 4.0 * order) / (8 * k * x);
+      sum += term;
+      if (std::abs(term) < 1e-17 * sum) break;
+    }
+    // The exponential in two halves: it overflows before the result does.
+    const double half = std::exp(x / 2);
+    return half / std::sqrt(2 * std::numbers::pi * x) * sum * half;
+  }
+  const double square = x * x / 4;
+  double term = order == 0 ? 1 : x / 2, sum = term;
+  for (int k = 1; k < 200 && term > 1e-17 * sum; ++k) {
+    term *= square / (static_cast<double>(k) * (k + order));
+    sum += term;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Tensor digamma(const Tensor& self) { return mapped("digamma", self, digamma_of); }
+
+Tensor polygamma(int64_t n, const Tensor& self) {
+  WEFT_CHECK(n >= 0, "polygamma: expected n >= 0, got ", n);
+  if (n == 0) return digamma(self);
+  const auto order = static_cast<double>(n);
+  const double scale = (n % 2 == 1 ? 1 : -1) * std::tgamma(order + 1);
+  return mapped("polygamma", self, [=](double x) { return scale * zeta_of(order + 1, x); });
+}
+
+Tensor erfinv(const Tensor& self) { return mapped("erfinv", self, erfinv_of); }
+
+Tensor i0(const Tensor& self) {
+  return mapped("i0", self, [](double x) { return std::isnan(x) ? x : bessel_of(0, std::abs(x)); });
+}
+
+Tensor special_i1(const Tensor& self) {
+  return mapped("special_i1", self, [](double x) {
+    return std::isnan(x) ? x : std::copysign(bessel_of(1, std::abs(x)), x);
+  });
+}
+
+}  // namespace weft::native

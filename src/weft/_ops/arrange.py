@@ -1,0 +1,238 @@
+"""Entries laid out anew: repeated, turned, on diagonals, written at indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._ops.table import backward_op, op, ops
+
+# ---- repeated and turned ----
+
+
+def _composite(schema: str, doc: str, variants: str | None = None) -> None:
+    op(
+        schema,
+        doc=doc,
+        native=schema.split("(")[0].split(".")[0],
+        tags=("composite",),
+        variants=variants,
+    )
+
+
+_composite(
+    "repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, "
+    "int? output_size=None) -> Tensor",
+    "Each entry `repeats` times in a row, along `dim` (None: of the flattened tensor).",
+)
+_composite(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "
+    "int? output_size=None) -> Tensor",
+    "Each entry as often as `repeats` says, along `dim` (None: of the flattened tensor).",
+)
+op(
+    "repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
+    doc="0 repeats[0] times, 1 repeats[1] times, and so on.",
+    native="repeat_interleave",
+    tags=("nondifferentiable",),
+)
+_composite("tile(Tensor self, int[] dims) -> Tensor", "self laid out dims[i] times along each dim.")
+
+
+def _rot90(self: Any, k: Any, dims: Any) -> Any:
+    ops.check(
+        len(dims) == 2 and self.dim() >= 2,
+        "rot90: expected 2 of at least 2 dims, got ", dims, " for shape ", self.shape,
+    )  # fmt: skip
+    turns = k % 4
+    if turns == 1:
+        return self.flip([dims[1]]).transpose(dims[0], dims[1])
+    if turns == 2:
+        return self.flip(dims)
+    if turns == 3:
+        return self.flip([dims[0]]).transpose(dims[0], dims[1])
+    return self.clone()
+
+
+op(
+    "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor",
+    doc="self turned k times by 90 degrees, from dims[0] towards dims[1].",
+    compose=_rot90,
+)
+op("fliplr(Tensor self) -> Tensor", doc="self with its columns reversed.", compose="flip(self, 1)")
+op("flipud(Tensor self) -> Tensor", doc="self with its rows reversed.", compose="flip(self, 0)")
+op(
+    "ravel(Tensor(a) self) -> Tensor(a)",
+    doc="self as one vector: a view where possible.",
+    compose="self.reshape([-1])",
+)
+op(
+    "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+    doc="movedim.",
+    compose="self.movedim(source, destination)",
+)
+op(
+    "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+    doc="movedim.",
+    compose="self.movedim(source, destination)",
+)
+op(
+    "adjoint(Tensor(a) self) -> Tensor(a)",
+    doc="The conjugate of the matrices transposed.",
+    compose="self.mH",
+)
+
+# ---- diagonals ----
+
+
+def _trace(self: Any) -> Any:
+    ops.check(self.dim() == 2, "trace: expected a matrix, got shape ", self.shape)
+    return self.diagonal().sum()
+
+
+def _diag(self: Any, diagonal: Any) -> Any:
+    if self.dim() == 1:
+        return self.diag_embed(diagonal)
+    ops.check(self.dim() == 2, "diag: expected 1 or 2 dims, got shape ", self.shape)
+    return self.diagonal(diagonal).clone()
+
+
+op("trace(Tensor self) -> Tensor", doc="The sum of the diagonal.", compose=_trace)
+op(
+    "diag(Tensor self, int diagonal=0) -> Tensor",
+    doc="The diagonal of a matrix, or a matrix with this vector on its diagonal.",
+    compose=_diag,
+    out="out",
+)
+op(
+    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+    doc="Matrices of zeros with the vectors of self on a diagonal.",
+    native="diag_embed",
+    grad={"self": "grad.diagonal(offset, dim1, dim2)"},
+)
+op(
+    "diagflat(Tensor self, int offset=0) -> Tensor",
+    doc="A matrix with all elements of self on a diagonal.",
+    compose="self.reshape([-1]).diag_embed(offset)",
+)
+_composite("block_diag(Tensor[] tensors) -> Tensor", "The matrices along one diagonal, zeros else.")
+op(
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
+    doc="Writes a number on the diagonal (wrap: and on, below the last column).",
+    native="fill_diagonal_",
+    tags=("composite",),
+)
+for _name, _half in (("tril", "below"), ("triu", "above")):
+    op(
+        f"{_name}_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, "
+        "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        doc=f"Rows and columns of the places on and {_half} a diagonal.",
+        native=f"{_name}_indices",
+        tags=("factory", "nondifferentiable"),
+    )
+    op(
+        f"{_name}_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)",
+        doc=f"In-place {_name}.",
+        compose=f"self.copy_(self.{_name}(diagonal))",
+    )
+
+# ---- written at indices ----
+
+for _suffix, _self, _result, _how in (
+    ("", "Tensor self", "Tensor", "A copy of self with"),
+    ("_", "Tensor(a!) self", "Tensor(a!)", "Writes"),
+):
+    op(
+        f"masked_scatter{_suffix}({_self}, Tensor mask, Tensor source) -> {_result}",
+        doc=f"{_how} the elements of source, in order, where mask holds.",
+        native=f"masked_scatter{_suffix}",
+        constants=("mask",),
+        grad={
+            "self": "grad.masked_fill(mask, 0)",
+            "source": "_masked_scatter_backward(grad, mask, source.shape)",
+        },
+    )
+    op(
+        f"index_copy{_suffix}({_self}, int dim, Tensor index, Tensor source) -> {_result}",
+        doc=f"{_how} the entries of source at the entries that index names along `dim`.",
+        native=f"index_copy{_suffix}",
+        constants=("index",),
+        grad={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"},
+    )
+    op(
+        f"index_fill{_suffix}.int_Scalar({_self}, int dim, Tensor index, Scalar value)"
+        f" -> {_result}",
+        doc=f"{_how} a number at the entries that index names along `dim`.",
+        native=f"index_fill{_suffix}",
+        constants=("index",),
+        grad={"self": "grad.index_fill(dim, index, 0)"},
+    )
+    op(
+        f"index_fill{_suffix}.int_Tensor({_self}, int dim, Tensor index, Tensor value)"
+        f" -> {_result}",
+        doc=f"{_how} a 0-d tensor at the entries that index names along `dim`.",
+        native=f"index_fill{_suffix}",
+        constants=("index",),
+        grad={
+            "self": "grad.index_fill(dim, index, 0)",
+            "value": "grad.index_select(dim, index).sum()",
+        },
+    )
+    op(
+        f"scatter_reduce{_suffix}.two({_self}, int dim, Tensor index, Tensor src, str reduce, *, "
+        f"bool include_self=True) -> {_result}",
+        doc=f"{_how} the elements of src folded in at the places that index names along `dim`: "
+        "sum, prod, mean, amax or amin.",
+        native=f"scatter_reduce{_suffix}",
+        constants=("index",),
+        grad={
+            "self, src": "_scatter_reduce_backward(grad, self, dim, index, src, reduce, "
+            "include_self, result)"
+        },
+    )
+backward_op(
+    "_masked_scatter_backward(Tensor grad_output, Tensor mask, int[] size) -> Tensor",
+    doc="The gradient of masked_scatter for its source.",
+    native="_masked_scatter_backward",
+    constants=("mask",),
+    grad={"grad_output": "grad.new_zeros(grad_output.shape).masked_scatter(mask, grad)"},
+)
+backward_op(
+    "_scatter_reduce_backward(Tensor grad, Tensor self, int dim, Tensor index, Tensor src, "
+    "str reduce, bool include_self, Tensor result) -> (Tensor, Tensor)",
+    doc="The gradients of scatter_reduce for self and src.",
+    native="_scatter_reduce_backward",
+    tags=("composite",),
+)
+op(
+    "take(Tensor self, Tensor index) -> Tensor",
+    doc="The elements at indices of the flattened tensor.",
+    compose="index(self.reshape([-1]), [index])",
+    out="out",
+)
+_composite(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+    "gather with self and indices broadcast (dim None: of the flattened tensor).",
+)
+
+# ---- views in place ----
+
+
+def _inplace_view(schema: str, gradient: str, doc: str) -> None:
+    name = schema.split("(")[0].split(".")[0]
+    op(schema, doc=doc, native=name, grad={"self": gradient})
+
+
+_SELF = "Tensor(a!) self"
+_inplace_view(f"t_({_SELF}) -> Tensor(a!)", "grad.t()", "In-place t.")
+_inplace_view(
+    f"transpose_({_SELF}, int dim0, int dim1) -> Tensor(a!)",
+    "grad.transpose(dim0, dim1)",
+    "In-place transpose.",
+)
+_inplace_view(f"squeeze_({_SELF}) -> Tensor(a!)", "grad.reshape(self.shape)", "In-place squeeze.")
+_inplace_view(
+    f"squeeze_.dim({_SELF}, int dim) -> Tensor(a!)", "grad.reshape(self.shape)", "In-place squeeze."
+)
+_inplace_view(
+    f"unsqueeze_({_SELF}, int dim) -> Tensor(a!)", "grad.squeeze(dim)", "In-place unsqueeze."
+)

@@ -1,0 +1,171 @@
+"""Running products and extrema, order statistics, and reductions that pass over NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._ops.table import backward_op, op, ops
+
+# ---- running values ----
+
+
+def _cumprod_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
+    """Without division where an element is 0: halves are taken crosswise then."""
+    if self.dim() == 0 or self.numel() == 0:
+        return grad
+    if not bool((self == 0).any()):
+        return (grad * result).flip([dim]).cumsum(dim).flip([dim]) / self
+    n = self.size(dim)
+    if n == 1:
+        return grad
+    left = self.narrow(dim, 0, n // 2)
+    right = self.narrow(dim, n // 2, n - n // 2)
+    upper = grad.narrow(dim, n // 2, n - n // 2)
+    through = (upper * right.cumprod(dim)).sum([dim], True) * ops._prod_others(left, dim)
+    lower = grad.narrow(dim, 0, n // 2)
+    return ops.cat(
+        [
+            ops._cumprod_backward(lower, left, left.cumprod(dim), dim) + through,
+            ops._cumprod_backward(upper * left.prod(dim, True), right, right.cumprod(dim), dim),
+        ],
+        dim,
+    )
+
+
+def _logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
+    """Positive and negative gradients apart, each as a running sum of exponentials from the end."""
+    if grad.dim() == 0 or grad.numel() == 0:
+        return grad
+    if ops.grad_enabled():
+        # Plain, so that it can be differentiated itself: logarithms of zeros cannot.
+        shift = self.detach().amax([dim], True)
+        scaled = grad * (shift - result).exp()
+        return scaled.flip([dim]).cumsum(dim).flip([dim]) * (self - shift).exp()
+    size = grad.abs().log()
+    up = ops.where(grad > 0, size, -ops.inf) - result
+    down = ops.where(grad < 0, size, -ops.inf) - result
+    rising = (up.flip([dim]).logcumsumexp(dim).flip([dim]) + self).exp()
+    return rising - (down.flip([dim]).logcumsumexp(dim).flip([dim]) + self).exp()
+
+
+op(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    doc="Products of the entries up to and with each, along `dim`.",
+    native="cumprod",
+    grad={"self": "_cumprod_backward(grad, self.conj(), result.conj(), dim)"},
+    out="out",
+)
+backward_op(
+    "_cumprod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
+    doc="The gradient of cumprod.",
+    compose=_cumprod_backward,
+)
+for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
+    op(
+        f"{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        doc=f"The {_word} of the entries up to and with each along `dim`, and where it last lies.",
+        native=_name,
+        grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, result1, grad)"},
+    )
+op(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    doc="Logarithms of the running sums of exp(self) along `dim`, without overflow.",
+    native="logcumsumexp",
+    grad={"self": "_logcumsumexp_backward(grad, self, result, dim)"},
+    out="out",
+)
+backward_op(
+    "_logcumsumexp_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
+    doc="The gradient of logcumsumexp.",
+    compose=_logcumsumexp_backward,
+)
+op(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    doc="Differences of neighbours along `dim`, taken n times.",
+    native="diff",
+    tags=("composite",),
+)
+
+# ---- over NaN, and two at once ----
+
+op(
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
+    " -> Tensor",
+    doc="The sum over the dimensions `dim` (None: all), NaN counted as 0.",
+    compose="self.masked_fill(self.isnan(), 0).sum(dim, keepdim, dtype=dtype)",
+)
+op(
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
+    " -> Tensor",
+    doc="The mean over the dimensions `dim` (None: all) of what is not NaN.",
+    compose="self.nansum(dim, keepdim, dtype=dtype) / "
+    "self.isnan().logical_not().sum(dim, keepdim, dtype=None)",
+)
+for _name, _doc in (("var", "variance"), ("std", "standard deviation")):
+    op(
+        f"{_name}_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
+        doc=f"The {_doc} and the mean of all elements.",
+        compose=f"({_name}(self, unbiased), self.mean())",
+        variants="f",
+    )
+    op(
+        f"{_name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
+        " -> (Tensor, Tensor)",
+        doc=f"The {_doc} and the mean over the dimensions `dim`.",
+        compose=f"({_name}(self, dim, unbiased, keepdim), self.mean(dim, keepdim))",
+        variants="f",
+    )
+    op(
+        f"{_name}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
+        "bool keepdim=False) -> (Tensor, Tensor)",
+        doc=f"The {_doc}, dividing by count - correction (None: 1), and the mean.",
+        compose=f"({_name}(self, dim, correction=correction, keepdim=keepdim), "
+        "self.mean(dim, keepdim))",
+        variants="f",
+    )
+
+
+def _aminmax(self: Any, dim: Any, keepdim: Any) -> Any:
+    if dim is None:
+        return self.amin([], keepdim), self.amax([], keepdim)
+    return self.amin([dim], keepdim), self.amax([dim], keepdim)
+
+
+op(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    doc="The least and the greatest element along `dim` (None: of all).",
+    compose=_aminmax,
+)
+
+# ---- order statistics ----
+
+_SELECTED = "value_selecting_reduction_backward(grad, dim, result1, self.shape, keepdim)"
+for _name, _doc in (
+    ("median", "The lower median"),
+    ("nanmedian", "The lower median of what is not NaN"),
+):
+    op(
+        f"{_name}(Tensor self) -> Tensor",
+        doc=f"{_doc}, of all elements.",
+        native=_name,
+        grad={"self": "_extremum_backward(grad, self, result, [])"},
+    )
+    op(
+        f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        doc=f"{_doc} along `dim`, and where it lies.",
+        native=_name,
+        grad={"self": _SELECTED},
+    )
+op(
+    "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)"
+    " -> (Tensor values, Tensor indices)",
+    doc="The k-th least entry along `dim` (from 1), and where it lies.",
+    native="kthvalue",
+    grad={"self": _SELECTED},
+)
+op(
+    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    doc="The commonest entry along `dim` (of several the least), and where it last lies.",
+    native="mode",
+    grad={"self": _SELECTED},
+)

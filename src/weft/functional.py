@@ -1,0 +1,498 @@
+"""Functions over tensors that only arrange calls of the table's operators.
+
+Each is PyTorch's function of the same name in the module `torch`; `weft` imports them at first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import weft
+from weft import Tensor
+
+_aten = weft._C._aten
+
+# ---- shapes ----
+
+
+def _listed(tensors: Sequence[Any]) -> list[Any]:
+    """f(a, b) and f([a, b]) are the same call."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return list(tensors[0])
+    return list(tensors)
+
+
+def broadcast_shapes(*shapes: Any) -> weft.Size:
+    """The shape that tensors of the given shapes (sequences or ints) broadcast to."""
+    result: list[int] = []
+    for shape in shapes:
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        short, long = sorted((result, sizes), key=len)
+        short = [1] * (len(long) - len(short)) + list(short)
+        for a, b in zip(short, long):
+            if a != b and 1 not in (a, b):
+                raise RuntimeError(
+                    f"broadcast_shapes: expected broadcastable shapes, got {tuple(result)} "
+                    f"and {tuple(sizes)}"
+                )
+        result = [b if a == 1 else a for a, b in zip(short, long)]
+    return weft.Size(result)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Views of the tensors, all of one shape."""
+    parts = _listed(tensors)
+    shape = broadcast_shapes(*(t.shape for t in parts))
+    return tuple(t.expand(shape) for t in parts)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Grids of the vectors' coordinates; "ij" (the default) or "xy" order of the first two."""
+    parts = [t.reshape(-1) for t in _listed(tensors)]
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'meshgrid: expected indexing "ij" or "xy", got {indexing!r}')
+    swap = indexing == "xy" and len(parts) > 1
+    if swap:
+        parts[0], parts[1] = parts[1], parts[0]
+    shape = [t.numel() for t in parts]
+    grids = [
+        t.reshape([-1 if at == d else 1 for at in range(len(parts))]).expand(shape)
+        for d, t in enumerate(parts)
+    ]
+    if swap:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All combinations of the entries of vectors, one a row."""
+    parts = _listed(tensors)
+    if len(parts) == 1:
+        return parts[0]
+    return weft.stack([grid.reshape(-1) for grid in meshgrid(*parts, indexing="ij")], 1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of r entries of a vector, one a row."""
+    import itertools
+
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(input.numel()), r))
+    index = weft.tensor(rows, dtype=weft.int64).reshape(len(rows), r)
+    return input[index.reshape(-1)].reshape(len(rows), r)
+
+
+def _each(function: Any, tensors: Sequence[Any]) -> Any:
+    parts = _listed(tensors)
+    results = tuple(function(t) for t in parts)
+    is_list = len(tensors) == 1 and not isinstance(tensors[0], Tensor)
+    return results if is_list or len(parts) > 1 else results[0]
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """The tensors with at least one dimension."""
+    return _each(lambda t: t.reshape(1) if t.dim() == 0 else t, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """The tensors with at least two dimensions; vectors become rows."""
+    return _each(lambda t: t.reshape(1, -1) if t.dim() < 2 else t, tensors)
+
+
+def _at_least_3d(t: Tensor) -> Tensor:
+    if t.dim() < 2:
+        return t.reshape(1, -1, 1)
+    return t.unsqueeze(-1) if t.dim() == 2 else t
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """The tensors with at least three dimensions."""
+    return _each(_at_least_3d, tensors)
+
+
+def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Joined side by side: along dimension 1, vectors along 0."""
+    parts = [atleast_1d(t) for t in tensors]
+    return _cat(parts, 0 if parts and parts[0].dim() == 1 else 1, out)
+
+
+def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Joined one below the other."""
+    return _cat([atleast_2d(t) for t in tensors], 0, out)
+
+
+def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Joined along the third dimension."""
+    return _cat([atleast_3d(t) for t in tensors], 2, out)
+
+
+def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Joined as columns; vectors are columns themselves."""
+    return _cat([t.reshape(-1, 1) if t.dim() < 2 else t for t in tensors], 1, out)
+
+
+def _cat(parts: list[Tensor], dim: int, out: Tensor | None) -> Tensor:
+    return weft.cat(parts, dim) if out is None else weft.cat(parts, dim, out=out)
+
+
+row_stack = vstack
+concat = concatenate = weft.cat
+
+# ---- products ----
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Products summed over the last `dims` dimensions of a and first of b, or over two lists."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot: expected dims in [0, {min(a.dim(), b.dim())}], got {dims}"
+            )
+        left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+    result = _aten.tensordot(a, b, left, right)
+    return result if out is None else out.copy_(result)
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Einstein's summation: "ij,jk->ik" is the product of two matrices.
+
+    Letters name dimensions; those missing on the right are summed; "..." stands for leading
+    dimensions that are broadcast. Also einsum(a, [0, 1], b, [1, 2], [0, 2]).
+    """
+    if not isinstance(equation, str):
+        equation, operands = _from_lists((equation, *operands))
+    tensors = _listed(operands)
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(tensors):
+        raise RuntimeError(f"einsum: expected {len(terms)} operands, got {len(tensors)}")
+    named = [_labels(term, t.dim()) for term, t in zip(terms, tensors)]
+    result = _result_labels(named, right if arrow else None)
+    parts = [_diagonals(t, labels) for t, labels in zip(tensors, named)]
+    value, labels = parts[0]
+    for i, (other, others) in enumerate(parts[1:], 2):
+        later = {label for _, names in parts[i:] for label in names}
+        value, labels = _contract(value, labels, other, others, later.union(result))
+    extra = [d for d, label in enumerate(labels) if label not in result]
+    if extra:
+        value = value.sum(extra)
+    labels = [label for label in labels if label in result]
+    return value.permute([labels.index(label) for label in result])
+
+
+def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation of einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+
+    def text(labels: Sequence[Any]) -> str:
+        names = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+        return "".join("..." if label is Ellipsis else names[label] for label in labels)
+
+    pairs = len(arguments) // 2
+    left = ",".join(text(arguments[2 * i + 1]) for i in range(pairs))
+    right = f"->{text(arguments[-1])}" if len(arguments) % 2 else ""
+    return left + right, tuple(arguments[2 * i] for i in range(pairs))
+
+
+def _labels(term: str, dim: int) -> list[str]:
+    """One label for each dimension; those of "..." count from the right: ".1" is the last."""
+    before, dots, after = term.partition("...")
+    named = len(before) + len(after)
+    wrong = not all(c.isalpha() for c in before + after)
+    if wrong or named > dim or (not dots and named != dim):
+        raise RuntimeError(f"einsum: expected {term!r} to name {dim} dimensions by letters")
+    return [*before, *(f".{i}" for i in range(dim - named, 0, -1)), *after]
+
+
+def _result_labels(named: list[list[str]], right: str | None) -> list[str]:
+    everywhere = [label for labels in named for label in labels]
+    dots = sorted({x for x in everywhere if x[0] == "."}, key=lambda x: -int(x[1:]))
+    if right is None:
+        return dots + sorted(x for x in set(everywhere) if x[0] != "." and everywhere.count(x) == 1)
+    before, ellipsis, after = right.partition("...")
+    result = [*before, *(dots if ellipsis else []), *after]
+    for label in result:
+        if result.count(label) > 1 or label not in everywhere:
+            raise RuntimeError(
+                f"einsum: expected each label of the result once and among the operands, got "
+                f"{label!r} in {right!r}"
+            )
+    return result
+
+
+def _diagonals(tensor: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
+    """A label that occurs twice in one operand walks along the diagonal."""
+    labels = list(labels)
+    for label in [x for i, x in enumerate(labels) if x in labels[:i]]:
+        first = labels.index(label)
+        second = labels.index(label, first + 1)
+        if tensor.size(first) != tensor.size(second):
+            raise RuntimeError(
+                f"einsum: expected one size for the label {label!r}, got {tensor.size(first)} "
+                f"and {tensor.size(second)}"
+            )
+        tensor = tensor.diagonal(0, first, second)
+        labels = [x for i, x in enumerate(labels) if i not in (first, second)] + [label]
+    return tensor, labels
+
+
+def _without(tensor: Tensor, labels: list[str], gone: set[str], how: str) -> Any:
+    """The dimensions of the labels summed, or (of size 1) dropped."""
+    dims = [d for d, label in enumerate(labels) if label in gone]
+    if dims:
+        tensor = tensor.sum(dims) if how == "sum" else tensor.squeeze(dims)
+    return tensor, [label for label in labels if label not in gone]
+
+
+def _contract(
+    a: Tensor, in_a: list[str], b: Tensor, in_b: list[str], wanted: set[str]
+) -> tuple[Tensor, list[str]]:
+    """Two operands as one batched matrix product, and the labels of its dimensions."""
+    both = {x for x in in_a if x in in_b}
+    sizes_a, sizes_b = dict(zip(in_a, a.shape)), dict(zip(in_b, b.shape))
+    for label in both:
+        if sizes_a[label] != sizes_b[label] and 1 not in (sizes_a[label], sizes_b[label]):
+            raise RuntimeError(
+                f"einsum: expected one size for the label {label!r}, got {sizes_a[label]} "
+                f"and {sizes_b[label]}"
+            )
+    a, in_a = _without(a, in_a, {x for x in in_a if x not in both and x not in wanted}, "sum")
+    b, in_b = _without(b, in_b, {x for x in in_b if x not in both and x not in wanted}, "sum")
+    # A dimension of size 1 against a longer one is broadcast: it is as good as absent.
+    one_a = {x for x in both if sizes_a[x] == 1 != sizes_b[x]}
+    one_b = {x for x in both if sizes_b[x] == 1 != sizes_a[x]}
+    a, in_a = _without(a, in_a, one_a, "squeeze")
+    b, in_b = _without(b, in_b, one_b, "squeeze")
+    a, in_a = _without(a, in_a, {x for x in one_b if x not in wanted}, "sum")
+    b, in_b = _without(b, in_b, {x for x in one_a if x not in wanted}, "sum")
+    batch = [x for x in in_a if x in in_b and x in wanted]
+    inner = [x for x in in_a if x in in_b and x not in wanted]
+    rows = [x for x in in_a if x not in in_b]
+    columns = [x for x in in_b if x not in in_a]
+    left = a.permute([in_a.index(x) for x in batch + rows + inner])
+    right = b.permute([in_b.index(x) for x in batch + inner + columns])
+    labels = batch + rows + columns
+    if not rows and not columns and not inner:
+        return left * right, labels
+    sizes = {**sizes_b, **{x: n for x, n in sizes_a.items() if x in in_a}}
+    count = _count(sizes, batch)
+    left = left.reshape(count, _count(sizes, rows), _count(sizes, inner))
+    right = right.reshape(count, _count(sizes, inner), _count(sizes, columns))
+    return weft.bmm(left, right).reshape([sizes[x] for x in labels]), labels
+
+
+def _count(sizes: dict[str, int], labels: list[str]) -> int:
+    result = 1
+    for label in labels:
+        result *= sizes[label]
+    return result
+
+
+# ---- places ----
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
+    """Where the elements that are not 0 are: [n, dim] indices, or a tuple with one [n] each dim."""
+    if as_tuple:
+        return _aten.nonzero(input.reshape(1) if input.dim() == 0 else input).unbind(1)
+    return _aten.nonzero(input) if out is None else _aten.nonzero(input, out=out)
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of parts along `dim`: a number of them, or split before each index.
+
+    indices_or_sections is a number, a sequence of indices, or an int64 tensor of either.
+    """
+    where = indices_or_sections
+    return _aten.tensor_split(input, where.tolist() if isinstance(where, Tensor) else where, dim)
+
+
+# ---- distinct values ----
+
+
+def _with(values: Tensor, inverse: Tensor, counts: Tensor, *wanted: bool) -> Any:
+    results = [values, *(t for t, want in zip((inverse, counts), wanted) if want)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements (or slices along `dim`) in order; optionally also where each element
+    went, and how often each is there."""
+    if dim is None:
+        found = _aten._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = _aten.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _with(*found, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """input with runs of equal elements (or slices along `dim`) made one."""
+    found = _aten.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _with(*found, return_inverse, return_counts)
+
+
+# ---- statistics ----
+
+
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: Any = None,
+) -> Tensor:
+    """The norm of order p over `dim`: a number, "fro" (2) or "nuc" (the sum of singular values)."""
+    if p == "nuc":
+        from weft import linalg
+
+        result = linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+    else:
+        order = 2 if p is None or p == "fro" else p
+        dims = [dim] if isinstance(dim, int) else dim
+        result = _aten.linalg_vector_norm(input, order, dims, keepdim, dtype=dtype)
+    return result if out is None else out.copy_(result)
+
+
+def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_nan: bool) -> Tensor:
+    points = q if isinstance(q, Tensor) else weft.tensor(float(q), dtype=values.dtype)
+    flat = points.reshape(-1)
+    if flat.numel() and not bool(((flat >= 0) & (flat <= 1)).all()):
+        raise RuntimeError(f"quantile: expected q in [0, 1], got {q}")
+    kept = [1] * values.dim() if dim is None else list(values.shape)
+    if dim is not None:
+        kept[dim] = 1
+    rows = values.reshape(-1) if dim is None else values.movedim(dim, -1)
+    rows = rows.sort(-1)[0]
+    last = rows.size(-1) - 1
+    holes = rows.isnan()
+    count = holes.logical_not().sum(-1, keepdim=True) - 1
+    place = flat * (count.clamp_min(0).to(rows.dtype) if skip_nan else float(last))
+    place = place.expand(*rows.shape[:-1], flat.numel())
+    low, high = place.floor(), place.ceil()
+    if how == "nearest":
+        low = high = place.round()
+    elif how == "lower":
+        high = low
+    elif how == "higher":
+        low = high
+    below, above = (rows.gather(-1, at.to(weft.int64)) for at in (low, high))
+    weight = 0.5 if how == "midpoint" else place - low
+    result = below if how not in ("linear", "midpoint") else below + (above - below) * weight
+    if not skip_nan:
+        result = result.masked_fill(holes.any(-1, keepdim=True), float("nan"))
+    result = result.movedim(-1, 0)
+    if keepdim:
+        result = result.reshape([flat.numel(), *kept])
+    return result[0] if points.dim() == 0 else result
+
+
+def quantile(
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """The value below which the share q of the elements lies; a vector q adds a first dimension."""
+    return _quantile(input, q, dim, keepdim, interpolation, False)
+
+
+def nanquantile(
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """quantile of what is not NaN."""
+    return _quantile(input, q, dim, keepdim, interpolation, True)
+
+
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """Covariances of the rows of a matrix (a vector is one row), columns being observations."""
+    x = input.reshape(1, -1) if input.dim() < 2 else input
+    weights = fweights if aweights is None else aweights
+    if fweights is not None and aweights is not None:
+        weights = fweights * aweights
+    if weights is None:
+        centred = x - x.mean(1, keepdim=True)
+        total: Any = max(x.size(1) - correction, 0)
+        result = centred @ centred.mH / total
+    else:
+        w = weights.to(x.dtype)
+        sum_ = w.sum()
+        centred = x - (x * w).sum(1, keepdim=True) / sum_
+        less = correction if aweights is None else correction * (w * aweights).sum() / sum_
+        result = (centred * w) @ centred.mH / (sum_ - less)
+    return result.squeeze()
+
+
+def corrcoef(input: Tensor) -> Tensor:
+    """Correlations of the rows of a matrix."""
+    c = cov(input)
+    if c.dim() == 0:
+        return c / c
+    spread = c.diagonal().sqrt()
+    return (c / spread.unsqueeze(0) / spread.unsqueeze(1)).clamp(-1, 1)
+
+
+# ---- complex numbers ----
+
+
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers of the given parts."""
+    if real.dtype != imag.dtype or not real.dtype.is_floating_point:
+        raise RuntimeError(
+            f"complex: expected two floating tensors of one dtype, got {real.dtype} and "
+            f"{imag.dtype}"
+        )
+    return real + imag * 1j
+
+
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """Complex numbers of the given sizes and angles."""
+    return complex(abs * angle.cos(), abs * angle.sin())
+
+
+def _imaginary(x: Tensor) -> Tensor:
+    return weft.real(x * -1j)
+
+
+def view_as_real(input: Tensor) -> Tensor:
+    """Real and imaginary parts in a new last dimension of size 2 (a copy: PyTorch gives a view)."""
+    if not input.is_complex():
+        raise RuntimeError(f"view_as_real: expected a complex tensor, got {input.dtype}")
+    return weft.stack([weft.real(input), _imaginary(input)], -1)
+
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """Complex numbers from a last dimension of size 2 (a copy: PyTorch gives a view)."""
+    if input.dim() == 0 or input.size(-1) != 2:
+        raise RuntimeError(
+            f"view_as_complex: expected a last dimension of size 2, got shape {tuple(input.shape)}"
+        )
+    return complex(input.select(-1, 0), input.select(-1, 1))

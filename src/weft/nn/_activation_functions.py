@@ -1,0 +1,137 @@
+"""Activation functions beyond the common ones; `weft.nn.functional` shows them."""
+
+from __future__ import annotations
+
+import weft
+from weft import Tensor
+
+_nn = weft._C._nn
+
+# The fixed point of self-normalising networks (Klambauer et al., 2017).
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    return input.copy_(result) if inplace else result
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """input where positive, otherwise alpha * (exp(input) - 1)."""
+    return _placed(input, _nn.elu(input, alpha), inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Scaled elu with the two constants that keep mean 0 and variance 1."""
+    return _placed(input, _nn.elu(input, _SELU_ALPHA, _SELU_SCALE), inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """input where positive, otherwise alpha * (exp(input / alpha) - 1)."""
+    if alpha == 0:
+        raise RuntimeError("celu: expected alpha other than 0, got 0")
+    return _placed(input, _nn.elu(input, alpha, 1.0, 1.0 / alpha), inplace)
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """input cut to [min_val, max_val]."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: expected min_val <= max_val, got {min_val} and {max_val}")
+    if not input.is_floating_point():
+        min_val, max_val = int(min_val), int(max_val)
+    return _placed(input, _nn.hardtanh(input, min_val, max_val), inplace)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """input cut to [0, 6]."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """input / 6 + 1 / 2, cut to [0, 1]."""
+    return _placed(input, _nn.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * hardsigmoid(input)."""
+    return _placed(input, input * _nn.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(input)), without overflow."""
+    return _nn.log_sigmoid(input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * tanh(softplus(input))."""
+    return _placed(input, input * _nn.softplus(input).tanh(), inplace)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """input / (1 + |input|)."""
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """input - tanh(input)."""
+    return input - input.tanh()
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """input where |input| > lambd, otherwise 0."""
+    return weft.where(input.abs() <= lambd, 0, input)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """input moved by lambd towards 0, which it does not cross."""
+    if lambd < 0:
+        raise RuntimeError(f"softshrink: expected lambd >= 0, got {lambd}")
+    return input - _nn.hardtanh(input, -lambd, lambd)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """input where above the threshold, otherwise value."""
+    return _placed(input, weft.where(input <= threshold, value, input), inplace)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half along `dim` times the sigmoid of the second."""
+    if input.size(dim) % 2:
+        raise RuntimeError(f"glu: expected an even size of dimension {dim}, got {input.size(dim)}")
+    value, gate = input.chunk(2, dim)
+    return value * gate.sigmoid()
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """input where positive, otherwise weight * input; one weight, or one a channel."""
+    channels = input.size(1) if input.dim() > 1 else 1
+    if weight.numel() not in (1, channels):
+        raise RuntimeError(
+            f"prelu: expected 1 or {channels} weights for input of shape {tuple(input.shape)}, "
+            f"got {weight.numel()}"
+        )
+    if weight.numel() > 1:
+        weight = weight.reshape(-1, *(1,) * (input.dim() - 2))
+    return weft.where(input > 0, input, weight * input)
+
+
+__all__ = [
+    "celu",
+    "elu",
+    "glu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu6",
+    "selu",
+    "softshrink",
+    "softsign",
+    "tanhshrink",
+    "threshold",
+]

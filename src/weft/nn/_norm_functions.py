@@ -1,0 +1,106 @@
+"""Normalisations over groups and by root mean square; `weft.nn.functional` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import weft
+from weft import Tensor
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises each group of channels of input [n, c, *] over the group and all positions."""
+    if input.dim() < 2 or num_groups < 1 or input.size(1) % num_groups:
+        raise RuntimeError(
+            f"group_norm: expected groups that divide the channels of [n, c, ...], "
+            f"got {num_groups} groups for shape {tuple(input.shape)}"
+        )
+    each = input[:1].numel() // num_groups if input.size(0) else 0
+    groups = input.reshape(input.size(0), num_groups, each)
+    result = weft.layer_norm(groups, (groups.size(2),), None, None, eps).reshape(input.shape)
+    return _affine(result, weight, bias)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises each channel of each sample of input [n, c, *] by its own statistics.
+
+    With use_input_stats the running statistics move towards the mean of those over the samples;
+    without, they are what is normalised by.
+    """
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError(
+                "instance_norm: expected running_mean and running_var without use_input_stats, "
+                "got none"
+            )
+        return weft.batch_norm(
+            input, weight, bias, running_mean, running_var, False, momentum, eps, True
+        )
+    if running_mean is not None or running_var is not None:
+        _move_running(input.detach(), running_mean, running_var, momentum)
+    return group_norm(input, input.size(1), weight, bias, eps)
+
+
+def _move_running(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float
+) -> None:
+    """Moves the statistics of instance_norm, one number a channel, as batch_norm would."""
+    positions = tuple(range(2, input.dim()))
+    if running_mean is not None:
+        running_mean.lerp_(input.mean(positions).mean(0).to(running_mean.dtype), momentum)
+    if running_var is not None:
+        running_var.lerp_(input.var(positions).mean(0).to(running_var.dtype), momentum)
+
+
+def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """result * weight + bias, both one number a channel (dimension 1)."""
+    ones = (1,) * (result.dim() - 2)
+    if weight is not None:
+        result = result * weight.reshape(-1, *ones)
+    return result if bias is None else result + bias.reshape(-1, *ones)
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """input / sqrt(mean(input^2) + eps) over the last dimensions, times weight.
+
+    eps is the dtype's machine epsilon unless given.
+    """
+    dims = tuple(range(-len(normalized_shape), 0))
+    if tuple(input.shape[input.dim() - len(dims) :]) != tuple(normalized_shape):
+        raise RuntimeError(
+            f"rms_norm: expected input whose last sizes are {tuple(normalized_shape)}, "
+            f"got shape {tuple(input.shape)}"
+        )
+    if eps is None:
+        eps = weft.finfo(input.dtype).eps
+    # Squares of float16 overflow, so halves compute in float32.
+    wide = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    result = wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()
+    return (result if weight is None else result * weight).to(input.dtype)
+
+
+__all__ = [
+    "group_norm",
+    "instance_norm",
+    "rms_norm",
+]

@@ -1,0 +1,186 @@
+"""Further activations: one small module per function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import weft
+from weft import Tensor
+from weft.nn import functional as F
+from weft.nn.modules.module import Module
+from weft.nn.parameter import Parameter
+
+
+class _Activation(Module):
+    """Calls one function with the arguments that were given at the start."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+    _defaults: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        names = [*self._defaults]
+        if len(args) > len(names) or not set(kwargs) <= set(names[len(args) :]):
+            raise TypeError(
+                f"{type(self).__name__}: expected arguments {names}, got {args} and {kwargs}"
+            )
+        for name, value in (self._defaults | dict(zip(names, args)) | kwargs).items():
+            setattr(self, name, value)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self)._function(input, **{name: getattr(self, name) for name in self._defaults})
+
+    def extra_repr(self) -> str:
+        shown = [f"{n}={getattr(self, n)}" for n in self._defaults if n != "inplace"]
+        return ", ".join(shown + ["inplace=True"] * getattr(self, "inplace", False))
+
+
+class ELU(_Activation):
+    """input where positive, otherwise alpha * (exp(input) - 1)."""
+
+    _function = staticmethod(F.elu)
+    _defaults: ClassVar = {"alpha": 1.0, "inplace": False}
+
+
+class CELU(_Activation):
+    """input where positive, otherwise alpha * (exp(input / alpha) - 1)."""
+
+    _function = staticmethod(F.celu)
+    _defaults: ClassVar = {"alpha": 1.0, "inplace": False}
+
+
+class SELU(_Activation):
+    """Scaled ELU that keeps mean 0 and variance 1."""
+
+    _function = staticmethod(F.selu)
+    _defaults: ClassVar = {"inplace": False}
+
+
+class ReLU6(_Activation):
+    """input cut to [0, 6]."""
+
+    _function = staticmethod(F.relu6)
+    _defaults: ClassVar = {"inplace": False}
+
+
+class Hardtanh(_Activation):
+    """input cut to [min_val, max_val]."""
+
+    _function = staticmethod(F.hardtanh)
+    _defaults: ClassVar = {"min_val": -1.0, "max_val": 1.0, "inplace": False}
+
+
+class Hardsigmoid(_Activation):
+    """input / 6 + 1 / 2, cut to [0, 1]."""
+
+    _function = staticmethod(F.hardsigmoid)
+    _defaults: ClassVar = {"inplace": False}
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class Hardswish(Hardsigmoid):
+    """input * hardsigmoid(input)."""
+
+    _function = staticmethod(F.hardswish)
+
+
+class Mish(_Activation):
+    """input * tanh(softplus(input))."""
+
+    _function = staticmethod(F.mish)
+    _defaults: ClassVar = {"inplace": False}
+
+
+class LogSigmoid(_Activation):
+    """log(sigmoid(input))."""
+
+    _function = staticmethod(F.logsigmoid)
+
+
+class Softsign(_Activation):
+    """input / (1 + |input|)."""
+
+    _function = staticmethod(F.softsign)
+
+
+class Tanhshrink(_Activation):
+    """input - tanh(input)."""
+
+    _function = staticmethod(F.tanhshrink)
+
+
+class Softplus(_Activation):
+    """log(1 + exp(beta * input)) / beta; input itself where beta * input > threshold."""
+
+    _function = staticmethod(F.softplus)
+    _defaults: ClassVar = {"beta": 1.0, "threshold": 20.0}
+
+
+class Hardshrink(_Activation):
+    """input where |input| > lambd, otherwise 0."""
+
+    _function = staticmethod(F.hardshrink)
+    _defaults: ClassVar = {"lambd": 0.5}
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Softshrink(Hardshrink):
+    """input moved by lambd towards 0."""
+
+    _function = staticmethod(F.softshrink)
+
+
+class GLU(_Activation):
+    """The first half along `dim` times the sigmoid of the second."""
+
+    _function = staticmethod(F.glu)
+    _defaults: ClassVar = {"dim": -1}
+
+
+class Softmin(_Activation):
+    """softmax of -input along `dim`."""
+
+    _function = staticmethod(F.softmin)
+    _defaults: ClassVar = {"dim": None}
+
+
+class Threshold(Module):
+    """input where above the threshold, otherwise value."""
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self) -> str:
+        inplace = ", inplace=True" if self.inplace else ""
+        return f"threshold={self.threshold}, value={self.value}{inplace}"
+
+
+class PReLU(Module):
+    """input where positive, otherwise a learned weight (one, or one a channel) times input."""
+
+    weight: Parameter
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(weft.full((num_parameters,), init, device=device, dtype=dtype))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"

@@ -1,0 +1,170 @@
+"""MultiheadAttention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.nn import functional as F
+from weft.nn import init
+from weft.nn.modules.linear import Linear
+from weft.nn.modules.module import Module
+from weft.nn.parameter import Parameter
+
+
+class MultiheadAttention(Module):
+    """Attention of num_heads heads over [t, n, embed_dim] (batch_first: [n, t, embed_dim])."""
+
+    in_proj_weight: Parameter | None
+    in_proj_bias: Parameter | None
+    q_proj_weight: Parameter | None
+    k_proj_weight: Parameter | None
+    v_proj_weight: Parameter | None
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
+            raise ValueError(
+                "MultiheadAttention: expected num_heads that divides embed_dim, "
+                f"got {num_heads} and {embed_dim}"
+            )
+        if add_bias_kv or add_zero_attn:
+            raise NotImplementedError(
+                "MultiheadAttention: expected add_bias_kv=False and add_zero_attn=False, "
+                f"got {add_bias_kv} and {add_zero_attn}"
+            )
+        self.embed_dim = embed_dim
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        options = {"device": device, "dtype": dtype}
+        self._same = self.kdim == self.vdim == embed_dim
+        shapes = {
+            "q_proj_weight": None if self._same else (embed_dim, embed_dim),
+            "k_proj_weight": None if self._same else (embed_dim, self.kdim),
+            "v_proj_weight": None if self._same else (embed_dim, self.vdim),
+            "in_proj_weight": (3 * embed_dim, embed_dim) if self._same else None,
+            "in_proj_bias": (3 * embed_dim,) if bias else None,
+        }
+        for name, shape in shapes.items():
+            value = None if shape is None else Parameter(weft.empty(shape, **options))
+            self.register_parameter(name, value)
+        self.out_proj = Linear(embed_dim, embed_dim, bias, **options)
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        """Xavier-uniform projections, zero biases."""
+        names = ["in_proj_weight"]
+        if not self._same:
+            names = ["q_proj_weight", "k_proj_weight", "v_proj_weight"]
+        for name in names:
+            init.xavier_uniform_(getattr(self, name))
+        if self.in_proj_bias is not None:
+            for bias in (self.in_proj_bias, self.out_proj.bias):
+                if bias is not None:
+                    init.zeros_(bias)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The attended values, and with need_weights the weights [n, t, s] (or one a head).
+
+        Boolean masks forbid where they are true; floating ones are added to the scores.
+        attn_mask is [t, s] or [n * num_heads, t, s], key_padding_mask [n, s].
+        """
+        if is_causal and attn_mask is None:
+            raise RuntimeError("MultiheadAttention: expected attn_mask with is_causal, got None")
+        single = query.dim() == 2
+        if single:
+            query, key, value = (t.unsqueeze(1) for t in (query, key, value))
+            if key_padding_mask is not None:
+                key_padding_mask = key_padding_mask.unsqueeze(0)
+        elif self.batch_first:
+            query, key, value = (t.transpose(0, 1) for t in (query, key, value))
+        q, k, v = (self._heads(t) for t in self._project(query, key, value))
+        mask = self._mask(q, k, attn_mask, key_padding_mask)
+        chance = self.dropout if self.training else 0.0
+        if need_weights:
+            attended, weights = self._attend(q, k, v, mask, chance)
+            weights = weights.mean(1) if average_attn_weights else weights
+        else:
+            attended, weights = F.scaled_dot_product_attention(q, k, v, mask, chance), None
+        steps, batch = query.shape[:2]
+        joined = attended.permute(2, 0, 1, 3).reshape(steps * batch, self.embed_dim)
+        output = self.out_proj(joined).reshape(steps, batch, self.embed_dim)
+        if single:
+            return output.squeeze(1), None if weights is None else weights.squeeze(0)
+        return output.transpose(0, 1) if self.batch_first else output, weights
+
+    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
+        weights: Any
+        biases: Any = (None, None, None)
+        if self.in_proj_bias is not None:
+            biases = self.in_proj_bias.chunk(3, 0)
+        if self.in_proj_weight is None:
+            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        elif query is key and key is value:
+            return list(F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1))
+        else:
+            weights = self.in_proj_weight.chunk(3, 0)
+        return [F.linear(t, w, b) for t, w, b in zip((query, key, value), weights, biases)]
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """[t, n, embed_dim] as [n, heads, t, head_dim]."""
+        return x.reshape(x.size(0), x.size(1), self.num_heads, self.head_dim).permute(1, 2, 0, 3)
+
+    def _mask(
+        self, q: Tensor, k: Tensor, attn_mask: Tensor | None, padding: Tensor | None
+    ) -> Tensor | None:
+        """Both masks as one that is added to the scores [n, heads, t, s]."""
+        batch, heads, steps, _ = q.shape
+        mask = None
+        if attn_mask is not None:
+            mask = _additive(attn_mask, q.dtype)
+            if mask.dim() == 3:
+                mask = mask.reshape(batch, heads, steps, k.size(2))
+        if padding is not None:
+            extra = _additive(padding, q.dtype).reshape(batch, 1, 1, k.size(2))
+            mask = extra if mask is None else mask + extra
+        return mask
+
+    @staticmethod
+    def _attend(
+        q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, chance: float
+    ) -> tuple[Tensor, Tensor]:
+        scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
+        weights = F.softmax(scores if mask is None else scores + mask, -1)
+        if chance:
+            weights = F.dropout(weights, chance)
+        return weights @ v, weights
+
+
+def _additive(mask: Tensor, dtype: Any) -> Tensor:
+    if mask.dtype != weft.bool:
+        return mask
+    return weft.zeros(mask.shape, dtype=dtype).masked_fill(mask, float("-inf"))

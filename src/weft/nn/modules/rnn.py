@@ -1,0 +1,284 @@
+"""Recurrent layers and cells: RNN, LSTM and GRU over [t, n, features] (or batch first)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.nn import functional as F
+from weft.nn import init
+from weft.nn.modules.module import Module
+from weft.nn.parameter import Parameter
+
+State = tuple[Tensor, ...]
+
+# Steps ----------------------------------------------------------------------------------------
+# Each takes what the input contributes [n, gates * hidden], the state, what the hidden state
+# contributes, and gives the next state, whose first member is the output.
+
+
+def _tanh_step(x: Tensor, state: State, h: Tensor) -> State:
+    return ((x + h).tanh(),)
+
+
+def _relu_step(x: Tensor, state: State, h: Tensor) -> State:
+    return ((x + h).relu(),)
+
+
+def _lstm_step(x: Tensor, state: State, h: Tensor) -> State:
+    entry, forget, cell, output = (x + h).chunk(4, -1)
+    memory = forget.sigmoid() * state[1] + entry.sigmoid() * cell.tanh()
+    return output.sigmoid() * memory.tanh(), memory
+
+
+def _gru_step(x: Tensor, state: State, h: Tensor) -> State:
+    reset_x, update_x, new_x = x.chunk(3, -1)
+    reset_h, update_h, new_h = h.chunk(3, -1)
+    new = (new_x + (reset_x + reset_h).sigmoid() * new_h).tanh()
+    return (new + (update_x + update_h).sigmoid() * (state[0] - new),)
+
+
+_STEPS: dict[str, tuple[Callable[[Tensor, State, Tensor], State], int]] = {
+    "RNN_TANH": (_tanh_step, 1),
+    "RNN_RELU": (_relu_step, 1),
+    "LSTM": (_lstm_step, 4),
+    "GRU": (_gru_step, 3),
+}
+
+
+def _fill(module: Module, hidden_size: int) -> None:
+    bound = 1.0 / math.sqrt(hidden_size) if hidden_size > 0 else 0
+    for parameter in module.parameters():
+        init.uniform_(parameter, -bound, bound)
+
+
+# Layers ---------------------------------------------------------------------------------------
+
+
+class RNNBase(Module):
+    """What the recurrent layers share: parameters, layers and directions."""
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if hidden_size <= 0 or num_layers <= 0:
+            raise ValueError(
+                f"{name}: expected hidden_size and num_layers above 0, "
+                f"got {hidden_size} and {num_layers}"
+            )
+        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
+            raise ValueError(f"{name}: expected dropout between 0 and 1, got {dropout}")
+        if not 0 <= proj_size < hidden_size or (proj_size and mode != "LSTM"):
+            raise ValueError(
+                f"{name}: expected proj_size 0, or for LSTM less than hidden_size {hidden_size}, "
+                f"got {proj_size}"
+            )
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                f"{name}: dropout acts between layers, expected num_layers above 1, got 1",
+                stacklevel=3,
+            )
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._names: list[tuple[str, ...]] = []  # of the parameters, for each layer and direction
+        self._make_parameters(device, dtype)
+        self.reset_parameters()
+
+    def _make_parameters(self, device: Any, dtype: Any) -> None:
+        gates = _STEPS[self.mode][1] * self.hidden_size
+        directions = 2 if self.bidirectional else 1
+        outputs = self.proj_size or self.hidden_size
+        for layer in range(self.num_layers):
+            inputs = outputs * directions if layer else self.input_size
+            for direction in range(directions):
+                suffix = f"_l{layer}{'_reverse' if direction else ''}"
+                shapes: dict[str, tuple[int, ...]] = {
+                    f"weight_ih{suffix}": (gates, inputs),
+                    f"weight_hh{suffix}": (gates, outputs),
+                }
+                if self.bias:
+                    shapes |= {f"bias_ih{suffix}": (gates,), f"bias_hh{suffix}": (gates,)}
+                if self.proj_size:
+                    shapes[f"weight_hr{suffix}"] = (self.proj_size, self.hidden_size)
+                for name, shape in shapes.items():
+                    value = Parameter(weft.empty(shape, device=device, dtype=dtype))
+                    self.register_parameter(name, value)
+                self._names.append(tuple(shapes))
+
+    def reset_parameters(self) -> None:
+        """Draws all parameters from U(-1/sqrt(hidden_size), 1/sqrt(hidden_size))."""
+        _fill(self, self.hidden_size)
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: the parameters need no common memory here."""
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._names]
+
+    def _start(self, input: Tensor, given: State | None) -> State:
+        """The first states [layers * directions, n, size], checked, or zeros."""
+        count = len(self._names)
+        sizes = [self.proj_size or self.hidden_size]
+        if self.mode == "LSTM":
+            sizes.append(self.hidden_size)
+        shapes = [(count, input.size(1), size) for size in sizes]
+        if given is None:
+            return tuple(
+                weft.zeros(shape, dtype=input.dtype, device=input.device) for shape in shapes
+            )
+        for state, shape in zip(given, shapes):
+            if tuple(state.shape) != shape:
+                raise RuntimeError(
+                    f"{type(self).__name__}: expected a hidden state of shape {shape}, "
+                    f"got {tuple(state.shape)}"
+                )
+        return given
+
+    def _run(self, input: Tensor, given: State | None) -> tuple[Tensor, State]:
+        """Output and last states for an input in the layout the module was made for."""
+        name = type(self).__name__
+        if input.dim() not in (2, 3) or input.size(-1) != self.input_size:
+            raise (ValueError if input.dim() not in (2, 3) else RuntimeError)(
+                f"{name}: expected input of 2 or 3 dimensions, the last {self.input_size}, "
+                f"got shape {tuple(input.shape)}"
+            )
+        single = input.dim() == 2
+        batch = 0 if self.batch_first else 1
+        if single:
+            input = input.unsqueeze(batch)
+            given = None if given is None else tuple(state.unsqueeze(1) for state in given)
+        if self.batch_first:
+            input = input.transpose(0, 1)
+        output, states = self._run_layers(input, self._start(input, given))
+        if self.batch_first:
+            output = output.transpose(0, 1)
+        if single:
+            return output.squeeze(batch), tuple(state.squeeze(1) for state in states)
+        return output, states
+
+    def _run_layers(self, input: Tensor, start: State) -> tuple[Tensor, State]:
+        directions = 2 if self.bidirectional else 1
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for direction in range(directions):
+                place = layer * directions + direction
+                state = tuple(part[place] for part in start)
+                output, state = self._run_direction(input, state, place, direction == 1)
+                outputs.append(output)
+                last.append(state)
+            input = outputs[0] if directions == 1 else weft.cat(outputs, -1)
+            if self.dropout and self.training and layer + 1 < self.num_layers:
+                input = F.dropout(input, self.dropout, True)
+        return input, tuple(weft.stack(part, 0) for part in zip(*last))
+
+    def _run_direction(
+        self, input: Tensor, state: State, place: int, backwards: bool
+    ) -> tuple[Tensor, State]:
+        step = _STEPS[self.mode][0]
+        weights = [getattr(self, name) for name in self._names[place]]
+        projection = weights.pop() if self.proj_size else None
+        from_input, from_hidden, *biases = weights
+        bias_input, bias_hidden = biases or (None, None)
+        # All inputs at once: one large product instead of one a step.
+        steps = F.linear(input, from_input, bias_input).unbind(0)
+        outputs = []
+        for x in reversed(steps) if backwards else steps:
+            state = step(x, state, F.linear(state[0], from_hidden, bias_hidden))
+            if projection is not None:
+                state = (F.linear(state[0], projection), *state[1:])
+            outputs.append(state[0])
+        if not outputs:
+            raise RuntimeError(f"{type(self).__name__}: expected at least 1 step, got 0")
+        return weft.stack(outputs[::-1] if backwards else outputs, 0), state
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.input_size}, {self.hidden_size}"]
+        defaults = {
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0,
+            "bidirectional": False,
+        }
+        for name, default in defaults.items():
+            if getattr(self, name) != default:
+                parts.append(f"{name}={getattr(self, name)}")
+        return ", ".join(parts)
+
+
+class RNN(RNNBase):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with nonlinearity='relu'."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"RNN: expected nonlinearity 'tanh' or 'relu', got {nonlinearity!r}")
+        mode = f"RNN_{nonlinearity.upper()}"
+        super().__init__(mode, input_size, hidden_size, num_layers, *args, **kwargs)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The outputs of all steps and the last hidden state of each layer and direction."""
+        output, (hidden,) = self._run(input, None if hx is None else (hx,))
+        return output, hidden
+
+
+class LSTM(RNNBase):
+    """Long short-term memory: the state is (h, c); gates are ordered i, f, g, o."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("LSTM", *args, **kwargs)
+
+    def forward(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """The outputs of all steps and the last (h, c) of each layer and direction."""
+        output, (hidden, memory) = self._run(input, hx)
+        return output, (hidden, memory)
+
+
+class GRU(RNNBase):
+    """Gated recurrent unit; gates are ordered reset, update, new."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("GRU", *args, **kwargs)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The outputs of all steps and the last hidden state of each layer and direction."""
+        output, (hidden,) = self._run(input, None if hx is None else (hx,))
+        return output, hidden

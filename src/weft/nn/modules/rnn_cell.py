@@ -1,0 +1,119 @@
+"""Single steps of the recurrent layers, for loops written by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.nn import functional as F
+from weft.nn.modules.module import Module
+from weft.nn.modules.rnn import _STEPS, State, _fill
+from weft.nn.parameter import Parameter
+
+
+class RNNCellBase(Module):
+    """What the cells share: weights [gates * hidden, ...], two biases, and the step."""
+
+    _mode: str
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        gates = _STEPS[self._mode][1] * hidden_size
+        shapes = {
+            "weight_ih": (gates, input_size),
+            "weight_hh": (gates, hidden_size),
+            "bias_ih": (gates,),
+            "bias_hh": (gates,),
+        }
+        for name, shape in shapes.items():
+            wanted = bias or name.startswith("weight")
+            value = Parameter(weft.empty(shape, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, value)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws all parameters from U(-1/sqrt(hidden_size), 1/sqrt(hidden_size))."""
+        _fill(self, self.hidden_size)
+
+    def _step(self, input: Tensor, state: State | None) -> State:
+        if input.dim() not in (1, 2) or input.size(-1) != self.input_size:
+            raise (ValueError if input.dim() not in (1, 2) else RuntimeError)(
+                f"{type(self).__name__}: expected input of 1 or 2 dimensions, the last "
+                f"{self.input_size}, got shape {tuple(input.shape)}"
+            )
+        if state is None:
+            shape = (*input.shape[:-1], self.hidden_size)
+            zeros = weft.zeros(shape, dtype=input.dtype, device=input.device)
+            state = (zeros, zeros)
+        from_input = F.linear(input, self.weight_ih, self.bias_ih)
+        from_hidden = F.linear(state[0], self.weight_hh, self.bias_hh)
+        return _STEPS[self._mode][0](from_input, state, from_hidden)
+
+    def extra_repr(self) -> str:
+        bias = "" if self.bias else ", bias=False"
+        return f"{self.input_size}, {self.hidden_size}{bias}"
+
+
+class RNNCell(RNNCellBase):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with nonlinearity='relu'."""
+
+    _mode = "RNN_TANH"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(
+                f"RNNCell: expected nonlinearity 'tanh' or 'relu', got {nonlinearity!r}"
+            )
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity = nonlinearity
+        self._mode = f"RNN_{nonlinearity.upper()}"
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The next hidden state [n, hidden_size]."""
+        return self._step(input, None if hx is None else (hx,))[0]
+
+    def extra_repr(self) -> str:
+        relu = ", nonlinearity=relu" if self.nonlinearity == "relu" else ""
+        return super().extra_repr() + relu
+
+
+class LSTMCell(RNNCellBase):
+    """One step of LSTM."""
+
+    _mode = "LSTM"
+
+    def forward(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The next (h, c), both [n, hidden_size]."""
+        hidden, memory = self._step(input, hx)
+        return hidden, memory
+
+
+class GRUCell(RNNCellBase):
+    """One step of GRU."""
+
+    _mode = "GRU"
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The next hidden state [n, hidden_size]."""
+        return self._step(input, None if hx is None else (hx,))[0]

@@ -1,0 +1,12 @@
+"""Saving and loading: PyTorch's .pt files, read without executing anything, and safetensors.
+
+weft.save(model.state_dict(), "model.pt")
+model.load_state_dict(weft.load("model.pt"))
+"""
+
+from weft.serialization import safetensors
+from weft.serialization._load import load
+from weft.serialization._save import save
+from weft.serialization.errors import LoadError
+
+__all__ = ["LoadError", "load", "safetensors", "save"]

@@ -1,0 +1,96 @@
+"""load: what save (PyTorch's or ours) wrote."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.serialization.errors import LoadError, shown
+from weft.serialization.globals import find_global, set_state
+from weft.serialization.legacy import START, load_legacy
+from weft.serialization.source import Source, open_source
+from weft.serialization.storages import MapLocation, Storages, swap_bytes
+from weft.serialization.unpickle import Unpickler
+from weft.serialization.zip_reader import ZipReader
+
+_MAX_PICKLE = 1 << 30
+
+
+def load(
+    f: str | os.PathLike[str] | Any,
+    map_location: MapLocation = None,
+    pickle_module: None = None,
+    *,
+    weights_only: bool | None = True,
+    mmap: bool | None = None,
+) -> Any:
+    """The object that `save` of weft or of PyTorch wrote to a path or a readable binary file.
+
+    Loading executes nothing: a pickle may hold tensors, parameters, dicts, lists, tuples, sets,
+    numbers, strings, bytes, dtypes, devices and sizes. Anything else is refused by its name, also
+    with `weights_only=False`. Tensors that shared memory when they were saved share it again.
+
+    `map_location` says where storages saved on other devices go: a device, a dict from names to
+    names, or a function (storage as a uint8 tensor, name) -> such a tensor or None. With
+    `mmap=True` (paths only) tensors are made over the mapped file: nothing is read until it is
+    used, and writing to them changes private copies of pages, never the file.
+
+    LoadError (a RuntimeError and pickle.UnpicklingError) for files that are damaged, of another
+    kind, or hold what is refused; OSError where the file cannot be read.
+
+    >>> import io, weft
+    >>> file = io.BytesIO()
+    >>> weft.save({"weight": weft.arange(3), "epoch": 7}, file)
+    >>> _ = file.seek(0)
+    >>> weft.load(file)
+    {'weight': tensor([0, 1, 2]), 'epoch': 7}
+    """
+    if pickle_module is not None:
+        raise TypeError("load: expected pickle_module=None, got another unpickler")
+    with open_source(f, "load", mapped=bool(mmap)) as source:
+        start = source.read(0, min(len(START), source.size))
+        if start[:4] in (b"PK\3\4", b"PK\5\6"):
+            return _load_zip(ZipReader(source), map_location, bool(mmap))
+        if start == START:
+            return load_legacy(source, map_location)
+        raise LoadError(_other_kind(source, start))
+
+
+def _load_zip(archive: ZipReader, map_location: MapLocation, mapped: bool) -> Any:
+    if "constants.pkl" in archive:
+        raise LoadError("load: expected a file of save, got a TorchScript archive")
+    order = archive.read("byteorder", 64) if "byteorder" in archive else b"little"
+    if order not in (b"little", b"big"):
+        raise LoadError(f"load: expected the byte order little or big, got {shown(order)}")
+    big = order == b"big"
+    if big and mapped:
+        raise LoadError("load: expected little-endian bytes with mmap=True, got big-endian ones")
+
+    def read(key: str, size: int, dtype: Any) -> Tensor:
+        name = f"data/{key}"
+        if size == 0 and name not in archive:
+            return weft.empty(0, dtype=weft.uint8)
+        # Checked before any memory is taken.
+        if archive.size(name) < size:
+            raise LoadError(
+                f"load: expected {size} bytes in record '{shown(name)}', got {archive.size(name)}"
+            )
+        data = archive.tensor(name)
+        return swap_bytes(data, dtype) if big else data
+
+    storages = Storages(read, map_location)
+    pickle = archive.read("data.pkl", _MAX_PICKLE)
+    return Unpickler(pickle, find_global, storages.persistent, set_state).load()
+
+
+def _other_kind(source: Source, start: bytes) -> str:
+    expected = "load: expected a file of save (a zip archive)"
+    if source.size == 0:
+        return f"{expected}, got an empty file"
+    if start[8:9] == b"{":
+        return f"{expected}, got what looks like safetensors; use serialization.safetensors"
+    if start[:1] == b"\x80":
+        return f"{expected}, got a plain pickle"
+    return f"{expected}, got one that begins with {start!r}"

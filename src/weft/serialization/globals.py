@@ -1,0 +1,297 @@
+"""The fixed table of what a pickle may name, and what the names stand for here.
+
+`Globals` holds one load: the table's functions make tensors over the storages of that file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import _C, Tensor
+from weft.nn.parameter import Parameter
+from weft.serialization.errors import LoadError, shown
+from weft.serialization.unpickle import Arguments, Callee, Inert
+
+_DTYPES = {
+    repr(value).removeprefix("torch."): value
+    for value in vars(weft).values()
+    if isinstance(value, weft.dtype)
+}
+# Dtypes PyTorch has and weft has not: known by name so that the message can say it.
+_FOREIGN_DTYPES = ("float8", "float4", "complex32", "bits", "quint", "qint", "int", "uint")
+STORAGE_DTYPES = {
+    "Float": weft.float32,
+    "Double": weft.float64,
+    "Half": weft.float16,
+    "BFloat16": weft.bfloat16,
+    "Long": weft.int64,
+    "Int": weft.int32,
+    "Short": weft.int16,
+    "Char": weft.int8,
+    "Byte": weft.uint8,
+    "Bool": weft.bool,
+    "ComplexFloat": weft.complex64,
+    "ComplexDouble": weft.complex128,
+}
+
+
+class StorageType(Inert):
+    """The class of a storage: its dtype, or None where it holds bytes."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+
+class TensorType(Inert):
+    """The class of a tensor, as an argument of a rebuilding function."""
+
+    __slots__ = ("cls",)
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+
+
+class Storage(Inert):
+    """A storage of the file: a uint8 tensor over all of it, and the dtype it was named with."""
+
+    __slots__ = ("bytes", "dtype")
+
+    def __init__(self, bytes_: Tensor, dtype: Any) -> None:
+        self.bytes = bytes_
+        self.dtype = dtype
+
+
+def find_global(module: str, name: str) -> Any:
+    """What a pickle's global stands for. LoadError for all that is not in the table."""
+    module = {"__builtin__": "builtins", "torch.cuda": "torch"}.get(module, module)
+    if module in ("torch", "torch.storage"):
+        found = _torch_name(name)
+        if found is not None:
+            return found
+    callee = _CALLEES.get(f"{module}.{name}")
+    if callee is None:
+        raise LoadError(
+            "load: expected only tensors and plain containers, got the global "
+            + shown(f"{module}.{name}")
+        )
+    return callee
+
+
+def _torch_name(name: str) -> Any:
+    if name in _DTYPES:
+        return _DTYPES[name]
+    if name == "UntypedStorage":
+        return StorageType(None)
+    if name.endswith("Storage"):
+        dtype = STORAGE_DTYPES.get(name.removesuffix("Storage"))
+        return None if dtype is None else StorageType(dtype)
+    if name.startswith(_FOREIGN_DTYPES):
+        raise LoadError(f"load: expected a dtype that weft has, got torch.{shown(name)}")
+    return {"Tensor": TensorType(Tensor)}.get(name)
+
+
+# ---- tensors ----
+
+
+def _tensor(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = None) -> Tensor:
+    """A tensor over a storage; the extension checks that it stays inside."""
+    if type(storage) is not Storage:
+        raise LoadError(f"load: expected a storage for a tensor, got {type(storage).__name__}")
+    dtype = storage.dtype if dtype is None else dtype
+    if not isinstance(dtype, weft.dtype):
+        raise LoadError("load: expected the dtype of a tensor, got a storage of bytes")
+    layout = (tuple(size), tuple(stride), offset)
+    if len(layout[0]) > 64:
+        raise LoadError(f"load: expected at most 64 dimensions, got {len(layout[0])}")
+    try:
+        return _C._from_storage(storage.bytes, dtype, *layout)
+    except (RuntimeError, ValueError, TypeError, OverflowError, IndexError) as error:
+        raise LoadError(f"load: expected a tensor inside its storage; {error}") from None
+
+
+def _grad(tensor: Tensor, requires_grad: Any) -> Tensor:
+    if requires_grad is True:
+        if not (tensor.is_floating_point() or tensor.is_complex()):
+            raise LoadError(f"load: expected no gradient for {tensor.dtype}, got requires_grad")
+        tensor.requires_grad_()
+    elif requires_grad is not False:
+        raise LoadError("load: expected requires_grad as True or False")
+    return tensor
+
+
+def _lazy_bits(tensor: Tensor, metadata: Any) -> Tensor:
+    """PyTorch's lazy conjugation and negation, done: such a view gets memory of its own."""
+    if metadata is None:
+        return tensor
+    if type(metadata) is not dict or not metadata.keys() <= {"conj", "neg"}:
+        raise LoadError("load: expected metadata of a tensor, got something else")
+    if metadata.get("conj"):
+        tensor = tensor.conj_physical()
+    return tensor.neg() if metadata.get("neg") else tensor
+
+
+def _rebuild(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
+    return _tensor(storage, offset, size, stride)
+
+
+def _rebuild_v2(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    metadata: Any = None,
+) -> Tensor:
+    return _grad(_lazy_bits(_tensor(storage, offset, size, stride), metadata), requires_grad)
+
+
+def _rebuild_v3(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Tensor:
+    tensor = _lazy_bits(_tensor(storage, offset, size, stride, dtype), metadata)
+    return _grad(tensor, requires_grad)
+
+
+def _parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Parameter:
+    if type(data) is not Tensor or data.requires_grad:
+        raise LoadError(f"load: expected the data of a Parameter, got {type(data).__name__}")
+    made = Parameter(data, False)
+    _grad(made, requires_grad)
+    set_state(made, state)
+    return made
+
+
+def _from_type(function: Any, cls: Any, arguments: Any, state: Any) -> Tensor:
+    """A tensor with attributes."""
+    kinds = (type(function), type(cls), type(arguments))
+    known = kinds == (Callee, TensorType, Arguments) and not function.checks
+    tensor = function.call(*arguments) if known else None
+    if not isinstance(tensor, Tensor) or type(tensor) is not cls.cls:
+        raise LoadError("load: expected a tensor with attributes, got something else")
+    set_state(tensor, state)
+    return tensor
+
+
+def set_state(target: Any, state: Any) -> None:
+    """Gives an OrderedDict or a tensor its attributes; none may hide what its class has."""
+    if state is None:
+        return
+    if type(target) not in (OrderedDict, Tensor, Parameter) or type(state) is not dict:
+        raise LoadError(f"load: expected no state for {type(target).__name__}, got one")
+    for name, value in state.items():
+        if type(name) is not str or hasattr(type(target), name) or isinstance(value, Inert):
+            raise LoadError(f"load: expected a plain attribute, got {shown(str(name))}")
+    target.__dict__.update(state)
+
+
+# ---- the rest ----
+
+
+Check = Callable[[Any], None]
+
+
+def _ordered_dict(check_key: Check, pairs: Any = ()) -> OrderedDict[Any, Any]:
+    """Empty, to be filled; or, as Python 2 wrote it, of a list of pairs."""
+    made: OrderedDict[Any, Any] = OrderedDict()
+    for key, value in pairs:
+        check_key(key)
+        if isinstance(value, Inert):
+            raise LoadError(f"load: expected a plain value, got {value.describe()}")
+        made[key] = value
+    return made
+
+
+def _counter(*counts: Any) -> Counter[Any]:
+    """A Counter, of a dict that is there already: its keys have been checked."""
+    if counts and (len(counts) > 1 or type(counts[0]) is not dict):
+        raise LoadError("load: expected the counts of a Counter as a dict")
+    return Counter(*counts)
+
+
+def _encode(text: Any, encoding: Any) -> bytes:
+    """Protocol 2 has no bytes: it encodes text."""
+    if type(text) is not str or encoding not in ("latin1", "latin-1"):
+        raise LoadError("load: expected bytes as Latin-1 text, got something else")
+    return text.encode("latin-1")
+
+
+def _bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
+    """A bytearray of bytes; never of a length, which could be any."""
+    if type(data) is not bytes:
+        data = _encode(data, encoding)
+    return bytearray(data)
+
+
+def _complex(real: Any, imaginary: Any) -> complex:
+    if type(real) is not float or type(imaginary) is not float:
+        raise LoadError("load: expected the two floats of a complex number")
+    return complex(real, imaginary)
+
+
+def _set(check_key: Check, elements: Any) -> set[Any]:
+    if type(elements) is not list:
+        raise LoadError(f"load: expected the elements of a set, got {type(elements).__name__}")
+    for element in elements:
+        check_key(element)
+    return set(elements)
+
+
+def _size(sizes: Any = ()) -> Any:
+    if type(sizes) is not tuple or any(type(size) is not int for size in sizes):
+        raise LoadError("load: expected the sizes of a Size as ints")
+    return weft.Size(sizes)
+
+
+def _device(kind: Any, index: Any = None) -> Any:
+    if type(kind) is not str or (index is not None and type(index) is not int):
+        raise LoadError("load: expected the name of a device")
+    try:
+        return weft.device(kind) if index is None else weft.device(kind, index)
+    except (RuntimeError, ValueError) as error:
+        raise LoadError(f"load: expected a known device; {error}") from None
+
+
+def _layout(name: Any) -> Any:
+    if name != "torch.strided":
+        raise LoadError(f"load: expected the layout torch.strided, got {shown(str(name))}")
+    return weft.strided
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "torch._utils._rebuild_tensor": _rebuild,
+    "torch._utils._rebuild_tensor_v2": _rebuild_v2,
+    "torch._utils._rebuild_tensor_v3": _rebuild_v3,
+    "torch._utils._rebuild_parameter": _parameter,
+    "torch._utils._rebuild_parameter_with_state": _parameter,
+    "torch._tensor._rebuild_from_type_v2": _from_type,
+    "torch.Size": _size,
+    "torch.device": _device,
+    "torch.serialization._get_layout": _layout,
+    "collections.Counter": _counter,
+    "_codecs.encode": _encode,
+    "builtins.bytes": lambda: b"",
+    "builtins.bytearray": _bytearray,
+    "builtins.complex": _complex,
+}
+_HASHING: dict[str, Callable[..., Any]] = {
+    "collections.OrderedDict": _ordered_dict,
+    "builtins.set": _set,
+}
+_CALLEES: dict[str, Any] = {
+    **{name: Callee(name, call) for name, call in _FUNCTIONS.items()},
+    **{name: Callee(name, call, checks=True) for name, call in _HASHING.items()},
+}
+_CALLEES["torch.nn.parameter.Parameter"] = TensorType(Parameter)

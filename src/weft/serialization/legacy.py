@@ -1,0 +1,81 @@
+"""The format PyTorch wrote before 1.6: pickles one after the other, then the storages.
+
+A number that marks the format, its version, facts about the machine, the object, the keys of the
+storages in the order they follow: for each its number of elements and its bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.serialization.errors import LoadError, shown
+from weft.serialization.globals import Storage, find_global, set_state
+from weft.serialization.source import Source
+from weft.serialization.storages import MapLocation, Storages, description
+from weft.serialization.unpickle import Callee, Unpickler
+
+_MAGIC = 0x1950A86A20F9469CFC6C
+_VERSION = 1001
+START = b"\x80\x02\x8a\n" + _MAGIC.to_bytes(10, "little") + b"."
+_NOTHING = weft.empty(0, dtype=weft.uint8)
+
+
+def load_legacy(source: Source, map_location: MapLocation) -> Any:
+    """The object of a file that begins with START.
+
+    The object is read twice: where its storages are in the file is known only behind it.
+    """
+    data = source.read(0, source.size)
+    begin, places = _survey(source, data)
+
+    def read(key: str, size: int, dtype: Any) -> Tensor:
+        offset, count = places[key]
+        if count < size:
+            raise LoadError(f"load: expected {size} bytes in storage '{shown(key)}', got {count}")
+        return source.tensor(offset, count)
+
+    storages = Storages(read, map_location)
+    reader = Unpickler(data, find_global, storages.persistent, set_state)
+    reader.position = begin
+    return reader.load()
+
+
+def _survey(source: Source, data: bytes) -> tuple[int, dict[str, tuple[int, int]]]:
+    """Where the pickle of the object begins, and place and size of each storage's bytes."""
+    dtypes: dict[str, Any] = {}
+
+    def note(identity: Any) -> Storage:
+        dtype, key = description(identity)[:2]
+        return Storage(_NOTHING, dtypes.setdefault(key, dtype))
+
+    reader = Unpickler(data, _find_nothing, note, lambda target, state: None)
+    reader.load()
+    version, machine = reader.load(), reader.load()
+    if type(version) is not int or version != _VERSION or type(machine) is not dict:
+        raise LoadError(f"load: expected version {_VERSION} of the old format, got another")
+    if machine.get("little_endian") is not True:
+        raise LoadError("load: expected little-endian bytes in the old format, got big-endian ones")
+    begin = reader.position
+    reader.load()
+    keys = reader.load()
+    if type(keys) is not list or any(type(key) is not str or key not in dtypes for key in keys):
+        raise LoadError("load: expected the keys of the storages, got others")
+    places = {}
+    at = reader.position
+    for key in keys:
+        dtype = dtypes[key]
+        count = int.from_bytes(source.read(at, 8), "little")
+        size = count * (1 if dtype is None else dtype.itemsize)
+        places[key] = (at + 8, size)
+        at += 8 + size
+    return begin, places
+
+
+def _find_nothing(module: str, name: str) -> Any:
+    """The allowed globals, with functions that make no tensors."""
+    found = find_global(module, name)
+    if isinstance(found, Callee) and module.startswith("torch._"):
+        return Callee(found.name, lambda *arguments: None)
+    return found

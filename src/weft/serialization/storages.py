@@ -1,0 +1,92 @@
+"""The storages a pickle refers to, read when they are first named."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.serialization.errors import LoadError, shown
+from weft.serialization.globals import Storage, StorageType
+from weft.serialization.unpickle import Arguments
+
+MapLocation = Any  # None, a device or its name, a dict of names, a function (storage, name)
+
+
+class Storages:
+    """Storages by their keys: the same key gives the same memory, so views stay views.
+
+    `read(key, bytes, dtype)` makes a uint8 tensor of at least that many bytes; the dtype is None
+    for a storage of bytes.
+    """
+
+    def __init__(self, read: Callable[[str, int, Any], Tensor], map_location: MapLocation) -> None:
+        self._read = read
+        self._map_location = map_location
+        self._loaded: dict[str, Tensor] = {}
+
+    def persistent(self, identity: Any) -> Storage:
+        """The storage of ("storage", type, key, location, number of elements)."""
+        dtype, key, location, size = description(identity)
+        loaded = self._loaded.get(key)
+        if loaded is None:
+            loaded = self._place(self._read(key, size, dtype), location)
+            if loaded.data_ptr() % 8:
+                loaded = loaded.clone()  # mapped where elements cannot be
+            self._loaded[key] = loaded
+        if loaded.numel() < size:
+            raise LoadError(
+                f"load: expected {size} bytes in storage '{shown(key)}', got {loaded.numel()}"
+            )
+        return Storage(loaded, dtype)
+
+    def _place(self, data: Tensor, location: str) -> Tensor:
+        """The storage where map_location wants it."""
+        to = self._map_location
+        if callable(to):
+            moved = to(data, location)
+            if isinstance(moved, Tensor) and moved.dtype == weft.uint8:
+                return moved
+            if moved is not None:
+                raise LoadError("load: expected a uint8 tensor or None from map_location")
+        elif isinstance(to, dict):
+            location = str(to.get(location, location))
+        elif to is not None:
+            location = str(to)
+        if location != "cpu" and not location.startswith("cpu:"):
+            raise LoadError(
+                f"load: expected storages on the CPU, got one on '{shown(location)}'; "
+                "load it with map_location='cpu'"
+            )
+        return data
+
+
+def description(identity: Any) -> tuple[Any, str, str, int]:
+    """Dtype, key, location and bytes of the storage that a persistent id describes."""
+    if type(identity) is not Arguments or len(identity) not in (5, 6) or identity[0] != "storage":
+        raise LoadError("load: expected the description of a storage, got something else")
+    kind, key, location, count = identity[1:5]
+    if identity[5:] not in ((), (None,)):
+        raise LoadError("load: expected a storage of its own, got a view (PyTorch before 0.4)")
+    if (type(kind), type(key), type(location), type(count)) != (StorageType, str, str, int):
+        raise LoadError("load: expected a storage's type, key, location and number of elements")
+    size = count * (1 if kind.dtype is None else kind.dtype.itemsize)
+    if not 0 <= size < 1 << 62:
+        raise LoadError(f"load: expected the number of elements of a storage, got {count}")
+    return kind.dtype, key, location, size
+
+
+def swap_bytes(data: Tensor, dtype: Any) -> Tensor:
+    """The bytes of another byte order, element by element."""
+    if dtype is None:
+        raise LoadError("load: expected little-endian bytes, got big-endian ones of unknown dtype")
+    width = dtype.itemsize // (2 if dtype.is_complex else 1)
+    if width == 1 or not data.numel():
+        return data
+    numbers = array.array({2: "H", 4: "I", 8: "Q"}[width])
+    view = memoryview(data)  # type: ignore[arg-type]
+    numbers.frombytes(view[: len(view) // width * width])
+    numbers.byteswap()
+    return weft.frombuffer(numbers, dtype=weft.uint8)

@@ -1,0 +1,389 @@
+"""Storages: the bytes under tensors, with an owner, without dtype and shape.
+
+`t.untyped_storage()` gives the bytes, `t.storage()` the same memory counted in elements of the
+tensor's dtype. As long as one `UntypedStorage` of a storage lives, asking again gives the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+from weft import _C
+from weft._C import Tensor
+
+
+class Info(NamedTuple):
+    """What a storage is at this moment."""
+
+    address: int
+    nbytes: int
+    capacity: int  # bytes of the block; more than nbytes after shrinking
+    allocator: str | None  # name of the allocator the block is from; None for wrapped memory
+    read_only: bool
+    shared: bool
+    pinned: bool
+    foreign: bool  # memory made by somebody else
+    holds: int  # how often somebody outside holds the address: arrays, buffers, capsules
+    references: int  # tensors and others that keep it alive
+    version: int  # writes so far
+
+
+_live: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
+
+
+def _bytes_of(data: Any, name: str) -> Tensor:
+    """A uint8 tensor of its own over a copy of bytes or of a sequence of ints."""
+    if isinstance(data, (list, tuple)):
+        return _C.tensor(list(data), dtype=_C.uint8)
+    view = memoryview(data)
+    if view.nbytes == 0:
+        return _C._functions["empty"](0, dtype=_C.uint8)
+    return _C.frombuffer(view.tobytes(), dtype=_C.uint8).clone()
+
+
+class UntypedStorage:
+    """Bytes with an owner. `UntypedStorage(n)` is n new bytes, `UntypedStorage(data)` a copy."""
+
+    __slots__ = ("__weakref__", "_handle")
+    _handle: Tensor  # any tensor over the storage
+
+    def __new__(cls, data: Any = 0, *, device: Any = "cpu") -> UntypedStorage:
+        if isinstance(data, int):
+            handle = _C._functions["empty"](data, dtype=_C.uint8, device=device)
+        else:
+            handle = _bytes_of(data, "UntypedStorage")
+        return cls._of(handle)
+
+    @classmethod
+    def _of(cls, tensor: Tensor) -> UntypedStorage:
+        key = tensor._storage_key()
+        found = _live.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found._handle = _C._storage_view(tensor)
+            _live[key] = found
+        return found
+
+    # ---- what it is ----
+
+    def info(self) -> Info:
+        """Address, sizes, flags and counts in one tuple."""
+        return Info(*_C._storage_info(self._handle))
+
+    def data_ptr(self) -> int:
+        """Address of the first byte; 0 without bytes."""
+        return self.info().address if self.nbytes() else 0
+
+    def nbytes(self) -> int:
+        """Number of bytes."""
+        return self.info().nbytes
+
+    size = nbytes
+    __len__ = nbytes
+
+    def element_size(self) -> int:
+        """1: elements are bytes."""
+        return 1
+
+    @property
+    def device(self) -> Any:
+        """Where the bytes are."""
+        return self._handle.device
+
+    def is_shared(self) -> bool:
+        """Whether the bytes are in memory shared by processes."""
+        return self.info().shared
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether the bytes are pinned."""
+        return self.info().pinned
+
+    def is_read_only(self) -> bool:
+        """Whether writing raises. Beyond PyTorch."""
+        return self.info().read_only
+
+    def resizable(self) -> bool:
+        """Whether `resize_` may succeed: our own memory whose address nobody outside holds."""
+        info = self.info()
+        return not (info.foreign or info.read_only or info.holds)
+
+    # ---- the bytes ----
+
+    def _view(self) -> Tensor:
+        return _C._storage_view(self._handle)
+
+    def _at(self, index: Any) -> Any:
+        if isinstance(index, int):
+            length = len(self)
+            if not -length <= index < length:
+                raise IndexError(
+                    f"UntypedStorage: expected an index in [{-length}, {length - 1}], got {index}"
+                )
+            return index % length
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise ValueError(f"UntypedStorage: expected a slice of step 1, got {index.step}")
+            return index
+        raise TypeError(
+            f"UntypedStorage: expected an index of type int or slice, got {type(index).__name__}"
+        )
+
+    def __getitem__(self, index: int | slice) -> Any:
+        part = self._view()[self._at(index)]
+        if isinstance(index, int):
+            return part.item()
+        return UntypedStorage._of(part.clone())
+
+    def __setitem__(self, index: int | slice, value: Any) -> None:
+        if isinstance(value, UntypedStorage):
+            value = value._view()
+        elif not isinstance(value, int):
+            value = _bytes_of(value, "UntypedStorage")
+        elif not 0 <= value <= 255:
+            raise ValueError(f"UntypedStorage: expected a byte in [0, 255], got {value}")
+        self._view()[self._at(index)] = value
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[int]:
+        """The bytes as ints."""
+        return self._view().tolist()
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._view()) if self.nbytes() else b""
+
+    def fill_(self, value: int) -> UntypedStorage:
+        """Every byte becomes `value`."""
+        self[:] = value
+        return self
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
+        """Takes the bytes of a storage of the same size."""
+        if len(source) != len(self):
+            raise RuntimeError(f"copy_: expected {len(self)} bytes, got {len(source)}")
+        self._view().copy_(source._view())
+        return self
+
+    def clone(self) -> UntypedStorage:
+        """The same bytes in memory of its own."""
+        return UntypedStorage._of(self._view().clone())
+
+    def cpu(self) -> UntypedStorage:
+        """Itself: it is on the CPU."""
+        return self
+
+    def untyped(self) -> UntypedStorage:
+        """Itself."""
+        return self
+
+    def resize_(self, nbytes: int) -> UntypedStorage:
+        """Changes the size; the common bytes stay, tensors over it follow.
+
+        RuntimeError for memory of somebody else, read-only memory, and memory whose address an
+        array, a buffer or a DLPack capsule holds. After shrinking the block stays for tensors that
+        reach beyond; it is given back when no tensor is left.
+        """
+        _C._storage_resize(self._handle, nbytes)
+        return self
+
+    # ---- as an object ----
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and self._key() == other._key()
+
+    def _key(self) -> int:
+        return self._handle._storage_key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
+        return memo.setdefault(id(self), self.clone())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UntypedStorage, (bytes(self),)
+
+    def __repr__(self) -> str:
+        lines = "\n".join(f" {byte}" for byte in self.tolist())
+        return f"{lines}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+
+class TypedStorage:
+    """A storage counted in elements of a dtype: PyTorch's older face of the same memory."""
+
+    __slots__ = ("_untyped_storage", "dtype")
+
+    def __init__(self, untyped: UntypedStorage, dtype: Any) -> None:
+        self._untyped_storage = untyped
+        self.dtype = dtype
+
+    def _view(self) -> Tensor:
+        size = self.nbytes() // self.element_size()
+        return _C._from_storage(self._untyped_storage._handle, self.dtype, (size,), (1,), 0)
+
+    def untyped(self) -> UntypedStorage:
+        """The bytes."""
+        return self._untyped_storage
+
+    @property
+    def device(self) -> Any:
+        """Where the elements are."""
+        return self._untyped_storage.device
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def nbytes(self) -> int:
+        """Number of bytes."""
+        return self._untyped_storage.nbytes()
+
+    def size(self) -> int:
+        """Number of elements."""
+        return self.nbytes() // self.element_size()
+
+    __len__ = size
+
+    def data_ptr(self) -> int:
+        """Address of the first byte; 0 without bytes."""
+        return self._untyped_storage.data_ptr()
+
+    def is_shared(self) -> bool:
+        """Whether the memory is shared by processes."""
+        return self._untyped_storage.is_shared()
+
+    def __getitem__(self, index: int | slice) -> Any:
+        part = self._view()[self._untyped_storage._at(index) if self._slice(index) else index]
+        return part.item() if part.dim() == 0 else part.clone().storage()
+
+    def __setitem__(self, index: int | slice, value: Any) -> None:
+        self._view()[index] = value
+
+    @staticmethod
+    def _slice(index: int | slice) -> bool:
+        return isinstance(index, slice)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        """The elements as Python numbers."""
+        return self._view().tolist()
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Every element becomes `value`."""
+        self._view().fill_(value)
+        return self
+
+    def clone(self) -> TypedStorage:
+        """The same elements in memory of its own."""
+        return TypedStorage(self._untyped_storage.clone(), self.dtype)
+
+    def resize_(self, size: int) -> TypedStorage:
+        """Changes the number of elements, as `UntypedStorage.resize_`."""
+        self._untyped_storage.resize_(size * self.element_size())
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TypedStorage)
+            and self.dtype is other.dtype
+            and self._untyped_storage == other._untyped_storage
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._untyped_storage, self.dtype))
+
+    def __repr__(self) -> str:
+        lines = "\n".join(f" {value}" for value in self.tolist())
+        kind = f"dtype={self.dtype}, device={self.device}"
+        return f"{lines}\n[torch.storage.TypedStorage({kind}) of size {len(self)}]"
+
+
+# ---- methods of Tensor ----
+
+
+def _untyped_storage(self: Tensor) -> UntypedStorage:
+    """The bytes under the tensor; views of it have the same."""
+    return UntypedStorage._of(self)
+
+
+def _storage(self: Tensor) -> TypedStorage:
+    """The memory under the tensor, counted in its elements."""
+    return TypedStorage(UntypedStorage._of(self), self.dtype)
+
+
+def _set(
+    self: Tensor,
+    source: Any = None,
+    storage_offset: int = 0,
+    size: Any = None,
+    stride: Any = None,
+) -> Tensor:
+    """Makes the tensor lie over the memory of a tensor or storage; without one, over none.
+
+    Of a tensor it takes sizes, strides and offset, unless they are given. RuntimeError when they
+    reach outside of the storage, or when a tensor has another dtype.
+    """
+    if source is None:
+        source = _C._functions["empty"](0, dtype=self.dtype)
+    if isinstance(source, Tensor):
+        if source.dtype is not self.dtype:
+            raise RuntimeError(
+                f"set_: expected a source of dtype {self.dtype}, got {source.dtype}; use view()"
+            )
+        if size is None:
+            layout = (tuple(source.shape), source.stride(), source.storage_offset())
+            return _C._set(self, source, *layout)
+        handle = source
+    elif isinstance(source, (UntypedStorage, TypedStorage)):
+        handle = source.untyped()._handle
+    else:
+        raise TypeError(f"set_: expected a Tensor or a storage, got {type(source).__name__}")
+    if size is None:
+        nbytes = _C._storage_info(handle)[1]
+        size = (max(nbytes // self.element_size() - storage_offset, 0),)
+    size = (size,) if isinstance(size, int) else tuple(size)
+    return _C._set(self, handle, size, None if stride is None else tuple(stride), storage_offset)
+
+
+def _resize(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+    """Gives the tensor other sizes, row-major; the storage grows where it is too small.
+
+    New elements are undefined. RuntimeError when the storage has to grow but may not: memory of
+    somebody else, read-only memory, memory whose address is held outside; or when the tensor
+    requires grad.
+    """
+    if len(size) == 1 and not isinstance(size[0], int):
+        size = tuple(size[0])
+    _C._resize(self, size)
+    if memory_format is None or memory_format is _C.contiguous_format:
+        return self
+    if memory_format is _C.channels_last and len(size) == 4:
+        _, c, h, w = size
+        strides = (h * w * c, 1, w * c, c)
+        return _C._set(self, self, size, strides, self.storage_offset())
+    raise RuntimeError(f"resize_: expected contiguous_format, got {memory_format}")
+
+
+def _resize_as(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """resize_ to the sizes of another tensor."""
+    return _resize(self, *the_template.shape, memory_format=memory_format)
+
+
+METHODS = {
+    "untyped_storage": _untyped_storage,
+    "storage": _storage,
+    "set_": _set,
+    "resize_": _resize,
+    "resize_as_": _resize_as,
+}
+for _name, _method in METHODS.items():
+    _method.__name__ = _name
+    setattr(Tensor, _name, _method)

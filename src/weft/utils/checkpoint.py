@@ -1,0 +1,246 @@
+"""Checkpointing: a part of a model keeps its inputs only, and runs again when backward needs it."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.autograd.graph import saved_tensors_hooks
+
+__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn"]
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed function did not save what the first one did."""
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """The default of `context_fn`: two context managers that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """`function(*args, **kwargs)` without keeping what its operators save for backward.
+
+    Backward runs the function again, from the same inputs and (preserve_rng_state) the same state
+    of the random generator, and takes what it needs from there.
+
+    - use_reentrant: False keeps the graph and replaces what it saved; True runs the function
+      without a graph and calls backward inside of backward (some argument must require grad, and
+      `autograd.grad` does not work through it). Should be given; None warns and means True.
+    - context_fn: makes the two context managers to run forward and its repetition in; False only.
+    - determinism_check: "default" compares shapes and dtypes of what both runs saved, "none" does
+      not. Raises CheckpointError where they differ.
+    - early_stop: end the repetition as soon as everything is there.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "weft.utils.checkpoint: expected use_reentrant to be given, got None; it means True, "
+            "and use_reentrant=False is recommended",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"checkpoint: expected determinism_check 'default' or 'none', got {determinism_check!r}"
+        )
+    if use_reentrant:
+        if kwargs:
+            raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
+        if context_fn is not noop_context_fn:
+            raise ValueError("checkpoint: expected no context_fn with use_reentrant=True, got one")
+        return _reentrant().apply(function, preserve_rng_state, *args)
+    forward_context, again_context = context_fn()
+    frame = _Frame(function, args, kwargs, preserve_rng_state, again_context)
+    frame.check = determinism_check == "default"
+    frame.early_stop = early_stop
+    with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
+        return function(*args, **kwargs)
+
+
+class _Stop(Exception):
+    """Ends a repetition that has saved everything."""
+
+
+class _Frame:
+    """One checkpointed call: how to run it again, and what its graph saved."""
+
+    early_stop = True
+    check = True
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        keep_state: bool,
+        again_context: Any,
+    ) -> None:
+        self.call = (function, args, kwargs)
+        self.state = weft.get_rng_state() if keep_state else None
+        self.again_context = again_context
+        self.saved: list[tuple[Any, Any]] = []  # shape and dtype of each
+        self.found: dict[int, Tensor] = {}
+
+    def pack(self, tensor: Tensor) -> int:
+        self.saved.append((tensor.shape, tensor.dtype))
+        return len(self.saved) - 1
+
+    def unpack(self, number: int) -> Tensor:
+        if number not in self.found:
+            self.run_again()
+        return self.found.pop(number)
+
+    def run_again(self) -> None:
+        seen = 0
+
+        def keep(tensor: Tensor) -> int:
+            nonlocal seen
+            if seen < len(self.saved):
+                self.compare(seen, tensor)
+                self.found[seen] = tensor.detach()
+            seen += 1
+            if self.early_stop and seen == len(self.saved):
+                raise _Stop
+            return seen - 1
+
+        def give(number: int) -> Tensor:  # a backward inside the function
+            return self.found[number]
+
+        function, args, kwargs = self.call
+        args = tuple(_detached(arg) for arg in args)
+        kwargs = {name: _detached(value) for name, value in kwargs.items()}
+        with _rng_state(self.state), self.again_context, weft.enable_grad():
+            try:
+                with saved_tensors_hooks(keep, give):
+                    function(*args, **kwargs)
+            except _Stop:
+                return
+        if seen != len(self.saved):
+            raise CheckpointError(
+                "checkpoint: expected the same number of saved tensors when run again, got "
+                f"{seen} after {len(self.saved)}"
+            )
+
+    def compare(self, number: int, tensor: Tensor) -> None:
+        shape, dtype = self.saved[number]
+        if self.check and (tensor.shape != shape or tensor.dtype != dtype):
+            raise CheckpointError(
+                f"checkpoint: expected saved tensor {number} of shape {tuple(shape)} and {dtype} "
+                f"when run again, got {tuple(tensor.shape)} and {tensor.dtype}"
+            )
+
+
+def _detached(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    return value.detach().requires_grad_(value.requires_grad)
+
+
+@contextlib.contextmanager
+def _rng_state(state: Tensor | None) -> Any:
+    """Runs the block from another state of the random generator and puts the present one back."""
+    if state is None:
+        yield
+        return
+    now = weft.get_rng_state()
+    weft.set_rng_state(state)
+    try:
+        yield
+    finally:
+        weft.set_rng_state(now)
+
+
+def _reentrant() -> Any:
+    """The Function of use_reentrant=True; made on first use."""
+    global _function
+    if _function is None:
+
+        class CheckpointFunction(weft.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, function: Any, keep_state: bool, *args: Any) -> Any:
+                ctx.function = function
+                ctx.state = weft.get_rng_state() if keep_state else None
+                tensors = [arg if isinstance(arg, Tensor) else None for arg in args]
+                ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
+                ctx.save_for_backward(*tensors)
+                if not any(t is not None and t.requires_grad for t in tensors):
+                    warnings.warn(
+                        "None of the inputs have requires_grad=True. Gradients will be None",
+                        stacklevel=4,
+                    )
+                with weft.no_grad():
+                    return function(*args)
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                args = [
+                    other if saved is None else _detached(saved)
+                    for saved, other in zip(ctx.saved_tensors, ctx.others)
+                ]
+                with _rng_state(ctx.state), weft.enable_grad():
+                    outputs = ctx.function(*args)
+                outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+                pairs = [
+                    (out, grad)
+                    for out, grad in zip(outputs, grads)
+                    if isinstance(out, Tensor) and out.requires_grad
+                ]
+                if not pairs:
+                    raise RuntimeError(
+                        "checkpoint: expected an output that requires grad, got none"
+                    )
+                weft.autograd.backward([out for out, _ in pairs], [grad for _, grad in pairs])
+                found = (arg.grad if isinstance(arg, Tensor) else None for arg in args)
+                return (None, None, *found)
+
+        _function = CheckpointFunction
+    return _function
+
+
+_function: Any = None
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Runs functions (or a Sequential) one after the other, in `segments` checkpointed parts.
+
+    The last part is not checkpointed: backward starts there. kwargs: preserve_rng_state.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "weft.utils.checkpoint: expected use_reentrant to be given, got None; it means True",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def part(start: int, end: int) -> Callable[[Any], Any]:
+        def run(value: Any) -> Any:
+            for step in steps[start:end]:
+                value = step(value)
+            return value
+
+        return run
+
+    size = len(steps) // segments
+    start = 0
+    for start in range(0, size * (segments - 1), size or 1):
+        run = part(start, start + size)
+        input = checkpoint(run, input, use_reentrant=use_reentrant, **kwargs)
+    return part(size * (segments - 1), len(steps))(input)

@@ -1,0 +1,121 @@
+"""Which weft callable stands for an OpInfo, and which samples it gets."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+import weft
+import weft.nn
+
+from .convert import DTYPES
+
+#: the most samples per dtype; what is left of a longer list is spread over it
+LIMITS = {torch.float32: 12, torch.float64: 5, torch.complex64: 6, torch.int64: 6}
+OTHER_LIMIT = 4
+#: how far a list of samples is generated at all
+HORIZON = 64
+#: results are memory nobody wrote
+UNDEFINED = frozenset(
+    ("empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted")
+)
+#: results are the places of elements: among equal ones any place will do
+PLACES = frozenset(("sort", "argsort", "topk", "msort", "kthvalue", "mode", "median"))
+#: deliberate differences, told in docs/differences.md; and what needs complex32, which weft lacks
+DELIBERATE = frozenset(
+    (
+        ("any", torch.uint8),
+        ("all", torch.uint8),
+        ("complex", torch.float16),
+        ("view_as_complex", torch.float16),
+    )
+)
+
+
+def op_infos() -> dict[str, Any]:
+    """Every OpInfo by its full name ("div.floor_rounding"), sorted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal.common_methods_invocations import op_db
+    return dict(sorted((_full_name(info), info) for info in op_db))
+
+
+def _full_name(info: Any) -> str:
+    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
+
+
+def _look_up(root: Any, path: str) -> Any:
+    for part in path.split("."):
+        root = getattr(root, part, None)
+    return root
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, (type, types.ModuleType))
+
+
+def _seeded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The twin of the samples' `wrapper_set_seed`."""
+    weft.manual_seed(42)
+    return function(*args, **kwargs)
+
+
+def rebound(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of PyTorch's test suite, reading weft where it says torch."""
+    if not isinstance(function, types.FunctionType):
+        return function
+    names = {**function.__globals__, "torch": weft, "wrapper_set_seed": _seeded}
+    return types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+
+
+def weft_function(info: Any) -> Callable[..., Any] | None:
+    """The operator of weft with the name of `info`; None where there is none."""
+    module = getattr(info.op, "__module__", None) or ""
+    if isinstance(info.op, types.FunctionType) and module.startswith("torch.testing"):
+        return rebound(info.op) if _reads_only_what_exists(info.op) else None
+    name = info.name
+    found = _look_up(weft, name) if _is_function(_look_up(torch, name)) else None
+    if found is None and hasattr(torch.Tensor, name):
+        found = getattr(weft.Tensor, name, None)
+    return found if callable(found) else None
+
+
+def _reads_only_what_exists(function: types.FunctionType) -> bool:
+    """Whether every name the body reads of torch or of a tensor exists in weft."""
+    known = (weft, weft.nn.functional, weft.Tensor)
+    code = [function.__code__]
+    code += [const for const in code[0].co_consts if isinstance(const, types.CodeType)]
+    names = {name for part in code for name in part.co_names} - {"torch", "wrapper_set_seed"}
+    return all(any(hasattr(place, name) for place in known) for name in names)
+
+
+def dtypes_of(info: Any) -> list[tuple[torch.dtype, bool]]:
+    """(dtype, whether gradients are compared) of all dtypes `info` has on the CPU."""
+    backward = info.supported_backward_dtypes("cpu") if info.supports_autograd else set()
+    forward = info.supported_dtypes("cpu")
+    return [(dtype, dtype in backward) for dtype in DTYPES if dtype in forward]
+
+
+def samples_of(info: Any, dtype: torch.dtype, requires_grad: bool) -> list[Any]:
+    """At most LIMITS samples, the same ones in every run."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    limit = LIMITS.get(dtype, OTHER_LIMIT)
+    found = list(itertools.islice(_generate(info, dtype, requires_grad), HORIZON))
+    if len(found) <= limit:
+        return found
+    return [found[i * len(found) // limit] for i in range(limit)]
+
+
+def _generate(info: Any, dtype: torch.dtype, requires_grad: bool) -> Iterator[Any]:
+    yield from info.sample_inputs("cpu", dtype, requires_grad=requires_grad)

@@ -1,0 +1,149 @@
+"""The functions of weft.functional and weft.linalg against NumPy, and what integers refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.autograd import gradcheck
+
+RNG = np.random.default_rng(11)
+
+
+def _pair(*shape: int) -> tuple[weft.Tensor, np.ndarray]:
+    array = RNG.normal(size=shape)
+    return weft.from_numpy(array.copy()), array
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+        ("ij,jk", [(2, 3), (3, 4)]),
+        ("bij,bjk->bik", [(5, 2, 3), (5, 3, 4)]),
+        ("bqhd,bkhd->bhqk", [(2, 3, 4, 5), (2, 6, 4, 5)]),
+        ("i,j->ij", [(3,), (4,)]),
+        ("ij->ji", [(3, 4)]),
+        ("ij->", [(3, 4)]),
+        ("ii->i", [(3, 3)]),
+        ("ii", [(3, 3)]),
+        ("i,i->i", [(3,), (3,)]),
+        ("...ij,...jk->...ik", [(2, 1, 3, 4), (5, 4, 2)]),
+        ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+        ("ij,k->ik", [(2, 3), (4,)]),
+        ("ij,ij->", [(1, 3), (2, 3)]),
+        ("b i j , b j -> i b", [(2, 3, 4), (2, 4)]),
+    ],
+)
+def test_einsum(equation: str, shapes: list[tuple[int, ...]]) -> None:
+    pairs = [_pair(*shape) for shape in shapes]
+    result = weft.einsum(equation, *(t for t, _ in pairs))
+    expected = np.einsum(equation.replace(" ", ""), *(a for _, a in pairs))
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
+    inputs = [t.clone().requires_grad_() for t, _ in pairs]
+    assert gradcheck(lambda *xs: weft.einsum(equation, *xs), inputs)
+
+
+def test_einsum_of_lists_and_its_errors() -> None:
+    (a, x), (b, y) = _pair(2, 3), _pair(3, 4)
+    np.testing.assert_allclose(weft.einsum(a, [0, 1], b, [1, 2], [0, 2]).numpy(), x @ y)
+    with pytest.raises(RuntimeError, match="einsum: expected 2 operands, got 1"):
+        weft.einsum("ij,jk", a)
+    with pytest.raises(RuntimeError, match="einsum: expected one size for the label 'j'"):
+        weft.einsum("ij,jk", a, a)
+
+
+def test_shapes() -> None:
+    x, y = weft.arange(3), weft.arange(2)
+    for indexing in ("ij", "xy"):
+        expected = np.meshgrid([0, 1, 2], [0, 1], indexing=indexing)
+        for one, other in zip(weft.meshgrid(x, y, indexing=indexing), expected):
+            assert one.tolist() == other.tolist()
+    assert weft.cartesian_prod(x, y).tolist() == [[a, b] for a in range(3) for b in range(2)]
+    assert weft.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
+    assert [tuple(t.shape) for t in weft.broadcast_tensors(x, y.unsqueeze(1))] == [(2, 3)] * 2
+    with pytest.raises(RuntimeError, match="broadcast_shapes: expected broadcastable shapes"):
+        weft.broadcast_shapes((2,), (3,))
+    assert weft.hstack([x, y]).tolist() == [0, 1, 2, 0, 1]
+    assert weft.vstack([x, x]).tolist() == [[0, 1, 2]] * 2
+    assert tuple(weft.dstack([x, x]).shape) == (1, 3, 2)
+    assert weft.column_stack([x, x]).tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert tuple(weft.atleast_3d(x).shape) == (1, 3, 1)
+    assert weft.tensordot(weft.ones(2, 3), weft.ones(3, 2), 1).tolist() == [[3, 3], [3, 3]]
+
+
+def test_unique() -> None:
+    x = weft.tensor([3, 1, 3, 2])
+    assert x.unique().tolist() == [1, 2, 3]
+    values, inverse, counts = weft.unique(x, return_inverse=True, return_counts=True)
+    assert values[inverse].tolist() == x.tolist()
+    assert counts.tolist() == [1, 1, 2]
+    assert weft.unique_consecutive(weft.tensor([1, 1, 2, 1])).tolist() == [1, 2, 1]
+
+
+def test_norms_and_quantiles() -> None:
+    x, a = _pair(3, 4)
+    np.testing.assert_allclose(weft.norm(x, p="fro").numpy(), np.linalg.norm(a))
+    np.testing.assert_allclose(x.norm(dim=1, keepdim=True).numpy()[:, 0], np.linalg.norm(a, axis=1))
+    for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+        expected = np.linalg.norm(a, order)
+        np.testing.assert_allclose(weft.linalg.norm(x, order).numpy(), expected, rtol=1e-12)
+        assert tuple(weft.linalg.matrix_norm(x, order, keepdim=True).shape) == (1, 1)
+    np.testing.assert_allclose(weft.quantile(x, 0.3).numpy(), np.quantile(a, 0.3))
+    q = weft.tensor([0.1, 0.9], dtype=weft.float64)
+    np.testing.assert_allclose(x.quantile(q, dim=1).numpy(), np.quantile(a, [0.1, 0.9], axis=1))
+    np.testing.assert_allclose(weft.cov(x).numpy(), np.cov(a), rtol=1e-12)
+    np.testing.assert_allclose(weft.corrcoef(x).numpy(), np.corrcoef(a), rtol=1e-12)
+
+
+def test_linalg() -> None:
+    x, a = _pair(4, 3)
+    np.testing.assert_allclose(weft.linalg.pinv(x).numpy(), np.linalg.pinv(a), rtol=1e-9)
+    assert weft.linalg.matrix_rank(x).item() == 3
+    with pytest.raises(RuntimeError, match="linalg_inv: expected regular matrices"):
+        weft.linalg.inv(weft.zeros(2, 2))
+    with pytest.raises(RuntimeError, match="linalg_cholesky: expected positive-definite matrices"):
+        weft.linalg.cholesky(-weft.eye(2))
+
+
+def test_complex_parts() -> None:
+    x, a = _pair(3, 2)
+    z = weft.view_as_complex(x)
+    assert z.dtype == weft.complex128
+    np.testing.assert_allclose(z.numpy(), a[:, 0] + 1j * a[:, 1])
+    np.testing.assert_allclose(weft.view_as_real(z).numpy(), a)
+    size, turn = weft.tensor([2.0, 1.0]), weft.tensor([0.5, -1.0])
+    np.testing.assert_allclose(
+        weft.polar(size, turn).numpy(), size.numpy() * np.exp(1j * turn.numpy()), rtol=1e-6
+    )
+    inputs = [x.clone().requires_grad_()]
+    assert gradcheck(lambda t: weft.view_as_real(weft.view_as_complex(t) ** 2), inputs)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+def test_integers_are_not_divided_by_zero(name: str) -> None:
+    x = weft.tensor([1, 2])
+    function = getattr(weft, name)
+    for zero in (0, weft.tensor([1, 0])):
+        with pytest.raises(RuntimeError, match=f"{name}: expected .*ZeroDivisionError"):
+            function(x, zero)
+    assert not function(x.float(), 1.0).isnan().any()
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        weft.div(x, 0, rounding_mode="trunc")
+
+
+def test_integers_are_not_raised_to_negative_integers() -> None:
+    text = "pow: expected an exponent >= 0 for an integer tensor, got -1"
+    with pytest.raises(RuntimeError, match=text):
+        weft.tensor([2]) ** -1
+    assert (weft.tensor([2.0]) ** -1).tolist() == [0.5]
+
+
+def test_views_in_place_follow_gradients() -> None:
+    x = weft.ones(2, 3, requires_grad=True)
+    y = x * 2
+    y.t_().unsqueeze_(0)
+    assert tuple(y.shape) == (1, 3, 2)
+    (y * weft.arange(6.0).reshape(1, 3, 2)).sum().backward()
+    assert x.grad.tolist() == [[0, 4, 8], [2, 6, 10]]

@@ -1,0 +1,377 @@
+"""The rarer layers: their own properties, and equality with PyTorch's in value and gradient."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import nn
+from weft.nn import functional as F
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def chances(*shape: int) -> np.ndarray:
+    return RNG.random(shape).astype(np.float32) * 0.98 + 0.01
+
+
+# name -> (module from the library's nn, input arrays)
+MODULES: dict[str, tuple[Callable[[Any], Any], tuple[np.ndarray, ...]]] = {
+    "ELU": (lambda n: n.ELU(0.7), (normal(4, 5),)),
+    "CELU": (lambda n: n.CELU(0.7), (normal(4, 5),)),
+    "SELU": (lambda n: n.SELU(), (normal(4, 5),)),
+    "ReLU6": (lambda n: n.ReLU6(), (normal(4, 5) * 6,)),
+    "Hardtanh": (lambda n: n.Hardtanh(-0.5, 0.7), (normal(4, 5),)),
+    "Hardsigmoid": (lambda n: n.Hardsigmoid(), (normal(4, 5) * 4,)),
+    "Hardswish": (lambda n: n.Hardswish(), (normal(4, 5) * 4,)),
+    "Mish": (lambda n: n.Mish(), (normal(4, 5),)),
+    "LogSigmoid": (lambda n: n.LogSigmoid(), (normal(4, 5) * 20,)),
+    "Softsign": (lambda n: n.Softsign(), (normal(4, 5),)),
+    "Tanhshrink": (lambda n: n.Tanhshrink(), (normal(4, 5) * 3,)),
+    "Softplus": (lambda n: n.Softplus(2.0, 5.0), (normal(4, 5) * 3,)),
+    "Hardshrink": (lambda n: n.Hardshrink(0.4), (normal(4, 5),)),
+    "Softshrink": (lambda n: n.Softshrink(0.4), (normal(4, 5),)),
+    "GLU": (lambda n: n.GLU(1), (normal(4, 6),)),
+    "Softmin": (lambda n: n.Softmin(dim=1), (normal(4, 6),)),
+    "Threshold": (lambda n: n.Threshold(0.1, -3.0), (normal(4, 5),)),
+    "PReLU": (lambda n: n.PReLU(), (normal(4, 5),)),
+    "PReLU-channels": (lambda n: n.PReLU(3, 0.1), (normal(2, 3, 4, 4),)),
+    "GroupNorm": (lambda n: n.GroupNorm(3, 6), (normal(2, 6, 4, 5),)),
+    "GroupNorm-plain": (lambda n: n.GroupNorm(2, 6, affine=False), (normal(2, 6),)),
+    "RMSNorm": (lambda n: n.RMSNorm(6), (normal(2, 3, 6),)),
+    "RMSNorm-dims": (lambda n: n.RMSNorm((3, 6), eps=1e-3), (normal(2, 3, 6),)),
+    "BCELoss": (lambda n: n.BCELoss(), (chances(4, 5), chances(4, 5))),
+    "SmoothL1Loss": (lambda n: n.SmoothL1Loss(beta=0.6), (normal(4, 5), normal(4, 5))),
+    "SmoothL1Loss-0": (lambda n: n.SmoothL1Loss(beta=0.0), (normal(4, 5), normal(4, 5))),
+    "HuberLoss": (lambda n: n.HuberLoss("sum", 0.6), (normal(4, 5), normal(4, 5))),
+    "KLDivLoss": (lambda n: n.KLDivLoss(reduction="batchmean"), (normal(4, 5), chances(4, 5))),
+    "KLDivLoss-log": (lambda n: n.KLDivLoss(log_target=True), (normal(4, 5), normal(4, 5))),
+    "GaussianNLLLoss": (
+        lambda n: n.GaussianNLLLoss(full=True),
+        (normal(4, 5), normal(4, 5), chances(4, 5)),
+    ),
+    "CosineSimilarity": (lambda n: n.CosineSimilarity(), (normal(4, 5), normal(4, 5))),
+    "ConvTranspose2d": (
+        lambda n: n.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2),
+        (normal(2, 4, 5, 5),),
+    ),
+    "RNN": (lambda n: n.RNN(3, 4, 2), (normal(5, 2, 3), normal(2, 2, 4))),
+    "RNN-relu": (lambda n: n.RNN(3, 4, nonlinearity="relu", bias=False), (normal(5, 2, 3),)),
+    "LSTM": (lambda n: n.LSTM(3, 4), (normal(5, 2, 3),)),
+    "LSTM-full": (
+        lambda n: n.LSTM(3, 4, 2, batch_first=True, bidirectional=True, proj_size=2),
+        (normal(2, 5, 3),),
+    ),
+    "LSTM-single": (lambda n: n.LSTM(3, 4, 2), (normal(5, 3),)),
+    "GRU": (lambda n: n.GRU(3, 4, 2, bidirectional=True), (normal(5, 2, 3), normal(4, 2, 4))),
+    "GRU-single": (lambda n: n.GRU(3, 4, batch_first=True), (normal(5, 3), normal(1, 4))),
+    "RNNCell": (lambda n: n.RNNCell(3, 4), (normal(2, 3), normal(2, 4))),
+    "RNNCell-relu": (lambda n: n.RNNCell(3, 4, nonlinearity="relu"), (normal(3),)),
+    "LSTMCell": (lambda n: n.LSTMCell(3, 4), (normal(2, 3),)),
+    "GRUCell": (lambda n: n.GRUCell(3, 4, bias=False), (normal(2, 3), normal(2, 4))),
+    "MultiheadAttention": (
+        lambda n: n.MultiheadAttention(8, 2),
+        (normal(5, 2, 8), normal(6, 2, 8), normal(6, 2, 8)),
+    ),
+    "MultiheadAttention-dims": (
+        lambda n: n.MultiheadAttention(8, 2, kdim=3, vdim=4, bias=False, batch_first=True),
+        (normal(2, 5, 8), normal(2, 6, 3), normal(2, 6, 4)),
+    ),
+    "MultiheadAttention-single": (
+        lambda n: n.MultiheadAttention(8, 4),
+        (normal(5, 8), normal(6, 8), normal(6, 8)),
+    ),
+    "TransformerEncoderLayer": (
+        lambda n: n.TransformerEncoderLayer(8, 2, 16, dropout=0.0),
+        (normal(5, 2, 8),),
+    ),
+    "TransformerEncoderLayer-first": (
+        lambda n: n.TransformerEncoderLayer(
+            8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True
+        ),
+        (normal(2, 5, 8),),
+    ),
+    "TransformerEncoder": (
+        lambda n: n.TransformerEncoder(
+            n.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 2, n.LayerNorm(8), False
+        ),
+        (normal(5, 2, 8),),
+    ),
+}
+
+
+def flat(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [leaf for item in value for leaf in flat(item)]
+    return [] if value is None else [value]
+
+
+def run(lib: Any, name: str) -> dict[str, np.ndarray]:
+    """State keys, results and gradients of the module, starting from parameters made by NumPy."""
+    make, arrays = MODULES[name]
+    module = make(lib.nn)
+    rng = np.random.default_rng(1)
+    with lib.no_grad():
+        for parameter in module.parameters():
+            values = rng.standard_normal(tuple(parameter.shape)).astype(np.float32) * 0.5
+            parameter.copy_(lib.from_numpy(values))
+    inputs = [lib.from_numpy(array.copy()).requires_grad_() for array in arrays]
+    results = flat(module(*inputs))
+    sum((r * lib.from_numpy(_weights(tuple(r.shape)))).sum() for r in results).backward()
+    found = {f"result {i}": r.detach().numpy() for i, r in enumerate(results)}
+    found |= {f"gradient of input {i}": x.grad.numpy() for i, x in enumerate(inputs)}
+    found |= {f"gradient of {n}": p.grad.numpy() for n, p in module.named_parameters()}
+    return found | {f"state {key}": np.zeros(0) for key in module.state_dict()}
+
+
+def _weights(shape: tuple[int, ...]) -> np.ndarray:
+    return np.cos(np.arange(int(np.prod(shape)), dtype=np.float32)).reshape(shape)
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore::UserWarning:torch")  # advice about its own implementations
+@pytest.mark.parametrize("name", MODULES)
+def test_values_and_gradients_are_those_of_pytorch(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    ours, theirs = run(weft, name), run(torch, name)
+    assert [*ours] == [*theirs]
+    for key, value in ours.items():
+        np.testing.assert_allclose(value, theirs[key], rtol=2e-5, atol=2e-6, err_msg=key)
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore::UserWarning:torch")  # advice about its own implementations
+@pytest.mark.parametrize("name", MODULES)
+def test_repr_is_that_of_pytorch(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    ours, theirs = (repr(MODULES[name][0](lib.nn)) for lib in (weft, torch))
+    # out_proj is a Linear under another name there, for quantisation.
+    assert ours == theirs.replace("NonDynamicallyQuantizableLinear", "Linear")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_state_travels_into_a_copy(name: str) -> None:
+    make, arrays = MODULES[name]
+    first, second = make(nn), make(nn)
+    assert second.load_state_dict(first.state_dict()).missing_keys == []
+    copied = copy.deepcopy(first)
+    inputs = [weft.from_numpy(array) for array in arrays]
+    for one, two, three in zip(*(flat(m(*inputs)) for m in (first, second, copied)), strict=True):
+        assert weft.equal(one, two)
+        assert weft.equal(one, three)
+
+
+# Recurrent ----------------------------------------------------------------------------------------
+
+
+def test_lstm_is_its_cell_step_by_step() -> None:
+    layer, cell = nn.LSTM(3, 4), nn.LSTMCell(3, 4)
+    for name, parameter in cell.named_parameters():
+        parameter.data = getattr(layer, f"{name}_l0").data
+    x = weft.randn(6, 2, 3)
+    output, (hidden, memory) = layer(x)
+    state = None
+    for step in range(6):
+        state = cell(x[step], state)
+        assert weft.allclose(output[step], state[0], atol=1e-6)
+    assert weft.allclose(hidden[0], state[0], atol=1e-6)
+    assert weft.allclose(memory[0], state[1], atol=1e-6)
+
+
+def test_lstm_continues_from_its_state() -> None:
+    layer = nn.LSTM(3, 4, 2)
+    x = weft.randn(6, 2, 3)
+    whole, last = layer(x)
+    first, state = layer(x[:4])
+    second, state = layer(x[4:], state)
+    assert weft.allclose(weft.cat([first, second]), whole, atol=1e-6)
+    assert weft.allclose(state[1], last[1], atol=1e-6)
+
+
+def test_dropout_between_layers_only_in_training() -> None:
+    layer = nn.GRU(3, 4, 2, dropout=0.5)
+    x = weft.randn(6, 2, 3)
+    assert not weft.equal(layer(x)[0], layer(x)[0])
+    layer.eval()
+    assert weft.equal(layer(x)[0], layer(x)[0])
+
+
+def test_recurrent_errors() -> None:
+    with pytest.raises(RuntimeError, match="LSTM: expected input of 2 or 3 dimensions, the last 3"):
+        nn.LSTM(3, 4)(weft.randn(5, 2, 7))
+    with pytest.raises(ValueError, match="LSTM: expected input of 2 or 3 dimensions"):
+        nn.LSTM(3, 4)(weft.randn(3))
+    with pytest.raises(RuntimeError, match=r"GRU: expected a hidden state of shape \(1, 2, 4\)"):
+        nn.GRU(3, 4)(weft.randn(5, 2, 3), weft.randn(2, 2, 4))
+    with pytest.raises(ValueError, match="RNN: expected nonlinearity 'tanh' or 'relu', got 'sin'"):
+        nn.RNN(3, 4, nonlinearity="sin")
+    with pytest.raises(ValueError, match="GRU: expected proj_size 0"):
+        nn.GRU(3, 4, proj_size=2)
+    with pytest.raises(ValueError, match="LSTM: expected dropout between 0 and 1, got 2"):
+        nn.LSTM(3, 4, dropout=2)
+    with pytest.raises(RuntimeError, match="RNN: expected at least 1 step, got 0"):
+        nn.RNN(3, 4)(weft.zeros(0, 2, 3))
+    with pytest.warns(UserWarning, match="expected num_layers above 1, got 1"):
+        nn.LSTM(3, 4, dropout=0.5)
+
+
+# Attention ----------------------------------------------------------------------------------------
+
+
+def test_attention_masks() -> None:
+    attention = nn.MultiheadAttention(8, 2, batch_first=True)
+    x = weft.randn(3, 5, 8)
+    causal = weft.ones(5, 5, dtype=weft.bool).triu(1)
+    _, weights = attention(x, x, x, attn_mask=causal)
+    assert weights.shape == (3, 5, 5)
+    assert (weights.triu(1) == 0).all()
+    assert weft.allclose(weights.sum(-1), weft.ones(3, 5))
+    padding = weft.tensor([[False] * 5, [False] * 4 + [True], [False, True, True, True, True]])
+    _, weights = attention(x, x, x, key_padding_mask=padding, average_attn_weights=False)
+    assert weights.shape == (3, 2, 5, 5)
+    assert (weights[2, :, :, 1:] == 0).all()
+    short, nothing = attention(x, x, x, key_padding_mask=padding, need_weights=False)
+    assert nothing is None
+    assert weft.allclose(short, attention(x, x, x, key_padding_mask=padding)[0], atol=1e-6)
+
+
+@pytest.mark.parity
+def test_attention_masks_are_those_of_pytorch() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    x = normal(5, 3, 8)
+    padding = np.array([[0, 0, 0, 0, 0], [0, 0, 0, 0, 1], [0, 1, 1, 1, 1]], dtype=bool)
+    additive, each = normal(5, 5), RNG.random((6, 5, 5)) < 0.3
+    each[:, :, 0] = False
+    results = []
+    for lib in (weft, torch):
+        lib.manual_seed(0)
+        attention = lib.nn.MultiheadAttention(8, 2, dropout=0.3)
+        inputs = [lib.from_numpy(x)] * 3
+        found = []
+        for mask in (None, lib.from_numpy(each), lib.from_numpy(additive)):
+            # PyTorch warns where one mask is boolean and the other is not
+            pad = None if mask is not None and mask.dtype != lib.bool else lib.from_numpy(padding)
+            for need_weights in (True, False):
+                options = {"key_padding_mask": pad, "need_weights": need_weights}
+                found += flat(attention(*inputs, attn_mask=mask, **options))
+        results.append(found)
+    for ours, theirs in zip(*results, strict=True):
+        expected = theirs.detach().numpy()
+        np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("p", [0.0, 0.2])
+def test_scaled_dot_product_attention_is_that_of_pytorch(p: float) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    q, k, v = normal(2, 4, 5, 8), normal(2, 4, 6, 8), normal(2, 4, 6, 3)
+    allowed = RNG.random((5, 6)) < 0.5
+    allowed[2] = False  # a row that may look at nothing
+    for options in ({}, {"is_causal": True}, {"attn_mask": allowed}, {"scale": 0.0}):
+        results = []
+        for lib in (weft, torch):
+            lib.manual_seed(3)
+            inputs = [lib.from_numpy(a).requires_grad_() for a in (q, k, v)]
+            given = {n: lib.from_numpy(o) if n == "attn_mask" else o for n, o in options.items()}
+            attend = lib.nn.functional.scaled_dot_product_attention
+            result = attend(*inputs, dropout_p=p, **given)
+            result.square().sum().backward()
+            results.append([result.detach().numpy(), *(x.grad.numpy() for x in inputs)])
+        for ours, theirs in zip(*results):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=2e-6)
+
+
+def test_shared_heads() -> None:
+    q, k, v = weft.randn(2, 4, 5, 8), weft.randn(2, 2, 6, 8), weft.randn(2, 2, 6, 8)
+    result = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    whole = F.scaled_dot_product_attention(
+        q, *(weft.stack([t, t], 2).flatten(1, 2) for t in (k, v))
+    )
+    assert weft.allclose(result, whole)
+
+
+def test_attention_errors() -> None:
+    with pytest.raises(ValueError, match="expected num_heads that divides embed_dim, got 3 and 8"):
+        nn.MultiheadAttention(8, 3)
+    with pytest.raises(RuntimeError, match="activation 'relu', 'gelu' or a function, got 'sin'"):
+        nn.TransformerEncoderLayer(8, 2, activation="sin")
+
+
+# The rest -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["elu", "selu", "celu", "hardtanh", "relu6", "hardsigmoid", "hardswish", "mish"]
+)
+def test_in_place_forms(name: str) -> None:
+    x = weft.randn(20)
+    expected = getattr(F, name)(x)
+    result = getattr(F, name)(x, inplace=True)
+    assert result is x
+    assert weft.equal(x, expected)
+
+
+def test_binary_cross_entropy_at_the_ends() -> None:
+    """Logarithms are cut at -100 and gradients stay finite, as PyTorch does."""
+    x = weft.tensor([0.0, 1.0, 0.0, 1.0], requires_grad=True)
+    target = weft.tensor([0.0, 1.0, 1.0, 0.0])
+    loss = F.binary_cross_entropy(x, target, reduction="none")
+    assert loss.tolist() == [0, 0, 100, 100]
+    loss.sum().backward()
+    assert x.grad.isfinite().all()
+    with pytest.raises(RuntimeError, match=r"expected input in \[0, 1\]"):
+        F.binary_cross_entropy(weft.tensor([1.5]), weft.tensor([1.0]))
+    with pytest.raises(ValueError, match="expected a target of shape"):
+        F.binary_cross_entropy(weft.rand(3), weft.rand(4))
+
+
+def test_losses_pass_gradcheck_twice() -> None:
+    x = (weft.rand(3, dtype=weft.float64) * 0.8 + 0.1).requires_grad_()
+    y = (weft.rand(3, dtype=weft.float64) * 0.8 + 0.1).requires_grad_()
+    for loss in (F.binary_cross_entropy, F.smooth_l1_loss, F.huber_loss, F.kl_div):
+        assert weft.autograd.gradcheck(loss, (x, y))
+        assert weft.autograd.gradgradcheck(loss, (x, y))
+
+
+def test_conv_transpose_output_size() -> None:
+    layer = nn.ConvTranspose2d(1, 1, 3, stride=2, padding=1)
+    x = weft.randn(1, 1, 4, 4)
+    assert layer(x).shape == (1, 1, 7, 7)
+    assert layer(x, output_size=(8, 7)).shape == (1, 1, 8, 7)
+    with pytest.raises(ValueError, match="expected output_size from"):
+        layer(x, output_size=(9, 9))
+
+
+def test_truncated_normal_stays_inside() -> None:
+    for mean, a, b in ((0.0, -2.0, 2.0), (0.0, 1.0, 1.5), (3.0, -1.0, 1.5)):
+        values = nn.init.trunc_normal_(weft.empty(2000), mean, 1.0, a, b)
+        assert a <= values.min().item() <= values.max().item() <= b
+        assert values.std().item() > 0.05
+    with pytest.warns(UserWarning, match="expected a mean within 2 std"):
+        nn.init.trunc_normal_(weft.empty(5), 9.0, 1.0, -1.0, 1.0)
+
+
+def test_messages_name_the_function() -> None:
+    with pytest.raises(RuntimeError, match="group_norm: expected groups that divide"):
+        F.group_norm(weft.randn(2, 5), 2)
+    with pytest.raises(ValueError, match="GroupNorm: expected num_groups that divides"):
+        nn.GroupNorm(2, 5)
+    with pytest.raises(RuntimeError, match="glu: expected an even size"):
+        F.glu(weft.randn(3))
+    with pytest.raises(RuntimeError, match="prelu: expected 1 or 3 weights"):
+        F.prelu(weft.randn(2, 3), weft.ones(2))
+    with pytest.raises(ValueError, match="huber_loss: expected delta > 0"):
+        F.huber_loss(weft.randn(2), weft.randn(2), delta=0)
+    with pytest.raises(ValueError, match="kl_div: expected reduction"):
+        F.kl_div(weft.randn(2), weft.rand(2), reduction="max")
+    with pytest.raises(TypeError, match="ELU: expected arguments"):
+        nn.ELU(slope=1)
