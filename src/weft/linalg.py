@@ -89,7 +89,12 @@ def multi_dot(tensors: Any) -> Tensor:
 
 
 def pinv(A: Tensor, *, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """The pseudo-inverse, by the singular values above rtol times the greatest."""
+    """The pseudo-inverse, by the singular values above rtol times the greatest.
+
+    Raises NotImplementedError for hermitian=True, which would read one triangle only.
+    """
+    if hermitian:
+        raise NotImplementedError("pinv: expected hermitian=False, got True")
     u, s, vh = svd(A, False)
     if rtol is None:
         rtol = max(A.shape[-2:]) * weft.finfo(A.dtype).eps

@@ -50,13 +50,13 @@ _count(
     f"_unique2(Tensor self, bool sorted=True, {_UNIQUE}) -> (Tensor, Tensor, Tensor)",
     "The distinct elements in order, where each element went, and how often each is there.",
     "_unique2",
-    variants="f",
+    variants="",
 )
 _count(
     f"unique_dim(Tensor self, int dim, bool sorted=True, {_UNIQUE}) -> (Tensor, Tensor, Tensor)",
     "The distinct slices along `dim` in order, where each went, and how often each is there.",
     "unique_dim",
-    variants="f",
+    variants="",
 )
 _count(
     f"unique_consecutive(Tensor self, {_UNIQUE}, int? dim=None) -> (Tensor, Tensor, Tensor)",

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._kernels import lang
-from weft._kernels.expr import Complex
-from weft._ops.table import COMPLEX, FLOATS, INTEGERS, backward_op, op, ops
+from weft._ops.table import AUTO, COMPLEX, FLOATS, INTEGERS, backward_op, op, ops
 
 _REAL = INTEGERS + FLOATS
 _LOG_2 = 0.6931471805599453
@@ -96,7 +95,7 @@ def _angle_backward(grad: Any, self: Any) -> Any:
         return self * 0 if lang.is_integral(self) else lang.where(self != self, self, 0.0)
     size = lang.abs(self)
     step = lang.real(grad) / lang.where(size == 0, 1.0, size * size)
-    return Complex(-lang.imag(self) * step, lang.real(self) * step)
+    return lang.Complex(-lang.imag(self) * step, lang.real(self) * step)
 
 
 backward_op(
@@ -284,7 +283,7 @@ op(
 def _finite(self: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     if lang.is_complex(self):
         numbers = [lang.real(number) for number in (nan, posinf, neginf)]
-        return Complex(_finite(lang.real(self), *numbers), _finite(lang.imag(self), *numbers))
+        return lang.Complex(_finite(lang.real(self), *numbers), _finite(lang.imag(self), *numbers))
     value = lang.where(self == lang.inf, posinf, lang.where(self == -lang.inf, neginf, self))
     return lang.where(self != self, nan, value)
 
@@ -406,14 +405,13 @@ def _shift(name: str, body: Callable[[Any, Any], Any], doc: str) -> None:
         ("Tensor_Scalar", "Tensor", "Scalar"),
         ("Scalar_Tensor", "Scalar", "Tensor"),
     ):
-        more = {"inplace": None} if self_type == "Scalar" else {}
         op(
             f"bitwise_{name}_shift.{overload}({self_type} self, {other_type} other) -> Tensor",
             doc=doc,
             pointwise=lambda self, other: bits(self, other),
             dtypes=INTEGERS,
             tags=("nondifferentiable",),
-            **more,
+            inplace=None if self_type == "Scalar" else AUTO,
         )
 
 

@@ -12,6 +12,7 @@ op(
     promotion="floating",
     dtypes=FLOATS,
     grad={"self": "grad * self.digamma()"},
+    inplace_variants="m",
 )
 op(
     "digamma(Tensor self) -> Tensor",
@@ -23,6 +24,7 @@ op(
     "polygamma(int n, Tensor self) -> Tensor",
     doc="The n-th derivative of digamma.",
     native="polygamma",
+    variants="fm",
     grad={"self": "grad * polygamma(n + 1, self)"},
 )
 op(

@@ -246,10 +246,12 @@ def scaled_dot_product_attention(
         repeats = query.size(-3) // key.size(-3)
         key, value = (_repeat_heads(t, repeats) for t in (key, value))
     if query.dtype in (weft.float16, weft.bfloat16):  # scores need float32's digits
-        wide = [query.float(), key.float(), value.float(), attn_mask]
         if attn_mask is not None and attn_mask.dtype != weft.bool:
-            wide[3] = attn_mask.float()
-        result = scaled_dot_product_attention(*wide, dropout_p, is_causal, scale)
+            attn_mask = attn_mask.float()
+        query32, key32, value32 = query.float(), key.float(), value.float()
+        result = scaled_dot_product_attention(
+            query32, key32, value32, attn_mask, dropout_p, is_causal, scale
+        )
         return result.to(query.dtype)
     scores = query @ key.transpose(-2, -1) * (query.size(-1) ** -0.5 if scale is None else scale)
     if is_causal:
