@@ -138,7 +138,9 @@ def test_out_form_writes_into_the_given_tensor(case: Case) -> None:
         plain = calling.call(case.name, arrays)
         out = weft.empty_like(plain)
         assert calling.call(case.name, arrays, out=out) is out
-        np.testing.assert_array_equal(to_numpy(out), to_numpy(plain))
+        # row sums may be split otherwise on the way to a given tensor
+        rtol = RTOL.get(case.dtypes[0], 0.0)
+        np.testing.assert_allclose(to_numpy(out), to_numpy(plain), rtol=rtol)
 
 
 def failures() -> list[Any]:
