@@ -30,7 +30,7 @@ for _name, _ref in {"isposinf": np.isposinf, "isneginf": np.isneginf, "isreal": 
 # ---- angles ----
 case("deg2rad", same_shape(), np.deg2rad)
 case("rad2deg", same_shape(), np.rad2deg)
-case("angle", same_shape(), np.angle, domain=nonzero, grad=False)
+case("angle", same_shape(), np.angle, domain=nonzero)
 case("sinc", same_shape(), np.sinc, domain=nonzero, tolerance=8)
 
 # ---- logarithms and roots of two ----

@@ -78,12 +78,12 @@ def _rounded_div(a: np.ndarray, b: np.ndarray, *, rounding_mode: str | None) -> 
 
 
 _MODES = [S(A((3, 4)), A((4,)), rounding_mode=m) for m in ("floor", "trunc", None)]
-case("div.Tensor_mode", _MODES, _rounded_div, domain=nonzero, dtypes=FLOATS, grad=False)
+case("div.Tensor_mode", _MODES, _rounded_div, domain=nonzero, dtypes=FLOATS)
 case("div.Scalar_mode", [S(A((3, 4)), 2, rounding_mode=m) for m in ("floor", "trunc")], _rounded_div,
-     dtypes=REALS[:2] + INTEGRAL[1:-1], grad=False)  # fmt: skip
-case("floor_divide", [S(A((3, 4)), A((4,)))], np.floor_divide, domain=nonzero, dtypes=FLOATS, grad=False)
-case("floor_divide.Scalar", _scalars(2), np.floor_divide, dtypes=FLOATS + INTEGRAL[:-1], grad=False)
-case("remainder.Tensor", pairs()[:4], np.mod, domain=nonzero, dtypes=FLOATS, grad=False)
+     dtypes=REALS[:2] + INTEGRAL[1:-1])  # fmt: skip
+case("floor_divide", [S(A((3, 4)), A((4,)))], np.floor_divide, domain=nonzero, dtypes=FLOATS)
+case("floor_divide.Scalar", _scalars(2), np.floor_divide, dtypes=FLOATS + INTEGRAL[:-1])
+case("remainder.Tensor", pairs()[:4], np.mod, domain=nonzero, dtypes=FLOATS)
 case("remainder.Scalar", _scalars(3, -2), np.mod, domain=nonzero, dtypes=FLOATS + INTEGRAL[1:-1])
 case("pow.Tensor_Tensor", pairs()[:4], np.power, domain=positive, dtypes=FLOATS, tolerance=4)
 case("pow.Tensor_Scalar", _scalars(2, 3, 0.5, -1, 0, 1.7), np.power, domain=positive, dtypes=FLOATS, tolerance=4)
@@ -189,7 +189,7 @@ for _name, _ref, _domain in (
     ("real", np.real, normal),
 ):
     case(_name, same_shape(), _ref, domain=_domain, tolerance=8)
-case("fmod.Tensor", pairs()[:4], np.fmod, domain=nonzero, dtypes=FLOATS, grad=False)
+case("fmod.Tensor", pairs()[:4], np.fmod, domain=nonzero, dtypes=FLOATS)
 case("fmod.Scalar", _scalars(3, -2), np.fmod, domain=nonzero, dtypes=FLOATS)
 case("max.other", pairs()[:3], np.maximum, domain=normal)
 case("min.other", pairs()[:3], np.minimum, domain=normal)

@@ -159,6 +159,6 @@ def _as_double(x: np.ndarray, p: float, *rest: Any, dtype: Any = None) -> np.nda
     return _norm(x.astype("float64"), p, *rest)
 
 
-case("norm.ScalarOpt_dtype", [S(A((3, 4)), 2, dtype=weft.float64)], _as_double, domain=nonzero, dtypes=("float64",), grad=False, parity=False)
-case("norm.ScalarOpt_dim_dtype", [S(A((3, 4)), 2, [1], False, dtype=weft.float64)], _as_double, domain=nonzero, dtypes=("float64",), grad=False,
+case("norm.ScalarOpt_dtype", [S(A((3, 4)), 2, dtype=weft.float64)], _as_double, domain=nonzero, dtypes=("float64",), parity=False)
+case("norm.ScalarOpt_dim_dtype", [S(A((3, 4)), 2, [1], False, dtype=weft.float64)], _as_double, domain=nonzero, dtypes=("float64",),
      parity=False)  # fmt: skip
