@@ -66,7 +66,10 @@ def _solve(a: np.ndarray, b: np.ndarray, *, left: bool = True) -> np.ndarray:
     if not left:
         return np.swapaxes(_solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
     vector = b.ndim == 1 or b.shape == a.shape[:-1]
-    return np.linalg.solve(a, b[..., None])[..., 0] if vector else np.linalg.solve(a, b)
+    if vector:
+        return np.linalg.solve(a, b[..., None])[..., 0]
+    # In full: NumPy before 2 takes one matrix against a stack for a stack of vectors.
+    return np.linalg.solve(a, np.broadcast_to(b, a.shape[:-2] + b.shape[-2:]))
 
 
 case("linalg_solve", [S(_S, A((3,))), S(_S, A((3, 2))), S(_B, A((2, 3, 2))), S(_B, A((3, 2))), S(_B, A((2, 3))), S(_S, A((2, 3)), left=False)],
