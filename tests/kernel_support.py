@@ -110,30 +110,7 @@ def apply(compiled: Compiled, name: str, *inputs: np.ndarray, scalars: bytes = b
     return out
 
 
-def ulp_error(got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """|got - wanted| in units of the last place of `got`'s type; `wanted` has more precision.
-
-    Where both are NaN or the same infinity the error is 0; where only one is, it is infinite.
-    """
-    kind = got.dtype.type
-    info = np.finfo(kind)
-    with np.errstate(all="ignore"):
-        rounded = wanted.astype(kind)
-        exponent = np.floor(np.log2(np.maximum(np.abs(wanted), wanted.dtype.type(info.tiny))))
-        # log2 may round up to the next whole number: check against the power itself.
-        exponent = np.where(np.exp2(exponent) > np.abs(wanted), exponent - 1, exponent)
-        exponent = np.maximum(exponent, info.minexp)
-        error = np.abs(got.astype(wanted.dtype) - wanted) / np.exp2(exponent - info.nmant)
-    same = (np.isnan(got) & np.isnan(wanted)) | (got == rounded)
-    finite = np.isfinite(got) & np.isfinite(wanted)
-    overflow = np.isinf(rounded) & ~np.isinf(
-        wanted
-    )  # rounds to infinity: the largest number is near
-    error = np.where(finite & ~overflow, error, np.where(same, 0.0, np.inf))
-    return np.where(same & ~finite, 0.0, error)
-
-
 __all__ = [
     "BOOL", "F32", "F64", "FIRST_ATTRIBUTE", "I64", "NUMPY", "Compiled", "DType", "Program",
-    "apply", "dtype", "pointwise", "slots", "supported_isas", "trace", "ulp_error",
+    "apply", "dtype", "pointwise", "slots", "supported_isas", "trace",
 ]  # fmt: skip

@@ -28,6 +28,27 @@ Tensor mapped(const char* op, const Tensor& self, Fn&& fn) {
   return as_dtype(out, kind);
 }
 
+// A number as the sum of two doubles, the second the rounding errors of the first: about 100 bits.
+struct Twofold {
+  double high, low;
+
+  double value() const { return std::isfinite(high) ? high + low : high; }
+
+  void add(double term, double error = 0) {
+    const double sum = high + term, back = sum - high;
+    low += (high - (sum - back)) + (term - back) + error;
+    high = sum;
+  }
+  // *this * factor / divisor, for a divisor that is a whole number.
+  Twofold scaled(Twofold factor, double divisor) const {
+    const double product = high * factor.high;
+    const double error =
+        std::fma(high, factor.high, -product) + (high * factor.low + low * factor.high);
+    const double quotient = product / divisor;
+    return {quotient, (std::fma(-quotient, divisor, product) + error) / divisor};
+  }
+};
+
 // Bernoulli's numbers B2, B4, ... over 2k: the asymptotic series of digamma.
 constexpr double kDigamma[] = {1.0 / 12,  -1.0 / 120,      1.0 / 252, -1.0 / 240,
                                1.0 / 132, -691.0 / 32760., 1.0 / 12};
@@ -36,20 +57,21 @@ double digamma_of(double x) {
   if (x == 0) return std::copysign(kInf, -x);
   if (x < 0) {
     if (x == std::floor(x)) return kNan;
-    // Reflected; the angle is taken of the fraction, so that it stays exact.
-    const double fraction = x - std::floor(x);
+    // Reflected; the angle is taken of the distance to an integer, so that it stays exact.
+    const double fraction = x - std::nearbyint(x);
     return digamma_of(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * fraction);
   }
   if (x == kInf) return kInf;
-  double shift = 0;
+  Twofold sum{0, 0};
   while (x < 10) {
-    shift -= 1 / x;
+    sum.add(-1 / x);
     x += 1;
   }
   const double inverse = 1 / (x * x);
   double series = 0;
   for (int i = 6; i >= 0; --i) series = (series + kDigamma[i]) * inverse;
-  return shift + std::log(x) - 0.5 / x - series;
+  sum.add(std::log(x), -0.5 / x - series);
+  return sum.value();
 }
 
 // Hurwitz's zeta(s, q) for s > 1 by Euler and Maclaurin: a sum up to q + 12, then the series.
@@ -63,19 +85,19 @@ double zeta_of(double s, double q) {
                                1.0 / 30240,       -1.0 / 1209600,
                                1.0 / 47900160,    -691.0 / 1307674368000.0,
                                1.0 / 74724249600, -3617.0 / 10670622842880000.0};
-  double sum = 0;
+  Twofold sum{0, 0};
   while (q < 12) {
-    sum += std::pow(q, -s);
+    sum.add(std::pow(q, -s));
     q += 1;
   }
   const double power = std::pow(q, -s);
-  sum += power * q / (s - 1) + 0.5 * power;
+  sum.add(power * q / (s - 1) + 0.5 * power);
   double factor = s * power / q;
   for (int k = 0; k < 8; ++k) {
-    sum += factor * kTerms[k];
+    sum.add(factor * kTerms[k]);
     factor *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
   }
-  return sum;
+  return sum.value();
 }
 
 // A rough guess made exact by steps of Halley's method.
@@ -100,25 +122,30 @@ double erfinv_of(double y) {
 
 // The modified Bessel function of order 0 or 1 at x >= 0.
 double bessel_of(int order, double x) {
+  if (x == kInf) return x;
   if (x > 40) {
-    double term = 1, sum = 1;
+    // A few roundings of double are too many here.
+    using Wide = long double;
+    Wide term = 1, sum = 1;
     for (int k = 1; k < 30; ++k) {
-      const double odd = 2 * k - 1;
-      term *= (odd * odd - 4.0 * order) / (8 * k * x);
+      const Wide odd = 2 * k - 1;
+      term *= (odd * odd - 4 * order) / (8 * k * static_cast<Wide>(x));
       sum += term;
-      if (std::abs(term) < 1e-17 * sum) break;
+      if (std::abs(term) < 1e-17L * sum) break;
     }
-    // The exponential in two halves: it overflows before the result does.
-    const double half = std::exp(x / 2);
-    return half / std::sqrt(2 * std::numbers::pi * x) * sum * half;
+    // The exponential in two halves: it may overflow before the result does.
+    const Wide half = std::exp(static_cast<Wide>(x) / 2);
+    return static_cast<double>(half / std::sqrt(2 * std::numbers::pi_v<Wide> * x) * sum * half);
   }
-  const double square = x * x / 4;
-  double term = order == 0 ? 1 : x / 2, sum = term;
-  for (int k = 1; k < 200 && term > 1e-17 * sum; ++k) {
-    term *= square / (static_cast<double>(k) * (k + order));
-    sum += term;
+  // All terms are positive, but their roundings would add up to a dozen units.
+  const double half = x / 2;
+  const Twofold square = {half * half, std::fma(half, half, -half * half)};
+  Twofold term = {order == 0 ? 1 : half, 0}, sum = term;
+  for (int k = 1; k < 200 && term.high > 1e-17 * sum.high; ++k) {
+    term = term.scaled(square, static_cast<double>(k) * (k + order));
+    sum.add(term.high, term.low);
   }
-  return sum;
+  return sum.value();
 }
 
 }  // namespace

@@ -110,6 +110,9 @@ TAN_PI_8, TAN_3PI_8 = 0.41421356237309503, 2.414213562373095
 PIO2 = {F64: (pi / 2, 6.123233995736766e-17), F32: (1.5707963705062866, -4.371139000186241e-08)}
 
 
+_LIFTED = 2.0**-900  # sides below it are far from the end of float64 when divided by it
+
+
 def _atan_ratio(a: Value, b: Value) -> Value:
     """atan(a / b) for a, b >= 0, by one division: about 0, pi/4 or pi/2."""
     d = a.dtype
@@ -136,7 +139,14 @@ def atan(x: Value) -> Value:
 def atan2(y: Value, x: Value) -> Value:
     """The angle of the smaller over the larger side, mirrored into place. float32 uses float64."""
     if x.dtype == F32:
-        return cast(atan2(cast(y, F64), cast(x, F64)), F32)
+        return cast(_atan2(cast(y, F64), cast(x, F64)), F32)
+    # Denormals are lifted: their sums and ratios would be rounded to the few bits they have.
+    low = (fabs(y) < _LIFTED) & (fabs(x) < _LIFTED)
+    lift = select(low, 1 / _LIFTED, value_of(1.0, F64))
+    return _atan2(y * lift, x * lift)
+
+
+def _atan2(y: Value, x: Value) -> Value:
     d = x.dtype
     a, b = fabs(y), fabs(x)
     steep = a > b

@@ -109,8 +109,14 @@ backward_op(
 
 
 def _sinc(self: Any) -> Any:
+    """The angle of a real number is taken of the distance to an integer, so that it stays exact."""
     x = self * lang.pi
-    return lang.where(self == 0, 1.0, lang.sin(x) / x)
+    if lang.is_complex(self):
+        return lang.where(self == 0, 1.0, lang.sin(x) / x)
+    whole = lang.round(self)
+    sine = lang.sin((self - whole) * lang.pi)
+    odd = lang.round(whole * 0.5) * 2 != whole
+    return lang.where(self == 0, 1.0, lang.where(odd, -sine, sine) / x)
 
 
 op(
