@@ -213,6 +213,9 @@ void check_inplace(const char* op, const Tensor& self);
 // After it: `self` gets the node as its history; when `self` is a view, its base is rebased as
 // well.
 void rebase_history(const Tensor& self, const Ref<Node>& node);
+// The same after an operator that changed nothing but the layout (`squeeze_`): a base is rebased as
+// above; a view becomes another part of a base whose elements, and so whose history, stay.
+void rebase_layout(const Tensor& self, const Ref<Node>& node);
 // Marks `view` as a view of `base` (chains to the base's base) so that in-place writes propagate.
 void mark_view(const Tensor& view, const Tensor& base);
 // A node for operators without a gradient: raises when backward reaches it.

@@ -113,6 +113,25 @@ void give_history(const Tensor& tensor, const Ref<Node>& node, uint32_t index) {
   meta.epoch.fetch_add(1, std::memory_order_release);
 }
 
+// Gives `view` the history it has as a part of its base; returns the history it had. Under the
+// refresh mutex.
+Ref<Node> renew_history(const Tensor& view, AutogradMeta& meta) {
+  Ref<Node> old;
+  const AutogradMeta& base = *meta_of(meta.base);
+  if (base.requires_grad && is_differentiable(view.dtype())) {
+    auto node = make_ref<AsStridedBackward>(meta.base, view);
+    node->add_input(meta.base);
+    node->add_result(view);
+    move_retained_grad(meta, node, 0);
+    old = std::exchange(meta.node, std::move(node));
+    meta.index = 0;
+    meta.leaf = false;
+    meta.requires_grad = true;
+  }
+  meta.epoch.store(base.epoch.load(std::memory_order_acquire), std::memory_order_release);
+  return old;
+}
+
 }  // namespace
 
 ViewGeometry::ViewGeometry(const Tensor& base_tensor, const Tensor& view_tensor)
@@ -144,19 +163,7 @@ void refresh_view(const Tensor& view) {
   AutogradMeta& meta = *meta_of(view);
   Ref<Node> old;  // dropped after the lock
   std::lock_guard lock(refresh_mutex());
-  if (!is_stale_view(meta)) return;
-  const AutogradMeta& base = *meta_of(meta.base);
-  if (base.requires_grad && is_differentiable(view.dtype())) {
-    auto node = make_ref<AsStridedBackward>(meta.base, view);
-    node->add_input(meta.base);
-    node->add_result(view);
-    move_retained_grad(meta, node, 0);
-    old = std::exchange(meta.node, std::move(node));
-    meta.index = 0;
-    meta.leaf = false;
-    meta.requires_grad = true;
-  }
-  meta.epoch.store(base.epoch.load(std::memory_order_acquire), std::memory_order_release);
+  if (is_stale_view(meta)) old = renew_history(view, meta);
 }
 
 void check_inplace(const char* op, const Tensor& self) {
@@ -164,9 +171,8 @@ void check_inplace(const char* op, const Tensor& self) {
   mode.inplace_target = self.impl();
   const AutogradMeta* meta = meta_of(self);
   if (!meta) return;
-  if (meta->base.defined()) {
-    const AutogradMeta* base = meta_of(meta->base);
-    if (!base || !base->requires_grad) return;
+  const AutogradMeta* base = meta->base.defined() ? meta_of(meta->base) : nullptr;
+  if (base && base->requires_grad) {
     WEFT_CHECK(
         !base->leaf, op,
         ": expected a tensor that may be changed in place, got a view of a leaf that requires "
@@ -199,6 +205,18 @@ void rebase_history(const Tensor& self, const Ref<Node>& node) {
   if (anomaly_enabled()) [[unlikely]]
     note_origin(*slices);
   give_history(base, slices, 0);
+}
+
+void rebase_layout(const Tensor& self, const Ref<Node>& node) {
+  const AutogradMeta* base = is_view(self) ? meta_of(view_base(self)) : nullptr;
+  if (!base || !base->requires_grad) {
+    rebase_history(self, node);
+    return;
+  }
+  mode.inplace_target = nullptr;
+  Ref<Node> old;  // dropped after the lock
+  std::lock_guard lock(refresh_mutex());
+  old = renew_history(self, *meta_of(self));
 }
 
 }  // namespace weft::autograd

@@ -116,5 +116,51 @@ TEST(view_inplace_twice_on_its_own_view_frees) {
   CHECK_EQ(live_nodes.load(), before);
 }
 
+// self.unsqueeze_(0) of a vector: another layout, no element written.
+struct UnsqueezeNode final : Node {
+  const char* name() const override { return "UnsqueezeBackward0"; }
+  TensorList apply(TensorList grads) override {
+    return {arith::reshape(grads[0], Dims{grads[0].numel()})};
+  }
+};
+
+void unsqueeze_(const Tensor& self) {
+  check_inplace("unsqueeze_", self);
+  auto node = make_ref<UnsqueezeNode>();
+  node->add_input(self);
+  self.impl()->layout = Layout{{1, self.size(0)}, {0, self.stride(0)}, self.offset()};
+  self.bump_version();
+  rebase_layout(self, node);
+}
+
+TEST(view_changes_its_layout) {
+  const Tensor x = make({1, 2, 3}, true);
+  const Tensor y = pass(x);
+  const Tensor part = slice(y, 1, 2);
+  unsqueeze_(part);
+  CHECK_EQ(std::string(grad_fn(part)->name()), "AsStridedBackward0");
+  CHECK_EQ(std::string(grad_fn(y)->name()), "PassBackward0");  // its elements are what they were
+  backward({part, y}, {make(Dims{1, 2}, {10, 20}), make({1, 1, 1})}, {}, {});
+  CHECK_EQ(values(grad(x)), (Doubles{1, 11, 21}));
+}
+
+TEST(view_base_changes_its_layout) {
+  const Tensor x = make({1, 2, 3}, true);
+  const Tensor y = pass(x);
+  const Tensor part = slice(y, 1, 2);
+  unsqueeze_(y);
+  CHECK_EQ(std::string(grad_fn(y)->name()), "UnsqueezeBackward0");
+  backward({part, y}, {make({10, 20}), make(Dims{1, 3}, {1, 1, 1})}, {}, {});
+  CHECK_EQ(values(grad(x)), (Doubles{1, 11, 21}));
+}
+
+TEST(view_that_is_a_leaf_is_not_changed_in_place) {
+  const Tensor part = slice(make({1, 2, 3}), 0, 2);
+  set_requires_grad(part, true);
+  CHECK_THROWS_MSG(mul_(part, make({2})),
+                   "mul_: expected a tensor that may be changed in place, got a leaf that requires "
+                   "grad; use no_grad() or detach()");
+}
+
 }  // namespace
 }  // namespace weft::autograd::test

@@ -305,7 +305,8 @@ class FunctionEmitter:
             keeps_self = row.inplace is not None and row.schema.args[0].name in plan.tensors
             arguments = plan.make_arguments() + (["true"] if keeps_self else [])
             type_, make = f"nodes::{plan.node}", f"make_{row.id}({', '.join(arguments)})"
-        after = ["autograd::rebase_history(self, node);"]
+        rebase = "rebase_layout" if "relayout" in row.tags else "rebase_history"
+        after = [f"autograd::{rebase}(self, node);"]
         if plan is not None:
             after += nodes.save_results(plan, ["self"], "")
         if not row.is_program:

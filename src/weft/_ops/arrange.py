@@ -219,7 +219,7 @@ _composite(
 
 def _inplace_view(schema: str, gradient: str, doc: str) -> None:
     name = schema.split("(")[0].split(".")[0]
-    op(schema, doc=doc, native=name, grad={"self": gradient})
+    op(schema, doc=doc, native=name, grad={"self": gradient}, tags=("relayout",))
 
 
 _SELF = "Tensor(a!) self"
