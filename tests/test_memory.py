@@ -270,3 +270,40 @@ def test_memory_of_arrays_is_not_counted() -> None:
     x = weft.from_numpy(np.zeros(10))
     x.add_(1)
     assert memory.stats()["allocations"] == before
+
+
+def test_scratch_of_operators_comes_from_the_current_allocator(counting: Counting) -> None:
+    """Operands of other dtypes and orders are brought into scratch, on the pool's threads too."""
+    left, right = weft.ones(700, 300).t(), weft.ones(300, 700, dtype=weft.float16)
+    column, row = weft.ones(2000, 1, dtype=weft.float64), weft.ones(1, 2000, dtype=weft.float16)
+    expected = left + right
+    built_in = memory.caching_allocator().stats()["allocations"]
+    with memory.using(counting.allocator):
+        for _ in range(3):
+            assert (left + right).equal(expected)
+            # Small operands, so that the call keeps the interpreter's lock, and a large result.
+            assert float((column * row).sum()) == 4_000_000
+        assert float((left - right).float().softmax(0).sum()) == pytest.approx(700, rel=1e-4)
+        with weft.no_grad():
+            left.transpose(0, 1)[::2, 1:] = right.t()[::2, 1:]
+        assert memory.caching_allocator().stats()["allocations"] == built_in
+    assert counting.allocated > 10
+
+
+def test_scratch_is_not_asked_for_in_every_call(counting: Counting) -> None:
+    if weft.get_num_threads() > 1:
+        threads = weft.get_num_threads()
+        weft.set_num_threads(1)
+    else:
+        threads = 1
+    try:
+        x, y = weft.ones(64, 50).t(), weft.ones(50, 64, dtype=weft.float64)
+        out = weft.empty(50, 64, dtype=weft.float16)
+        with memory.using(counting.allocator):
+            weft.add(x, y, out=out)
+            before = counting.allocated
+            for _ in range(20):
+                weft.add(x, y, out=out)
+            assert counting.allocated - before <= 1
+    finally:
+        weft.set_num_threads(threads)

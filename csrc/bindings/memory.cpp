@@ -10,6 +10,7 @@
 #include "bindings/objects.h"
 #include "core/allocator.h"
 #include "core/error.h"
+#include "core/thread_pool.h"
 
 namespace nb = nanobind;
 
@@ -218,8 +219,17 @@ Handle make_allocator(nb::handle alloc, nb::handle free, const std::string& name
   return {made, made};
 }
 
+// An allocator of the user's may need the interpreter's lock, on any thread: whoever waits for the
+// workers must not hold it. Stays for good: blocks of that allocator may be anywhere.
+constexpr RegionHooks kGiveUpLock{
+    [] { return static_cast<void*>(PyGILState_Check() ? PyEval_SaveThread() : nullptr); },
+    [](void* state) {
+      if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+    }};
+
 uintptr_t install(Handle& handle) {
   handle.owned = nullptr;
+  if (handle.allocator != &caching_allocator()) set_region_hooks(&kGiveUpLock);
   return reinterpret_cast<uintptr_t>(&set_cpu_allocator(*handle.allocator));
 }
 

@@ -21,6 +21,7 @@
 
 #include "core/error.h"
 #include "core/large_cache.h"
+#include "core/scratch_cache.h"
 #include "core/thread_cache.h"
 
 namespace weft {
@@ -467,6 +468,7 @@ Allocator& cpu_allocator() {
 
 Allocator& set_cpu_allocator(Allocator& allocator) {
   Allocator* old = current.exchange(&allocator, std::memory_order_acq_rel);
+  if (old != &allocator) detail::drop_scratch();
   return old != nullptr ? *old : caching_allocator();
 }
 

@@ -278,6 +278,32 @@ void set_num_threads(int count) {
 
 bool in_parallel_region() { return tls_in_region; }
 
+namespace {
+
+std::atomic<const RegionHooks*> region_hooks{nullptr};
+
+class RegionScope {
+ public:
+  RegionScope() : hooks_(region_hooks.load(std::memory_order_acquire)) {
+    if (hooks_ != nullptr) state_ = hooks_->enter();
+  }
+  ~RegionScope() {
+    if (hooks_ != nullptr) hooks_->leave(state_);
+  }
+  RegionScope(const RegionScope&) = delete;
+  RegionScope& operator=(const RegionScope&) = delete;
+
+ private:
+  const RegionHooks* hooks_;
+  void* state_ = nullptr;
+};
+
+}  // namespace
+
+void set_region_hooks(const RegionHooks* hooks) {
+  region_hooks.store(hooks, std::memory_order_release);
+}
+
 void parallel_for(int64_t count, int64_t grain, Body body) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
@@ -289,6 +315,7 @@ void parallel_for(int64_t count, int64_t grain, Body body) {
   const std::unique_lock lock(pool->mutex, std::try_to_lock);
   if (!lock.owns_lock()) return body(0, count);
   Pool::start(pool);
+  const RegionScope scope;
   pool->run(count, static_cast<int>(pieces), body);
 }
 

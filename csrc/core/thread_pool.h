@@ -40,4 +40,12 @@ class FunctionRef<R(Args...)> {
 // all pieces end.
 void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
 
+// What the caller of a region gives up while it runs, such as the interpreter's lock, which the
+// workers may need to get memory: leave() gets what enter() returned. Null, the default: nothing.
+struct RegionHooks {
+  void* (*enter)();
+  void (*leave)(void* state);
+};
+void set_region_hooks(const RegionHooks* hooks);
+
 }  // namespace weft

@@ -240,13 +240,14 @@ TileRule tile_rule(const Space& space, std::span<const View* const> views, bool 
   return rule;
 }
 
-Arena::Arena(size_t nbytes) : nbytes_(nbytes) {
-  block_ = nbytes <= kInline ? inline_ : static_cast<char*>(caching_allocator().allocate(nbytes));
-  next_ = block_;
+Arena::Arena(size_t nbytes) : next_(inline_) {
+  if (nbytes <= kInline) return;
+  block_ = take_scratch(nbytes);
+  next_ = static_cast<char*>(block_.data);
 }
 
 Arena::~Arena() {
-  if (block_ != inline_) caching_allocator().free(block_, nbytes_);
+  if (block_.data != nullptr) give_scratch(block_);
 }
 
 size_t buffer_bytes(const View& view, int64_t n) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "core/scratch_cache.h"
 #include "ops/convert.h"
 #include "ops/tile.h"
 
@@ -134,8 +135,7 @@ class Arena {
 
  private:
   static constexpr size_t kInline = 12 * 1024;
-  size_t nbytes_;
-  char* block_;
+  ScratchBlock block_;
   char* next_;
   alignas(64) char inline_[kInline];
 };
