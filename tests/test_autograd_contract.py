@@ -913,3 +913,93 @@ class TestThreads:
             thread.join()
         assert len(counts) == 200
         assert w.grad.tolist() == [200.0] * 3
+
+
+def test_save_on_cpu() -> None:
+    def run(t: Any) -> Any:
+        x = t.arange(3.0).requires_grad_()
+        with t.autograd.graph.save_on_cpu():
+            y = (x * x).exp()
+        y.sum().backward()
+        return x.grad
+
+    assert run(weft).tolist() == pytest.approx([0.0, 2 * 2.718281828, 4 * 54.598150033], rel=1e-6)
+    with pytest.raises(RuntimeError, match="save_on_cpu: expected pin_memory=False, got True"):
+        weft.autograd.graph.save_on_cpu(pin_memory=True)
+
+
+def test_allow_mutation_on_saved_tensors() -> None:
+    graph = weft.autograd.graph
+
+    def run(t: Any) -> Any:
+        x, w = t.ones(3, requires_grad=True), t.arange(3.0)
+        with t.autograd.graph.allow_mutation_on_saved_tensors():
+            y = (x * w).exp()
+            z = y * y
+            w.add_(10)
+            y.zero_()
+            z.sum().backward()
+        return x.grad
+
+    expected = [0.0, 2 * 2.718281828**2, 4 * 2.718281828**4]
+    assert run(weft).tolist() == pytest.approx(expected, rel=1e-5)
+    if torch is not None:
+        assert run(torch).tolist() == pytest.approx(expected, rel=1e-5)
+    x = weft.ones(3, requires_grad=True)
+    with graph.allow_mutation_on_saved_tensors():
+        y = (x * x).sum()
+        with pytest.raises(RuntimeError, match="expected one block, got a nested one"):
+            graph.allow_mutation_on_saved_tensors().__enter__()
+    with pytest.raises(RuntimeError, match="expected backward inside the block"):
+        y.backward()
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_multi_grad_hooks(mode: str) -> None:
+    def run(t: Any) -> Any:
+        a, b, c = (t.full((2,), float(i), requires_grad=True) for i in (1, 2, 3))
+        seen: list[Any] = []
+
+        def hook(grads: Any) -> None:
+            seen.append(plain(grads) if mode == "any" else [plain(g) for g in grads])
+
+        handle = t.autograd.graph.register_multi_grad_hook([a, b, c], hook, mode=mode)
+        (a * b).sum().backward()  # c takes no part
+        (a * b * c).sum().backward()
+        (a * 5).sum().backward()
+        if t is weft:  # PyTorch refuses a leaf there
+            t.autograd.grad((a * b * c).sum(), [b])
+            assert len(seen) == 4
+            assert seen.pop() == ([3.0, 3.0] if mode == "any" else [None, [3.0, 3.0], None])
+        handle.remove()
+        (a * b * c).sum().backward()
+        return [sorted(map(str, seen)), len(seen)]
+
+    mine = run(weft)
+    assert mine[1] == 3
+    if torch is not None and mode == "all":
+        assert mine == run(torch)
+
+
+def test_multi_grad_hook_of_nested_runs_and_what_stays() -> None:
+    x = weft.ones(2, requires_grad=True)
+    seen: list[Any] = []
+
+    def inner(grad: weft.Tensor) -> None:
+        if len(seen) < 3:
+            with weft.enable_grad():
+                (x * 3).sum().backward()
+
+    handle = weft.autograd.graph.register_multi_grad_hook([x], seen.append)
+    y = x * 2
+    y.register_hook(inner)
+    y.sum().backward()
+    assert [grads[0].tolist() for grads in seen] == [[3, 3], [2, 2]]
+    handle.remove()
+    (x * 2).sum().backward()
+    assert len(seen) == 2
+    for mode, error in (("some", ValueError), (None, ValueError)):
+        with pytest.raises(error, match="expected mode 'all' or 'any'"):
+            weft.autograd.graph.register_multi_grad_hook([x], print, mode=mode)
+    with pytest.raises(TypeError, match="expected a callable, got int"):
+        weft.autograd.graph.register_multi_grad_hook([x], 3)

@@ -16,14 +16,17 @@ thread_local std::unique_ptr<Task> idle;
 
 }  // namespace
 
-Task::Lease::Lease() : outer_(current), outer_filter_(mode.filter_edges) {
+Task::Lease::Lease() : outer_filter_(mode.filter_edges) {
+  static std::atomic<uint64_t> runs{0};
   task_ = idle ? idle.release() : new Task();
+  task_->id = runs.fetch_add(1, std::memory_order_relaxed) + 1;
+  task_->outer = current;
   current = task_;
   mode.filter_edges = false;
 }
 
 Task::Lease::~Lease() {
-  current = outer_;
+  current = task_->outer;
   mode.filter_edges = outer_filter_;
   task_->clear();
   if (idle || task_->states.capacity() > kKeepStates) {
@@ -64,6 +67,19 @@ uint32_t Task::place(Node* node) {
   state.node = node;
   state.owned = free;
   return fresh;
+}
+
+std::vector<uint64_t> running_backwards() {
+  std::vector<uint64_t> numbers;
+  for (const Task* task = current; task; task = task->outer) numbers.push_back(task->id);
+  return numbers;
+}
+
+bool takes_part(const Node& node) {
+  const int64_t place = current ? current->find(&node) : -1;
+  if (place < 0) return false;
+  const NodeState& state = current->states[static_cast<size_t>(place)];
+  return state.needed || state.captured;
 }
 
 int64_t Task::find(const Node* node) const {

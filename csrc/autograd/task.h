@@ -43,7 +43,6 @@ class Task {
 
    private:
     Task* task_;
-    Task* outer_;
     bool outer_filter_;
   };
 
@@ -56,6 +55,8 @@ class Task {
   uint32_t pop_ready();
   bool has_ready() const noexcept { return !ready_.empty(); }
 
+  uint64_t id = 0;        // of this run
+  Task* outer = nullptr;  // the run in whose node this one was started
   std::vector<NodeState> states;
   std::vector<Capture> captures;
   std::vector<Edge> roots;
@@ -73,6 +74,11 @@ class Task {
   std::vector<Ready> ready_;  // a heap
   std::unordered_map<const Node*, uint32_t> contended_;
 };
+
+// The runs of backward under way in this thread, the innermost first, each by a number of its own.
+std::vector<uint64_t> running_backwards();
+// Whether the innermost computes a gradient that arrives at this node.
+bool takes_part(const Node& node);
 
 // Runs one node at a time, whatever thread it is called from.
 class NodeLock {

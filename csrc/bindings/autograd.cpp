@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "autograd/hooks.h"
+#include "autograd/task.h"
 #include "bindings/bindings.h"
 #include "bindings/caster.h"
 #include "bindings/errors.h"
@@ -184,6 +185,15 @@ void bind_hooks(nb::module_& module) {
     track_wrapper(tensor.ptr());
     return nb::make_tuple(nb::steal(wrap_node(autograd::gradient_edge(target).node)), id);
   });
+  module.def(
+      "running_backwards",
+      [] {
+        nb::list numbers;
+        for (const uint64_t number : autograd::running_backwards()) numbers.append(number);
+        return numbers;
+      },
+      "The runs of backward under way in this thread, the innermost first, as numbers.");
+  module.def("takes_part", [](const NodeObject& self) { return autograd::takes_part(*self.node); });
   // The hook takes no argument: weft.autograd holds the tensor weakly.
   module.def("register_accumulated_hook", [](nb::handle tensor, nb::handle hook) {
     check_callable("register_post_accumulate_grad_hook", hook);

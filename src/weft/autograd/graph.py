@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft import _C
@@ -55,6 +56,57 @@ class saved_tensors_hooks:
         _autograd.pop_saved_hooks()
 
 
+class save_on_cpu(saved_tensors_hooks):
+    """Inside the `with` block, what a graph saves is kept in the memory of the processor.
+
+    All memory is, so this keeps the tensors as they are; code written for accelerators runs
+    unchanged. Raises RuntimeError for pin_memory=True: there is no memory to pin it for.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        if pin_memory:
+            raise RuntimeError("save_on_cpu: expected pin_memory=False, got True")
+        super().__init__(
+            lambda tensor: (tensor.device, tensor.cpu()), lambda kept: kept[1].to(kept[0])
+        )
+
+
+class allow_mutation_on_saved_tensors:
+    """Inside the `with` block, what a graph saves may be changed in place before backward.
+
+    The graph keeps a copy of each saved tensor, made when it is saved (PyTorch makes it when the
+    tensor is first changed), so backward gives the gradients of the values at that time. It has to
+    run inside the block as well. Blocks do not nest: RuntimeError.
+    """
+
+    _active = False
+
+    def __init__(self) -> None:
+        self._hooks = saved_tensors_hooks(lambda tensor: tensor.clone(), self._unpack)
+        self._open = False
+
+    def _unpack(self, kept: Tensor) -> Tensor:
+        if not self._open:
+            raise RuntimeError(
+                "allow_mutation_on_saved_tensors: expected backward inside the block whose graph "
+                "it goes through, got one after its end"
+            )
+        return kept
+
+    def __enter__(self) -> allow_mutation_on_saved_tensors:
+        if allow_mutation_on_saved_tensors._active:
+            raise RuntimeError(
+                "allow_mutation_on_saved_tensors: expected one block, got a nested one"
+            )
+        allow_mutation_on_saved_tensors._active = self._open = True
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._hooks.__exit__(*exception)
+        allow_mutation_on_saved_tensors._active = self._open = False
+
+
 class HookHandle:
     """Removes a hook again: `handle.remove()`, or at the end of a `with` block."""
 
@@ -82,6 +134,72 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hook
     not require grad.
     """
     return HookHandle(*_autograd.register_hook(self, hook))
+
+
+class MultiHookHandle:
+    """Removes the hooks of several tensors again: `handle.remove()`, or by a `with` block."""
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles: Sequence[HookHandle]) -> None:
+        self._handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Removes the hooks; a second call does nothing."""
+        for handle in self._handles:
+            handle.remove()
+
+    def __enter__(self) -> MultiHookHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+class _Gathered:
+    """The gradients of several tensors in one run of backward."""
+
+    def __init__(self, tensors: Sequence[Tensor], call: Callable[[Any], None], every: bool) -> None:
+        self.nodes = [get_gradient_edge(tensor).node for tensor in tensors]
+        self.call, self.every = call, every
+        self.local = threading.local()  # a run of backward stays in its thread
+
+    def arrived(self, index: int, grad: Tensor) -> None:
+        running = _autograd.running_backwards()
+        runs: dict[int, list[Any]] = getattr(self.local, "runs", {})
+        self.local.runs = runs = {run: runs[run] for run in running if run in runs}
+        if running[0] not in runs:
+            wanted = sum(map(_autograd.takes_part, self.nodes)) if self.every else 1
+            runs[running[0]] = [wanted, [None] * len(self.nodes)]
+        state = runs[running[0]]
+        state[0] -= 1
+        state[1][index] = grad
+        if state[0] == 0:
+            self.call(state[1] if self.every else grad)
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable[[Any], None],
+    *,
+    mode: str = "all",
+) -> MultiHookHandle:
+    """Calls fn once a run of backward, for several tensors together.
+
+    mode="all": `fn(grads)` when the gradients of all `tensors` that the run reaches are known, None
+    for the others. mode="any": `fn(grad)` with the first of them. Raises ValueError for other modes
+    and RuntimeError for a tensor that does not require grad.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"register_multi_grad_hook: expected mode 'all' or 'any', got {mode!r}")
+    if not callable(fn):
+        raise TypeError(f"register_multi_grad_hook: expected a callable, got {type(fn).__name__}")
+    gathered = _Gathered(tensors, fn, mode == "all")
+
+    def hook_of(index: int) -> Callable[[Tensor], None]:
+        return lambda grad: gathered.arrived(index, grad)
+
+    return MultiHookHandle([register_hook(t, hook_of(i)) for i, t in enumerate(tensors)])
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> HookHandle:
