@@ -28,6 +28,7 @@ from weft._kernels.types import (
 )
 
 INTEGERS = [d for d in COMPUTE_DTYPES if d.is_integer]
+ORDERED = tuple(d.name for d in COMPUTE_DTYPES if d.kind != "complex")
 BEST = supported_isas()[-1]
 
 
@@ -423,7 +424,11 @@ def test_reductions(d: Any, vertical: bool) -> None:
     for name, (result, reference) in cases.items():
         body = lambda row, self, name=name: getattr(row, name)(self)  # noqa: E731
         promotion = "sum" if name == "sum" else "common"
-        program = trace(FakeRow(name, body, kind="reduce", result=(result,), promotion=promotion))
+        ordered = name in ("max", "min", "argmax", "argmin")
+        row = FakeRow(name, body, kind="reduce", result=(result,), promotion=promotion)
+        row.dtypes = ORDERED if ordered else ()
+        program = trace(row)
+        assert program.uses_position == name.startswith("arg")
         assert program.first.needs_elements == (name in ("max", "min", "argmax", "argmin"))
         (got,) = Machine(program, d, BEST).run([x], vertical=vertical)
         with np.errstate(over="ignore"):
@@ -484,6 +489,16 @@ def test_row_values_are_computed_once_a_row() -> None:
 def test_a_body_without_any_dtype_is_an_error() -> None:
     with pytest.raises(ValueError, match="broken"):
         trace(FakeRow("broken", lambda self: exp(self), kind="pointwise", dtypes=("int32",)))
+
+
+def test_a_dtype_that_a_row_admits_and_its_body_does_not_is_an_error() -> None:
+    def body(row: Any, self: Any) -> Any:
+        return row.max(self)
+
+    text = r"gap: expected a body defined for every dtype the row admits .*, got \['C64: .*'C128: "
+    with pytest.raises(ValueError, match=text):
+        trace(FakeRow("gap", body, kind="reduce"))
+    trace(FakeRow("no_gap", body, kind="reduce", dtypes=ORDERED))
 
 
 def test_targets() -> None:

@@ -114,6 +114,8 @@ struct Program {
   SlotType attribute_types[8] = {};
   bool row = false;
   bool needs_elements = false;  // an empty row has no result (max): raises
+  // Kernels read kPositionSlot: the elements of a row come in the order of its dimensions.
+  bool uses_position = false;
   std::span<const Slot> slots;
   std::span<const Step> steps;
   std::span<const Pass> passes;

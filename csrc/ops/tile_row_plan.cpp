@@ -116,13 +116,13 @@ class Planner {
   bool keepdim_ = false;
 };
 
-// Whether positions matter, so that row elements may not change places. Tiles and element results
-// are always in order: steps may use their positions.
+// Whether row elements may not change places: kernels ask for their positions, or there are values
+// for each element, which lie in order.
 bool Planner::keeps_order() const {
+  if (program_.uses_position) return true;
   for (const Slot& slot : program_.slots) {
     if (slot.kind == SlotKind::Tile) return true;
     if (slot.kind == SlotKind::Output && !slot.per_row) return true;
-    if (slot.kind != SlotKind::Input && slot.type == SlotType::Int64) return true;
   }
   return false;
 }

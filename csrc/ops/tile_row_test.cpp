@@ -195,9 +195,33 @@ const Program k_argmax{.name = "max",
                        .promotion = Promotion::Common,
                        .row = true,
                        .needs_elements = true,
+                       .uses_position = true,
                        .slots = k_argmax_slots,
                        .steps = k_argmax_steps,
                        .passes = k_argmax_passes};
+
+// The sum of x[i] * (i + 1): which element has which place matters, though no slot holds a place.
+const KernelSet k_weigh_row =
+    kernels<double>([]<class T>(void* const* p, int64_t n, const ScalarSlot* s) {
+      const int64_t position = scalar_at<int64_t>(s, kPositionSlot);
+      for (int64_t i = 0; i < n; ++i) {
+        *static_cast<T*>(p[0]) += static_cast<const T*>(p[1])[i] * static_cast<T>(position + i + 1);
+      }
+    });
+const KernelSet k_weigh_rows =
+    kernels<double>([]<class T>(void* const* p, int64_t n, const ScalarSlot* s) {
+      const T weight = static_cast<T>(scalar_at<int64_t>(s, kPositionSlot) + 1);
+      for (int64_t i = 0; i < n; ++i) {
+        static_cast<T*>(p[0])[i] += static_cast<const T*>(p[1])[i] * weight;
+      }
+    });
+const Step k_weigh_steps[] = {fold(k_weigh_row, k_weigh_rows, k_zero, k_sum_rows, 2, 0),
+                              once_a_row(k_copy, 1, 2)};
+const Program k_weigh = [] {
+  Program program = reduction("weigh", k_weigh_steps, Promotion::Common);
+  program.uses_position = true;
+  return program;
+}();
 
 // pass 0: greatest; pass 1: e = keep(exp(x - greatest)), total; pass 2: e / total
 const Slot k_softmax_slots[] = {k_input,
@@ -316,6 +340,25 @@ TEST(tile_row_random_results) {
     const Tensor result = random.tensor(reference.shape, round % 2 ? DType::F32 : DType::F64);
     call(k_sum, x, dims, false, result);
     CHECK_TRUE(values(result) == values(call(k_sum, x, dims)));
+  }
+}
+
+TEST(tile_row_positions_follow_the_dimensions) {
+  Random random(24);
+  for (int round = 0; round < 300; ++round) {
+    const Dims shape = random.shape(4, 4000);
+    const Tensor x = random.tensor(shape, DType::F64);  // any strides
+    const Dims dims = random_dims(random, shape.size());
+    const Rows reference = rows_of(shape, dims);
+    const auto elements = values(x), sums = values(call(k_weigh, x, dims));
+    for (size_t r = 0; r < sums.size(); ++r) {
+      double total = 0;
+      const auto& row = reference.rows[r];
+      for (size_t i = 0; i < row.size(); ++i) {
+        total += elements[row[i]] * static_cast<double>(i + 1);
+      }
+      CHECK_EQ(sums[r], total);  // whole numbers: exact in any order
+    }
   }
 }
 

@@ -78,6 +78,7 @@ def _nan_to_num(x: np.ndarray, nan: float | None = None, posinf: float | None = 
 
 
 case("nan_to_num", same_shape(2.0, 3.0, -4.0) + same_shape(), _nan_to_num, domain=_special, dtypes=("float64",), gradgrad=False, grad=False)
+case("square_", check=_in_place(expected=[4, 0.25, 9]), grad=False)
 case("nan_to_num_", check=_in_place(expected=[-2, 0.5, 3]), grad=False)
 
 # ---- powers ----

@@ -86,7 +86,8 @@ class Source:
         return (
             f'{{\n    "{row.name}", {len(row.operands)}, {outputs}, {len(row.attributes)}, '
             f"Promotion::{promotion},\n    {bits[0]}u, {bits[1]}u, {bits[2]}u, {{{types}}}, "
-            f"{_bool(row.kind != 'pointwise')}, {_bool(first.needs_elements)},\n"
+            f"{_bool(row.kind != 'pointwise')}, {_bool(first.needs_elements)}, "
+            f"{_bool(program.uses_position)},\n"
             f"    {row.id}_slots, {row.id}_steps, {row.id}_passes}}"
         )
 

@@ -47,6 +47,7 @@ class Traced:
     steps: list[Step]
     passes: list[tuple[int, int]]
     needs_elements: bool = False  # an empty row has no result
+    uses_position: bool = False  # a kernel reads the place of an element in the row
 
     def shape(self) -> tuple[object, ...]:
         """What has to be the same for all compute dtypes."""

@@ -43,6 +43,7 @@ class Row:
         self.actions: list[_Fold | _Keep] = []
         self.row_types: list[DType] = []
         self.tile_types: list[DType] = []
+        self.reads_position = False
 
     @property
     def length(self) -> Value:
@@ -52,6 +53,7 @@ class Row:
     @property
     def position(self) -> Value:
         """The element's index in the row (int64)."""
+        self.reads_position = True
         return source("position", 0, I64)
 
     def sum(self, x: Operand) -> Value:
@@ -292,7 +294,8 @@ class Scheduler:
                     steps.append(self._map_step([self._first_output + i], [v]))
             steps += self._per_row_steps(level)
             passes.append((first, len(steps) - first))
-        return Traced(self.slots, steps, passes, any(map(self._is_extreme, self._outputs)))
+        extreme = any(map(self._is_extreme, self._outputs))
+        return Traced(self.slots, steps, passes, extreme, self.row.reads_position)
 
     def _is_extreme(self, v: Value) -> bool:
         """Whether an output is a maximum, a minimum or the index of one, and nothing more."""

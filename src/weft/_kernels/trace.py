@@ -26,6 +26,11 @@ class Program:
         return next(iter(self.traced.values()))
 
     @property
+    def uses_position(self) -> bool:
+        """Whether kernels read places within the row, so that elements must come in order."""
+        return any(one.uses_position for one in self.traced.values())
+
+    @property
     def attribute_types(self) -> list[str]:
         arguments = {a.name: a for a in self.row.schema.args}
         return [attribute_type(arguments[name].type) for name in self.row.attributes]
@@ -41,7 +46,7 @@ def compute_dtypes(row: Any) -> list[DType]:
     found: Iterable[DType] = COMPUTE_DTYPES
     if row.promotion == "floating":
         found = [d for d in found if d.kind in ("float", "complex")]
-    elif row.promotion == "sum":
+    elif row.promotion == "sum" and "bool" not in row.dtypes:
         found = [d for d in found if d != BOOL]
     if row.dtypes:
         admitted = {dtype(name) for name in row.dtypes}
@@ -52,7 +57,8 @@ def compute_dtypes(row: Any) -> list[DType]:
 def trace(row: Any) -> Program:
     """The program of a pointwise, reduce or rowwise row.
 
-    Raises ValueError if the body is defined for no dtype, or if its steps depend on the dtype.
+    Raises ValueError if the body is undefined for a dtype that the row admits (its dtypes= must
+    leave that out), or if its steps depend on the dtype.
     """
     traced: dict[DType, Traced] = {}
     reasons: list[str] = []
@@ -63,8 +69,11 @@ def trace(row: Any) -> Program:
             reasons.append(f"{d}: {reason}")
         except Exception as error:
             raise ValueError(f"{row.id}: tracing the body for {d}: {error!r}") from error
-    if not traced:
-        raise ValueError(f"{row.id}: expected a body defined for some dtype, got {reasons}")
+    if reasons or not traced:
+        raise ValueError(
+            f"{row.id}: expected a body defined for every dtype the row admits (dtypes= says "
+            f"which), got {reasons or 'no dtype'}"
+        )
     _check_same_shape(row, traced)
     return Program(row, traced, _slot_types(row, traced))
 

@@ -25,6 +25,7 @@ backward_op(
     doc="grad_output where self is above the threshold, else 0.",
     pointwise=lambda grad_output, self, threshold: where(self <= threshold, 0, grad_output),
     weak=("threshold",),
+    dtypes=("bool", *INTEGERS, *FLOATS),
     grad={"grad_output": "threshold_backward(grad, self, threshold)", "self": "None"},
 )
 op(
@@ -43,6 +44,7 @@ backward_op(
         self > 0, grad_output, grad_output * negative_slope
     ),
     weak=("negative_slope",),
+    dtypes=FLOATS,
     grad={"grad_output": "_leaky_relu_backward(grad, self, negative_slope)", "self": "None"},
 )
 op(

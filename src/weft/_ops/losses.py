@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
+from weft._ops.table import NUMBERS, backward_op, op, ops
 
 # ---- distances ----
 
@@ -36,6 +36,7 @@ backward_op(
     "_squared_difference(Tensor self, Tensor target) -> Tensor",
     doc="(self - target) ** 2.",
     pointwise=lambda self, target: (self - target) * (self - target),
+    dtypes=NUMBERS,
     grad={
         "self": "_squared_difference_backward(grad, self, target)",
         "target": "-_squared_difference_backward(grad, self, target)",
@@ -45,6 +46,7 @@ backward_op(
     "_squared_difference_backward(Tensor grad_output, Tensor self, Tensor target) -> Tensor",
     doc="2 * grad_output * (self - target).",
     pointwise=lambda grad_output, self, target: 2 * grad_output * (self - target),
+    dtypes=NUMBERS,
     grad={
         "grad_output": "_squared_difference_backward(grad, self, target)",
         "self": "grad * grad_output * 2",

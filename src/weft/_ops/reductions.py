@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from weft._kernels.lang import abs as absolute
-from weft._kernels.lang import exp, isinf, log, maximum, sqrt, to_bool, where
-from weft._ops.table import COMPLEX, FLOATS, INTEGERS, backward_op, op, ops
+from weft._kernels.lang import exp, is_bool, isinf, log, maximum, sqrt, to_bool, where
+from weft._ops.table import COMPLEX, FLOATS, INTEGERS, NUMBERS, backward_op, op, ops
 
 _REAL = ("bool", *INTEGERS, *FLOATS)
 
@@ -14,7 +14,7 @@ _REAL = ("bool", *INTEGERS, *FLOATS)
 
 
 def _sum(row: Any, self: Any) -> Any:
-    return row.sum(self)
+    return row.any(self) if is_bool(self) else row.sum(self)
 
 
 def _mean(row: Any, self: Any) -> Any:
@@ -23,9 +23,10 @@ def _mean(row: Any, self: Any) -> Any:
 
 op(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    doc="The sum of all elements; integers and bools add up as int64.",
+    doc="The sum of all elements; integers and bools add up as int64, dtype=bool is an or.",
     reduce=_sum,
     promotion="sum",
+    dtypes=("bool", *NUMBERS),
     grad={"self": "grad.expand(self.shape)"},
 )
 op(
@@ -34,6 +35,7 @@ op(
     doc="Sums over the dimensions `dim` (None or empty: all).",
     reduce=_sum,
     promotion="sum",
+    dtypes=("bool", *NUMBERS),
     grad={"self": "_sum_backward(grad, self.shape, dim)"},
     out="IntList_out",
 )
@@ -63,7 +65,7 @@ op(
 
 
 def _prod(row: Any, self: Any) -> Any:
-    return row.prod(self)
+    return row.all(self) if is_bool(self) else row.prod(self)
 
 
 def _prod_backward(grad: Any, self: Any, result: Any) -> Any:
@@ -108,9 +110,10 @@ def _prod_others(self: Any, dim: Any) -> Any:
 
 op(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    doc="The product of all elements; integers and bools multiply as int64.",
+    doc="The product of all elements; bools and integers multiply as int64, dtype=bool is an and.",
     reduce=_prod,
     promotion="sum",
+    dtypes=("bool", *NUMBERS),
     grad={"self": "_prod_backward(grad, self, result)"},
 )
 op(
@@ -118,6 +121,7 @@ op(
     doc="Products over the dimension `dim`.",
     reduce=_prod,
     promotion="sum",
+    dtypes=("bool", *NUMBERS),
     grad={"self": "_prod_dim_backward(grad, self, result, dim)"},
     out="int_out",
 )

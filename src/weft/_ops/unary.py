@@ -11,15 +11,27 @@ from weft._ops.table import COMPLEX, FLOATS, INTEGERS, NUMBERS, backward_op, op,
 _REAL = INTEGERS + FLOATS
 
 
-def _function(name: str, body: Callable[[Any], Any], gradient: str, doc: str) -> None:
+def _function(
+    name: str,
+    body: Callable[[Any], Any],
+    gradient: str,
+    doc: str,
+    dtypes: tuple[str, ...] = FLOATS + COMPLEX,
+) -> None:
     """A function of floating numbers; integers become the default float first."""
     op(
         f"{name}(Tensor self) -> Tensor",
         doc=doc,
         pointwise=lambda self: body(self),
         promotion="floating",
+        dtypes=dtypes,
         grad={"self": gradient},
     )
+
+
+def _real_function(name: str, body: Callable[[Any], Any], gradient: str, doc: str) -> None:
+    """One that has no complex form."""
+    _function(name, body, gradient, doc, FLOATS)
 
 
 # ---- sign and rounding ----
@@ -122,9 +134,16 @@ op(
 
 op(
     "square(Tensor self) -> Tensor",
-    doc="self * self.",
-    pointwise=lambda self: self * self,
+    doc="self ** 2; of bools as int64.",
+    compose="self.pow(2)",
     grad={"self": "grad * (self.conj() * 2)"},
+    out="out",
+)
+op(
+    "square_(Tensor(a!) self) -> Tensor(a!)",
+    doc="In-place square.",
+    compose="self.pow_(2)",
+    variants="fm",
 )
 _function("sqrt", lang.sqrt, "grad / (result.conj() * 2)", "The square root.")
 _function("rsqrt", lang.rsqrt, "grad * (result.pow(3) * -0.5).conj()", "1 / sqrt(self).")
@@ -133,32 +152,40 @@ _function("reciprocal", lang.reciprocal, "-grad * (result * result).conj()", "1 
 # ---- exponentials and logarithms ----
 
 _function("exp", lang.exp, "grad * result.conj()", "e to the power of self.")
-_function(
+_real_function(
     "exp2", lang.exp2, "grad * (result.conj() * 0.6931471805599453)", "2 to the power of self."
 )
-_function("expm1", lang.expm1, "grad * (result.conj() + 1)", "exp(self) - 1, exact near 0.")
+_real_function("expm1", lang.expm1, "grad * (result.conj() + 1)", "exp(self) - 1, exact near 0.")
 _function("log", lang.log, "grad / self.conj()", "The natural logarithm.")
-_function(
+_real_function(
     "log2", lang.log2, "grad / (self.conj() * 0.6931471805599453)", "The logarithm to base 2."
 )
-_function(
+_real_function(
     "log10", lang.log10, "grad / (self.conj() * 2.302585092994046)", "The logarithm to base 10."
 )
-_function("log1p", lang.log1p, "grad / (self + 1).conj()", "log(1 + self), exact near 0.")
+_real_function("log1p", lang.log1p, "grad / (self + 1).conj()", "log(1 + self), exact near 0.")
 
 # ---- angles ----
 
 _function("sin", lang.sin, "grad * self.cos().conj()", "The sine; radians.")
 _function("cos", lang.cos, "grad * -self.sin().conj()", "The cosine; radians.")
-_function("tan", lang.tan, "grad * (result.square() + 1).conj()", "The tangent; radians.")
-_function("asin", lang.asin, "grad * (1 - self.square()).rsqrt().conj()", "The angle of a sine.")
-_function("acos", lang.acos, "grad * -(1 - self.square()).rsqrt().conj()", "The angle of a cosine.")
-_function("atan", lang.atan, "grad / (self.square() + 1).conj()", "The angle of a tangent.")
+_real_function("tan", lang.tan, "grad * (result.square() + 1).conj()", "The tangent; radians.")
+_real_function(
+    "asin", lang.asin, "grad * (1 - self.square()).rsqrt().conj()", "The angle of a sine."
+)
+_real_function(
+    "acos", lang.acos, "grad * -(1 - self.square()).rsqrt().conj()", "The angle of a cosine."
+)
+_real_function("atan", lang.atan, "grad / (self.square() + 1).conj()", "The angle of a tangent.")
 _function("sinh", lang.sinh, "grad * self.cosh().conj()", "The hyperbolic sine.")
 _function("cosh", lang.cosh, "grad * self.sinh().conj()", "The hyperbolic cosine.")
-_function("asinh", lang.asinh, "grad * (self.square() + 1).rsqrt().conj()", "The inverse of sinh.")
-_function("acosh", lang.acosh, "grad * (self.square() - 1).rsqrt().conj()", "The inverse of cosh.")
-_function("atanh", lang.atanh, "grad / (1 - self.square()).conj()", "The inverse of tanh.")
+_real_function(
+    "asinh", lang.asinh, "grad * (self.square() + 1).rsqrt().conj()", "The inverse of sinh."
+)
+_real_function(
+    "acosh", lang.acosh, "grad * (self.square() - 1).rsqrt().conj()", "The inverse of cosh."
+)
+_real_function("atanh", lang.atanh, "grad / (1 - self.square()).conj()", "The inverse of tanh.")
 op(
     "atan2(Tensor self, Tensor other) -> Tensor",
     doc="The angle of the point (other, self), between -pi and pi.",
@@ -184,13 +211,13 @@ backward_op(
 
 # ---- error function, sigmoid ----
 
-_function(
+_real_function(
     "erf",
     lang.erf,
     "grad * (self.square().neg().exp() * 1.1283791670955126)",
     "The error function.",
 )
-_function(
+_real_function(
     "erfc", lang.erfc, "grad * (self.square().neg().exp() * -1.1283791670955126)", "1 - erf(self)."
 )
 _function("sigmoid", lang.sigmoid, "sigmoid_backward(grad, result)", "1 / (1 + exp(-self)).")
