@@ -44,6 +44,18 @@ WRITES: dict[str, Callable[[Any, Any], Any]] = {
     "transpose_": lambda x, y: x.transpose_(0, 1),
     "unsqueeze_": lambda x, y: x.unsqueeze_(1),
     "squeeze_": lambda x, y: (x.unsqueeze(0) * 1.0).squeeze_(),
+    "t_ of a view": lambda x, y: x[:, 1:].t_().mul_(3.0),
+    "transpose_ of a view": lambda x, y: x[1:].transpose_(0, 1) * y[0].sum(),
+    "unsqueeze_ of a view": lambda x, y: x[1].unsqueeze_(1).mul_(y[:1].t()),
+    "squeeze_ of a view": lambda x, y: x[:, :1].squeeze_().mul_(y[:, 0]),
+    "squeeze_.dim of a view of a view": lambda x, y: x[:, 1:][:1].squeeze_(0).mul_(2.0),
+    "square_": lambda x, y: x.square_(),
+    "ldexp_": lambda x, y: x.ldexp_(y),
+    "logit_": lambda x, y: x.mul_(0.4).logit_(),
+    "logit_ eps": lambda x, y: x.mul_(0.4).logit_(0.2),
+    "nan_to_num_": lambda x, y: x.nan_to_num_(1.0),
+    "scatter_.reduce": lambda x, y: x.scatter_(1, WHERE, y, reduce="multiply"),
+    "scatter_.value_reduce": lambda x, y: x.scatter_(1, WHERE, 3.0, reduce="add"),
     "clamp_": lambda x, y: x.clamp_(0.3, 0.9),
     "clamp_.Tensor": lambda x, y: x.clamp_(y * 0.5, y * 1.5),
     "div_.Scalar_mode": lambda x, y: x.div_(2, rounding_mode="floor"),
@@ -82,3 +94,63 @@ def test_of_a_symmetric_matrix(name: str) -> None:
         return SYMMETRIC[name](a @ a.mT + weft.eye(3, dtype=weft.float64))
 
     assert gradcheck(function, [matrix(3, 3, 3).requires_grad_()])
+
+
+#: functions of decompositions that do not see the freedom of their vectors (signs and phases)
+WITHOUT_GAUGE: dict[str, Callable[[Any], Any]] = {
+    "eigh": lambda a: weft.linalg.eigh(a + a.mH)[1].abs(),
+    "eigh upper": lambda a: weft.linalg.eigh(a + a.mH, UPLO="U")[1].abs(),
+    "eigh projector": lambda a: _projector(weft.linalg.eigh(a + a.mH)[1][..., :2]),
+    "svd u": lambda a: weft.linalg.svd(a, False)[0].abs(),
+    "svd v": lambda a: weft.linalg.svd(a, False)[2].abs(),
+    "svd low rank": lambda a: _low_rank(*weft.linalg.svd(a, False)),
+    "qr q": lambda a: weft.linalg.qr(a)[0].abs(),
+    "qr r": lambda a: weft.linalg.qr(a)[1].abs(),
+    "cholesky": lambda a: weft.linalg.cholesky(a @ a.mH + weft.eye(a.size(-2), dtype=a.dtype)),
+    "pinv": lambda a: weft.linalg.pinv(a),
+    "lstsq": lambda a: weft.linalg.lstsq(a, a[..., :1] * 2 + 1)[0],
+    "slogdet": lambda a: weft.linalg.slogdet(a @ a.mH),
+    "det": lambda a: weft.linalg.det(a[..., :3]),
+    "inv": lambda a: weft.linalg.inv(a[..., :3]),
+    "solve": lambda a: weft.linalg.solve(a[..., :3], a),
+    "solve from the right": lambda a: weft.linalg.solve(a[..., :3], a.mH, left=False),
+    "cholesky_solve": lambda a: weft.cholesky_solve(a, a[..., :3].tril()),
+}
+SQUARE = ("eigh", "eigh upper", "eigh projector")
+WIDE_OR_SQUARE = ("det", "inv", "solve", "solve from the right", "cholesky_solve", "slogdet")
+
+
+def _projector(vectors: weft.Tensor) -> weft.Tensor:
+    return vectors @ vectors.mH
+
+
+def _low_rank(u: weft.Tensor, s: weft.Tensor, vh: weft.Tensor) -> weft.Tensor:
+    return (u[..., :2] * s[..., :2].unsqueeze(-2)) @ vh[..., :2, :]
+
+
+def _shapes(name: str) -> list[tuple[int, ...]]:
+    if name in SQUARE:
+        return [(3, 3), (2, 3, 3)]
+    return [(3, 3), (3, 4)] if name in WIDE_OR_SQUARE else [(3, 3), (4, 3), (3, 4), (2, 3, 2)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", WITHOUT_GAUGE)
+def test_decompositions(name: str, dtype: str) -> None:
+    for shape in _shapes(name):
+        a = matrix(11, *shape) * 2 + 0.1
+        if dtype == "complex128":
+            a = a + matrix(12, *shape) * 1j
+        if shape[-1] == shape[-2]:
+            a = a + weft.eye(shape[-1], dtype=a.dtype) * 2
+        leaf = a.detach().requires_grad_()
+        assert gradcheck(WITHOUT_GAUGE[name], [leaf])
+        assert gradgradcheck(WITHOUT_GAUGE[name], [leaf])
+
+
+def test_the_value_of_mode_and_what_nan_to_num_replaces() -> None:
+    x = matrix(5, 2, 3).requires_grad_()
+    assert gradcheck(lambda x: (x * 1.0).mode(1)[0], [x])
+    assert gradcheck(lambda x: (x * 1.0).mode(0, keepdim=True)[0], [x])
+    for hole in (weft.inf, -weft.inf, weft.nan):
+        assert gradcheck(lambda x: x.masked_fill(MASK, hole).nan_to_num(2.0, 3.0, 4.0) * x, [x])  # noqa: B023

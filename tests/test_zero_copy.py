@@ -330,6 +330,7 @@ def value_for(arg: Arg, dtype: Any, shape: tuple[int, ...]) -> Any:
         return make(shape, dtype=kind.get(arg.name, dtype))
     values = {"Scalar": 1, "float": 0.5, "int": 0, "str": "none", "bool": False, "ScalarType": None}
     special = {"rounding_mode": "floor", "to": 5, "dim": 0, "from": 0, "std": 1.0, "lambd": 1.0}
+    special["reduce"] = "add"
     if arg.type.startswith("int["):
         return (0,)
     return special.get(arg.name, values.get(arg.type.rstrip("?")))

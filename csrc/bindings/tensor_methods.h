@@ -28,17 +28,8 @@ PyObject* tensor_cpu(PyObject* self, PyObject*);
 PyObject* tensor_type_as(PyObject* self, PyObject* other);
 PyObject* tensor_view_as(PyObject* self, PyObject* other);
 PyObject* tensor_reshape_as(PyObject* self, PyObject* other);
-PyObject* tensor_to_float(PyObject* self, PyObject*);
-PyObject* tensor_to_double(PyObject* self, PyObject*);
-PyObject* tensor_to_half(PyObject* self, PyObject*);
-PyObject* tensor_to_bfloat16(PyObject* self, PyObject*);
-PyObject* tensor_to_long(PyObject* self, PyObject*);
-PyObject* tensor_to_int(PyObject* self, PyObject*);
-PyObject* tensor_to_short(PyObject* self, PyObject*);
-PyObject* tensor_to_char(PyObject* self, PyObject*);
-PyObject* tensor_to_byte(PyObject* self, PyObject*);
-PyObject* tensor_to_bool(PyObject* self, PyObject*);
-PyObject* tensor_to_cfloat(PyObject* self, PyObject*);
-PyObject* tensor_to_cdouble(PyObject* self, PyObject*);
+// float(memory_format=...), half(...) and the like
+template <DType dtype>
+PyObject* tensor_to_dtype(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
 
 }  // namespace weft::py

@@ -24,9 +24,19 @@ PyObject* convert(PyObject* self, std::optional<DType> dtype, bool copy,
   return wrap(std::move(result));
 }
 
-PyObject* simple(PyObject* self, DType dtype) {
-  return guarded([&] { return convert(self, dtype, false); });
+std::optional<int64_t> format_arg(const char* op, PyObject* object) {
+  if (absent(object)) return {};
+  int64_t code;
+  WEFT_CHECK_TYPE(to_memory_format(object, &code), op,
+                  ": expected argument 'memory_format' of type memory_format, got ",
+                  short_type_name(object));
+  return code;
 }
+
+// The method that converts to each dtype; null where there is none.
+constexpr const char* kMethods[] = {"bool",     "byte",  "char",   "short",  "int",
+                                    "long",     nullptr, nullptr,  nullptr,  "half",
+                                    "bfloat16", "float", "double", "cfloat", "cdouble"};
 
 struct ToArguments {
   PyObject *dtype = nullptr, *device = nullptr, *other = nullptr, *copy = nullptr,
@@ -85,14 +95,7 @@ PyObject* tensor_to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
                       short_type_name(given.other));
       dtype = unwrap(given.other).dtype();
     }
-    std::optional<int64_t> format;
-    if (!absent(given.format)) {
-      int64_t code;
-      WEFT_CHECK_TYPE(to_memory_format(given.format, &code),
-                      "to: expected argument 'memory_format' of type memory_format, got ",
-                      short_type_name(given.format));
-      format = code;
-    }
+    const std::optional<int64_t> format = format_arg("to", given.format);
     return convert(self, dtype, bool_arg("to", "copy", given.copy, false), format);
   });
 }
@@ -145,17 +148,26 @@ PyObject* tensor_reshape_as(PyObject* self, PyObject* other) {
   });
 }
 
-PyObject* tensor_to_float(PyObject* self, PyObject*) { return simple(self, DType::F32); }
-PyObject* tensor_to_double(PyObject* self, PyObject*) { return simple(self, DType::F64); }
-PyObject* tensor_to_half(PyObject* self, PyObject*) { return simple(self, DType::F16); }
-PyObject* tensor_to_bfloat16(PyObject* self, PyObject*) { return simple(self, DType::BF16); }
-PyObject* tensor_to_long(PyObject* self, PyObject*) { return simple(self, DType::I64); }
-PyObject* tensor_to_int(PyObject* self, PyObject*) { return simple(self, DType::I32); }
-PyObject* tensor_to_short(PyObject* self, PyObject*) { return simple(self, DType::I16); }
-PyObject* tensor_to_char(PyObject* self, PyObject*) { return simple(self, DType::I8); }
-PyObject* tensor_to_byte(PyObject* self, PyObject*) { return simple(self, DType::U8); }
-PyObject* tensor_to_bool(PyObject* self, PyObject*) { return simple(self, DType::Bool); }
-PyObject* tensor_to_cfloat(PyObject* self, PyObject*) { return simple(self, DType::C64); }
-PyObject* tensor_to_cdouble(PyObject* self, PyObject*) { return simple(self, DType::C128); }
+template <DType dtype>
+PyObject* tensor_to_dtype(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                          PyObject* names) {
+  return guarded([&] {
+    constexpr const char* op = kMethods[static_cast<int>(dtype)];
+    auto [format] = parse_args(op, {"memory_format"}, 0, args, count, names);
+    return convert(self, dtype, false, format_arg(op, format));
+  });
+}
+template PyObject* tensor_to_dtype<DType::F32>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::F64>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::F16>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::BF16>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::I64>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::I32>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::I16>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::I8>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::U8>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::Bool>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::C64>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+template PyObject* tensor_to_dtype<DType::C128>(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 
 }  // namespace weft::py

@@ -33,6 +33,8 @@ Tensor channel_sum(const Tensor& tensor) {
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                   const Tensor& running_mean, const Tensor& running_var, bool training,
                   double momentum, double eps, bool) {
+  // Nothing to normalise, and no statistics; as in PyTorch even without channels.
+  if (input.numel() == 0) return ops::clone(input);
   WEFT_CHECK(input.dim() >= 2, "batch_norm: expected an input of shape (N, C, ...), got ",
              AsTuple{input.sizes()});
   if (training) {
@@ -180,6 +182,7 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
              ": expected a weight of shape (C, O / groups, kH, kW) for input ",
              AsTuple{input.sizes()}, ", got ", AsTuple{weight.sizes()});
   Dims sizes = input.sizes();
+  Tensor widened = input;
   const auto rows = static_cast<size_t>(input.dim() - 2);
   sizes[rows - 1] = weight.sizes()[1] * groups;
   for (size_t d = 0; d < 2; ++d) {
@@ -193,9 +196,11 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
                       2 * conv::pair_at(op, "padding", padding, d) +
                       spread * (weight.sizes()[2 + d] - 1) + extra + 1;
     WEFT_CHECK(sizes[rows + d] > 0, op, ": expected a positive output size, got ", sizes[rows + d]);
+    // A whole step or more of extra output has inputs of its own: zeros.
+    widened = padded_behind(widened, static_cast<int64_t>(d) - 2, extra / step);
   }
-  const Tensor out = ops::_conv2d_backward_input(input, weight, sizes, both(stride), both(padding),
-                                                 both(dilation), groups);
+  const Tensor out = ops::_conv2d_backward_input(widened, weight, sizes, both(stride),
+                                                 both(padding), both(dilation), groups);
   if (!bias.defined()) return out;
   return ops::add(out, ops::view(bias, Dims{bias.numel(), 1, 1}), Scalar(1));
 }

@@ -117,7 +117,8 @@ void check_reduce(const char* op, const Tensor& self, int64_t dim, const Tensor&
                   const Tensor& src) {
   WEFT_CHECK(self.dtype() == src.dtype(), op, ": expected tensors of one dtype, got ", self.dtype(),
              " and ", src.dtype());
-  WEFT_CHECK(index.dtype() == DType::I64, op, ": expected an int64 index, got ", index.dtype());
+  WEFT_CHECK(index.dtype() == DType::I64 || index.dtype() == DType::I32, op,
+             ": expected an int64 or int32 index, got ", index.dtype());
   bool fits = index.dim() == self.dim() && index.dim() == src.dim();
   for (int64_t d = 0; fits && d < index.dim(); ++d) {
     fits = index.size(d) <= src.size(d) && (d == dim || index.size(d) <= self.size(d));
@@ -147,9 +148,10 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
   const Fold fold = fold_of(reduce);
   dim = wrap_dim(op, dim, self.dim());
   const Tensor out = contiguous_copy(self);
-  const Tensor target = vector_of(out), places = in_order(vector_of(index)), from = vector_of(src);
+  const Tensor target = vector_of(out), from = vector_of(src);
   if (index.numel() == 0) return out;
-  check_reduce(op, target, dim, places, from);
+  check_reduce(op, target, dim, vector_of(index), from);
+  const Tensor places = in_order(as_dtype(vector_of(index), DType::I64));
   const int64_t size = target.size(dim);
   for (int64_t i = 0; i < places.numel(); ++i) {
     const int64_t at = places.data_as<const int64_t>()[i];

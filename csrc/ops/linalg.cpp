@@ -17,8 +17,8 @@ using Triple = std::tuple<Tensor, Tensor, Tensor>;
 
 void check_matrices(const char* op, const Tensor& a, bool square) {
   WEFT_CHECK(a.dim() >= 2, op, ": expected matrices, got shape ", AsTuple{a.sizes()});
-  WEFT_CHECK(a.dtype() == DType::F32 || a.dtype() == DType::F64, op,
-             ": expected dtype float32 or float64, got ", a.dtype());
+  WEFT_CHECK(is_complex(a.dtype()) || a.dtype() == DType::F32 || a.dtype() == DType::F64, op,
+             ": expected dtype float32, float64, complex64 or complex128, got ", a.dtype());
   WEFT_CHECK(!square || a.size(-1) == a.size(-2), op, ": expected square matrices, got shape ",
              AsTuple{a.sizes()});
   WEFT_CHECK(a.size(-1) < (1 << 24) && a.size(-2) < (1 << 24), op,
@@ -32,10 +32,13 @@ Tensor from_columns(const Tensor& columns) {
 }
 
 template <class Fn>
-void dispatch_real(DType dtype, Fn&& fn) {
+void dispatch_matrix(DType dtype, Fn&& fn) {
   if (dtype == DType::F32) return fn(float{});
-  fn(double{});
+  if (dtype == DType::F64) return fn(double{});
+  if (dtype == DType::C64) return fn(std::complex<float>{});
+  fn(std::complex<double>{});
 }
+using lapack::Real;
 
 int as_int(int64_t value) { return static_cast<int>(value); }
 int leading(int64_t rows) { return as_int(std::max<int64_t>(rows, 1)); }
@@ -109,7 +112,7 @@ Tensor linalg_inv(const Tensor& A) {
   check_matrices("linalg_inv", A, true);
   const Tensor work = by_columns(A);
   const int64_t n = A.size(-1);
-  dispatch_real(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(T) {
     std::vector<int> pivots;
     check_regular("linalg_inv", decompose<T>(work, pivots));
     const int size = as_int(n), lda = leading(n), lwork = std::max(1, size * 32);
@@ -128,21 +131,22 @@ Pair linalg_slogdet(const Tensor& A) {
   const Tensor work = by_columns(A);
   const int64_t n = A.size(-1);
   const Tensor sign = Tensor::empty(batch_sizes(A, 2, {}), A.dtype());
-  const Tensor size = Tensor::empty(sign.sizes(), A.dtype());
-  dispatch_real(A.dtype(), [&]<class T>(T) {
+  const Tensor size = Tensor::empty(sign.sizes(), real_of(A.dtype()));
+  dispatch_matrix(A.dtype(), [&]<class T>(T) {
     std::vector<int> pivots;
     decompose<T>(work, pivots);
     for (int64_t i = 0; i < batch_count(A); ++i) {
-      T positive = 1, total = 0;
+      T direction = 1;
+      Real<T> total = 0;
       for (int64_t k = 0; k < n; ++k) {
         const T pivot = work.data_as<T>()[i * n * n + k * n + k];
-        if (pivots[static_cast<size_t>(i * n + k)] != k + 1) positive = -positive;
-        if (pivot < 0) positive = -positive;
-        if (pivot == 0) positive = 0;
-        total += std::log(std::abs(pivot));
+        const Real<T> length = std::abs(pivot);
+        if (pivots[static_cast<size_t>(i * n + k)] != k + 1) direction = -direction;
+        direction = length == 0 ? T(0) : direction * (pivot / length);
+        total += std::log(length);
       }
-      sign.data_as<T>()[i] = positive;
-      size.data_as<T>()[i] = total;
+      sign.data_as<T>()[i] = direction;
+      size.data_as<Real<T>>()[i] = total;
     }
   });
   return {sign, size};
@@ -153,14 +157,14 @@ Tensor linalg_det(const Tensor& A) {
   const Tensor work = by_columns(A);
   const int64_t n = A.size(-1);
   const Tensor out = Tensor::empty(batch_sizes(A, 2, {}), A.dtype());
-  dispatch_real(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(T) {
     std::vector<int> pivots;
     decompose<T>(work, pivots);
     for (int64_t i = 0; i < batch_count(A); ++i) {
       T product = 1;
       for (int64_t k = 0; k < n; ++k) {
         const bool swapped = pivots[static_cast<size_t>(i * n + k)] != k + 1;
-        product *= (swapped ? -1 : 1) * work.data_as<T>()[i * n * n + k * n + k];
+        product *= T(swapped ? -1 : 1) * work.data_as<T>()[i * n * n + k * n + k];
       }
       out.data_as<T>()[i] = product;
     }
@@ -174,7 +178,7 @@ Tensor _solve(const Tensor& A, const Tensor& B) {
   const bool vector = is_vector_for(A, B);
   const System system = system_of(op, A, vector ? ops::unsqueeze(B, -1) : B);
   const int64_t n = A.size(-1), k = system.b.size(-2);
-  dispatch_real(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(T) {
     std::vector<int> pivots;
     check_regular(op, decompose<T>(system.a, pivots));
     const int size = as_int(n), count = as_int(k), lda = leading(n);
@@ -193,7 +197,7 @@ Tensor _solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool unit
   check_matrices(op, A, true);
   const System system = system_of(op, A, B);
   const int64_t n = A.size(-1), k = system.b.size(-2);
-  dispatch_real(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(T) {
     const int size = as_int(n), count = as_int(k), lda = leading(n);
     for (int64_t i = 0; i < batch_count(system.a) && n > 0 && k > 0; ++i) {
       int info = 0;
@@ -201,7 +205,7 @@ Tensor _solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool unit
       lapack::trtrs(T{})(upper ? "U" : "L", "N", unitriangular ? "U" : "N", &size, &count,
                          system.a.data_as<T>() + i * n * n, &lda, b, &lda, &info);
       // PyTorch divides by the zero; LAPACK stops before.
-      if (info > 0) std::fill_n(b, n * k, std::numeric_limits<T>::quiet_NaN());
+      if (info > 0) std::fill_n(b, n * k, T(std::numeric_limits<Real<T>>::quiet_NaN()));
     }
   });
   return from_columns(system.b);
@@ -212,7 +216,7 @@ Tensor _cholesky(const Tensor& self) {
   check_matrices(op, self, true);
   const Tensor work = by_columns(self);
   const int64_t n = self.size(-1);
-  dispatch_real(self.dtype(), [&]<class T>(T) {
+  dispatch_matrix(self.dtype(), [&]<class T>(T) {
     const int size = as_int(n), lda = leading(n);
     for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
       int info = 0;
@@ -232,17 +236,13 @@ Pair linalg_eigh(const Tensor& self, const std::string& UPLO) {
   WEFT_CHECK(UPLO == "L" || UPLO == "U", op, ": expected UPLO \"L\" or \"U\", got \"", UPLO, "\"");
   const Tensor work = by_columns(self);
   const int64_t n = self.size(-1);
-  const Tensor values = Tensor::empty(batch_sizes(self, 2, {n}), self.dtype());
-  dispatch_real(self.dtype(), [&]<class T>(T) {
-    const int size = as_int(n), lda = leading(n);
-    const int lwork = 1 + 6 * size + 2 * size * size, liwork = 3 + 5 * size;
-    std::vector<T> scratch(static_cast<size_t>(lwork));
-    std::vector<int> numbers(static_cast<size_t>(liwork));
+  WEFT_CHECK(n <= (1 << 14), op, ": expected at most 2^14 rows, got shape ", AsTuple{self.sizes()});
+  const Tensor values = Tensor::empty(batch_sizes(self, 2, {n}), real_of(self.dtype()));
+  dispatch_matrix(self.dtype(), [&]<class T>(T) {
+    lapack::Eigen<T> solver(as_int(n));
     for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
-      int info = 0;
-      lapack::syevd(T{})("V", UPLO.c_str(), &size, work.data_as<T>() + i * n * n, &lda,
-                         values.data_as<T>() + i * n, scratch.data(), &lwork, numbers.data(),
-                         &liwork, &info);
+      const int info = solver.run(UPLO.c_str(), work.data_as<T>() + i * n * n,
+                                  values.data_as<Real<T>>() + i * n);
       WEFT_CHECK(info == 0, op, ": expected an iteration that converges, got error ", info);
     }
   });
@@ -259,7 +259,7 @@ Pair linalg_qr(const Tensor& A, const std::string& mode) {
   const Tensor work = by_columns(A);
   // Reflections as columns, with room for all columns of a complete Q.
   const Tensor q = zeros_of(batch_sizes(A, 2, {q_columns, m}), A.dtype(), op);
-  dispatch_real(A.dtype(), [&]<class T>(T) {
+  dispatch_matrix(A.dtype(), [&]<class T>(T) {
     const int rows = as_int(m), columns = as_int(n), lda = leading(m);
     const int wide = as_int(q_columns), inner = as_int(k);
     const int lwork = std::max(1, 32 * std::max(columns, wide));
@@ -293,28 +293,21 @@ Triple linalg_svd(const Tensor& A, bool full_matrices, std::optional<std::string
   const int64_t u_columns = full_matrices ? m : k, v_rows = full_matrices ? n : k;
   const Tensor work = by_columns(A);
   const Tensor u = zeros_of(batch_sizes(A, 2, {u_columns, m}), A.dtype(), op);
-  const Tensor s = Tensor::empty(batch_sizes(A, 2, {k}), A.dtype());
+  const Tensor s = Tensor::empty(batch_sizes(A, 2, {k}), real_of(A.dtype()));
   const Tensor vh = zeros_of(batch_sizes(A, 2, {n, v_rows}), A.dtype(), op);
   if (k == 0) {
     // No singular value: any orthonormal matrices will do.
     for (const Tensor& one : {u, vh}) ops::fill_(ops::diagonal(one, 0, -2, -1), Scalar(1));
     return {from_columns(u), s, from_columns(vh)};
   }
-  dispatch_real(A.dtype(), [&]<class T>(T) {
-    const int rows = as_int(m), columns = as_int(n), lda = leading(m), ldvt = leading(v_rows);
-    const int small = as_int(k), large = std::max(rows, columns);
-    const int64_t wanted = 3 * k + std::max<int64_t>(large, 5 * k * k + 4 * k) + 32 * large;
-    WEFT_CHECK(wanted < INT_MAX, op, ": expected matrices that LAPACK has room for, got shape ",
+  dispatch_matrix(A.dtype(), [&]<class T>(T) {
+    lapack::Singular<T> solver(full_matrices, as_int(m), as_int(n));
+    WEFT_CHECK(solver.fits(), op, ": expected matrices that LAPACK has room for, got shape ",
                AsTuple{A.sizes()});
-    const int lwork = as_int(wanted);
-    std::vector<T> scratch(static_cast<size_t>(lwork));
-    std::vector<int> numbers(static_cast<size_t>(8 * small));
     for (int64_t i = 0; i < count; ++i) {
-      int info = 0;
-      lapack::gesdd(T{})(full_matrices ? "A" : "S", &rows, &columns, work.data_as<T>() + i * m * n,
-                         &lda, s.data_as<T>() + i * k, u.data_as<T>() + i * m * u_columns, &lda,
-                         vh.data_as<T>() + i * n * v_rows, &ldvt, scratch.data(), &lwork,
-                         numbers.data(), &info);
+      const int info = solver.run(work.data_as<T>() + i * m * n, s.data_as<Real<T>>() + i * k,
+                                  u.data_as<T>() + i * m * u_columns,
+                                  vh.data_as<T>() + i * n * v_rows, leading(v_rows));
       WEFT_CHECK(info == 0, op, ": expected an iteration that converges, got error ", info);
     }
   });

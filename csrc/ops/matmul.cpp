@@ -133,9 +133,6 @@ void check_start(const char* op, const Tensor& self, const Tensor& a, IntList si
   WEFT_CHECK(is_row || same(broadcast_sizes(op, self.sizes(), sizes), sizes), op,
              ": expected a self that broadcasts to ", AsTuple{sizes}, ", got shape ",
              AsTuple{self.sizes()});
-  WEFT_CHECK((beta.is_integral() && alpha.is_integral()) || !is_integral(a.dtype()), op,
-             ": expected integer alpha and beta for dtype ", a.dtype(), ", got ", alpha, " and ",
-             beta);
   WEFT_CHECK((!beta.is_complex() && !alpha.is_complex()) || is_complex(a.dtype()), op,
              ": expected real alpha and beta for dtype ", a.dtype(), ", got ", alpha, " and ",
              beta);

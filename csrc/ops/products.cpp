@@ -57,6 +57,17 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntList dims_self, Int
   WEFT_CHECK(dims_self.size() == dims_other.size(), op, ": expected as many dims of both, got ",
              AsTuple{dims_self}, " and ", AsTuple{dims_other});
   const Dims a = wrap_dims(op, dims_self, self.dim()), b = wrap_dims(op, dims_other, other.dim());
+  // One entry against several multiplies each of them: their sum.
+  Dims summed_self, summed_other;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (self.size(a[i]) == 1 && other.size(b[i]) != 1) summed_other.push_back(b[i]);
+    if (other.size(b[i]) == 1 && self.size(a[i]) != 1) summed_self.push_back(a[i]);
+  }
+  if (!summed_self.empty() || !summed_other.empty()) {
+    return tensordot(
+        summed_self.empty() ? self : ops::sum(self, summed_self, true, self.dtype()),
+        summed_other.empty() ? other : ops::sum(other, summed_other, true, other.dtype()), a, b);
+  }
   int64_t inner = 1;
   for (size_t i = 0; i < a.size(); ++i) {
     WEFT_CHECK(self.size(a[i]) == other.size(b[i]), op, ": expected equal sizes at dims ", a[i],
@@ -101,6 +112,7 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
 
 Tensor logdet(const Tensor& self) {
   const auto [sign, size] = ops::linalg_slogdet(self);
+  if (is_complex(self.dtype())) return ops::add(ops::log(sign), size);
   return ops::where(ops::eq(sign, Scalar(-1)), Scalar(std::numeric_limits<double>::quiet_NaN()),
                     size);
 }

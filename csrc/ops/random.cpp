@@ -186,9 +186,8 @@ Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>
   check_floating(op, self);
   WEFT_CHECK(std >= 0, op, ": expected std >= 0, got ", std);
   if (is_complex(self.dtype())) {
-    // The variance is shared by both parts.
-    WEFT_CHECK(mean == 0, op, ": expected mean 0 for a complex dtype, got ", mean);
-    normal_(as_real(self), 0, std / std::numbers::sqrt2, generator);
+    // The variance is shared by both parts; as in PyTorch, both have the mean.
+    normal_(as_real(self), mean, std / std::numbers::sqrt2, generator);
     return self;
   }
   if (self.numel() < 16 || !self.is_contiguous()) {

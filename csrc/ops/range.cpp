@@ -60,13 +60,18 @@ int64_t count_steps(const Scalar& start, const Scalar& end, const Scalar& step, 
 
 }  // namespace
 
+// Integer results as PyTorch makes them: the values are made of start and step without their
+// fractions; so is the number of an int64 result, that of a narrower one of the numbers as given.
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, MaybeDType dtype,
               MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
   WEFT_CHECK(!start.is_complex() && !end.is_complex() && !step.is_complex(),
              "arange: expected real numbers, got ", start, ", ", end, " and ", step);
   const bool integers = start.is_integral() && end.is_integral() && step.is_integral();
   const DType kind = dtype ? *dtype : integers ? DType::I64 : default_dtype();
-  const int64_t size[] = {count_steps(start, end, step, integers)};
+  const int64_t size[] = {
+      kind == DType::I64 && !integers
+          ? count_steps(Scalar(start.to_int()), Scalar(end.to_int()), Scalar(step.to_int()), true)
+          : count_steps(start, end, step, integers)};
   Tensor out = make_empty("arange", size, {kind, layout, device, pin_memory, {}});
   dispatch(kind, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -76,11 +81,9 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, MaybeD
         // Unsigned: the product may wrap for narrow results, as a cast would.
         const auto from = static_cast<uint64_t>(start.to_int()),
                    by = static_cast<uint64_t>(step.to_int());
-        if (integers) {
-          for (int64_t i = begin; i < last; ++i)
-            data[i] = static_cast<T>(from + static_cast<uint64_t>(i) * by);
-          return;
-        }
+        for (int64_t i = begin; i < last; ++i)
+          data[i] = static_cast<T>(from + static_cast<uint64_t>(i) * by);
+        return;
       }
       const double from = start.to_double(), by = step.to_double();
       for (int64_t i = begin; i < last; ++i)

@@ -199,8 +199,11 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
     of_self[at] = self.sizes()[at];
     of_indices[at] = indices.sizes()[at];
   }
+  // Negative indices count from the end, as in NumPy; gather takes none.
+  const Tensor from_end = ops::add(indices, Scalar(self.dim() > 0 ? self.sizes()[at] : 1));
+  const Tensor wrapped = ops::where(ops::lt(indices, Scalar(0)), from_end, indices);
   return ops::gather(ops::expand(self, of_self, false), *dim,
-                     ops::expand(indices, of_indices, false), false);
+                     ops::expand(wrapped, of_indices, false), false);
 }
 
 Tensor t_(const Tensor& self) { return set_layout(self, views::t(self.layout())); }

@@ -75,20 +75,22 @@ _LAZY_NAMES = {
     "finfo": "weft._limits",
     "iinfo": "weft._limits",
     "load": "weft.serialization",
+    "resize_as_": "weft.storage",
     "save": "weft.serialization",
     "set_printoptions": "weft._tensor_str",
 }
 
 # Written in Python, over the operators; some take more than the operator of that name does.
 _FUNCTIONS = (
-    "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod "
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "
+    "cartesian_prod cdist "
     "column_stack combinations complex concat concatenate corrcoef cov dstack einsum hstack "
     "meshgrid nanquantile "
     "nonzero norm polar quantile row_stack tensor_split tensordot unique unique_consecutive "
     "view_as_complex view_as_real vstack"
 )
 _LAZY_NAMES.update(dict.fromkeys(_FUNCTIONS.split(), "weft.functional"))
-for _name in ("nonzero", "norm", "tensor_split"):
+for _name in ("block_diag", "cdist", "nonzero", "norm", "tensor_split"):
     globals().pop(_name, None)
 
 __all__ = sorted(

@@ -139,7 +139,31 @@ def _cat(parts: list[Tensor], dim: int, out: Tensor | None) -> Tensor:
 row_stack = vstack
 concat = concatenate = weft.cat
 
+
+def block_diag(*tensors: Any) -> Tensor:
+    """The matrices along one diagonal, zeros else: block_diag(a, b) or block_diag([a, b])."""
+    return _aten.block_diag(_listed(tensors))
+
+
 # ---- products ----
+
+_DISTANCE_MODES = (
+    "use_mm_for_euclid_dist_if_necessary",
+    "use_mm_for_euclid_dist",
+    "donot_use_mm_for_euclid_dist",
+)
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_MODES[0]) -> Tensor:
+    """The p-norm distances between the rows of x1 (..., m, k) and those of x2 (..., n, k).
+
+    compute_mode is one of PyTorch's names of ways to compute them; every one means the exact way.
+    """
+    if compute_mode not in _DISTANCE_MODES:
+        raise ValueError(
+            f"cdist: expected compute_mode among {', '.join(_DISTANCE_MODES)}, got {compute_mode!r}"
+        )
+    return _aten.cdist(x1, x2, p)
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
@@ -375,9 +399,9 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
     if flat.numel() and not bool(((flat >= 0) & (flat <= 1)).all()):
         raise RuntimeError(f"quantile: expected q in [0, 1], got {q}")
     kept = [1] * values.dim() if dim is None else list(values.shape)
-    if dim is not None:
+    if dim is not None and kept:
         kept[dim] = 1
-    rows = values.reshape(-1) if dim is None else values.movedim(dim, -1)
+    rows = values.movedim(dim, -1) if dim is not None and kept else values.reshape(-1)
     rows = rows.sort(-1)[0]
     last = rows.size(-1) - 1
     holes = rows.isnan()
@@ -435,6 +459,8 @@ def cov(
 ) -> Tensor:
     """Covariances of the rows of a matrix (a vector is one row), columns being observations."""
     x = input.reshape(1, -1) if input.dim() < 2 else input
+    if not x.is_floating_point() and not x.is_complex():
+        x = x.to(weft.get_default_dtype())
     weights = fweights if aweights is None else aweights
     if fweights is not None and aweights is not None:
         weights = fweights * aweights
@@ -443,7 +469,7 @@ def cov(
         total: Any = max(x.size(1) - correction, 0)
         result = centred @ centred.mH / total
     else:
-        w = weights.to(x.dtype)
+        w = weights.to(weft.promote_types(weights.dtype, x.dtype))
         sum_ = w.sum()
         centred = x - (x * w).sum(1, keepdim=True) / sum_
         less = correction if aweights is None else correction * (w * aweights).sum() / sum_
@@ -457,7 +483,10 @@ def corrcoef(input: Tensor) -> Tensor:
     if c.dim() == 0:
         return c / c
     spread = c.diagonal().sqrt()
-    return (c / spread.unsqueeze(0) / spread.unsqueeze(1)).clamp(-1, 1)
+    result = c / spread.unsqueeze(0) / spread.unsqueeze(1)
+    if result.is_complex():
+        return weft.complex(weft.real(result).clamp(-1, 1), weft.real(result * -1j).clamp(-1, 1))
+    return result.clamp(-1, 1)
 
 
 # ---- complex numbers ----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
@@ -57,7 +57,10 @@ def matrix_norm(
         return vector_norm(x, 2, [rows, columns], keepdim)
     if ord in ("nuc", 2, -2):
         values = svdvals(x.movedim((rows, columns), (-2, -1)))
-        result = values.sum(-1) if ord == "nuc" else values[..., 0 if ord == 2 else -1]
+        if ord == "nuc":
+            result = values.sum(-1)
+        else:
+            result = values.amax(-1) if ord == 2 else values.amin(-1)
     elif ord in (1, -1, math.inf, -math.inf):
         along, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
         sums = x.abs().sum(along, keepdim=True)
@@ -81,34 +84,124 @@ def norm(
 
 
 def multi_dot(tensors: Any) -> Tensor:
-    """The product of several matrices, from left to right."""
-    result, *rest = tensors
-    for tensor in rest:
-        result = result @ tensor
-    return result
+    """The product of matrices, in the order that takes the fewest multiplications.
 
-
-def pinv(A: Tensor, *, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """The pseudo-inverse, by the singular values above rtol times the greatest.
-
-    Raises NotImplementedError for hermitian=True, which would read one triangle only.
+    The first tensor may be a vector (a row), so may the last (a column). The order is found by the
+    dynamic programming of Cormen et al., Introduction to Algorithms, matrix-chain multiplication.
     """
+    parts = list(tensors)
+    if len(parts) < 2:
+        raise RuntimeError(f"multi_dot: expected at least 2 tensors, got {len(parts)}")
+    row, column = parts[0].dim() == 1, parts[-1].dim() == 1
+    parts[0] = parts[0].unsqueeze(0) if row else parts[0]
+    parts[-1] = parts[-1].unsqueeze(1) if column else parts[-1]
+    if any(part.dim() != 2 for part in parts):
+        raise RuntimeError(
+            "multi_dot: expected matrices, and vectors at the ends only, got shapes "
+            f"{[tuple(part.shape) for part in parts]}"
+        )
+    splits = _cheapest_splits([parts[0].size(0), *(part.size(1) for part in parts)])
+
+    def product(first: int, last: int) -> Tensor:
+        if first == last:
+            return parts[first]
+        split = splits[first, last]
+        return product(first, split) @ product(split + 1, last)
+
+    result = product(0, len(parts) - 1)
+    gone = [dim for dim, vector in enumerate((row, column)) if vector]
+    return result.squeeze(gone) if gone else result
+
+
+def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """After which matrix to split the product of matrices first..last; matrix i is
+    sizes[i] x sizes[i + 1]."""
+    count = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    splits: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            cost[first, last], splits[first, last] = min(
+                (
+                    cost[first, k]
+                    + cost[k + 1, last]
+                    + sizes[first] * sizes[k + 1] * sizes[last + 1],
+                    k,
+                )
+                for k in range(first, last)
+            )
+    return splits
+
+
+def _cut(A: Tensor, atol: Any, rtol: Any, greatest: Tensor) -> Any:
+    """max(atol, rtol * greatest): what counts as zero; rtol is eps * max(m, n) where atol is 0."""
+    if rtol is None:
+        rtol = max(A.shape[-2:]) * weft.finfo(A.dtype).eps
+        if isinstance(atol, Tensor):
+            rtol = (atol == 0) * rtol
+        elif atol:
+            rtol = 0.0
+    relative = _column(rtol) * greatest
+    if atol is None:
+        return relative
+    return (
+        weft.maximum(_column(atol).expand_as(relative), relative)
+        if isinstance(atol, Tensor)
+        else relative.clamp_min(atol)
+    )
+
+
+def _column(value: Any) -> Any:
+    return value.unsqueeze(-1) if isinstance(value, Tensor) else value
+
+
+def _nonzero_values(A: Tensor, values: Tensor, atol: Any, rtol: Any) -> Tensor:
+    """Which of the absolute values of eigenvalues, or of the singular values, count."""
+    if values.size(-1) == 0:
+        return values > 0
+    return values > _cut(A, atol, rtol, values.amax([-1], True))
+
+
+def pinv(
+    A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """The pseudo-inverse (..., n, m) of matrices (..., m, n).
+
+    Singular values (with hermitian=True: absolute eigenvalues, of which only one triangle is read)
+    up to max(atol, rtol * the greatest) count as 0; rtol, which rcond is another name of, is
+    eps * max(m, n) where atol is not given. Both are numbers, or tensors of the leading sizes.
+    """
+    if A.numel() == 0:
+        return A.mH.clone()
+    with weft.no_grad():
+        inverse = _pseudo_inverse(A, hermitian, atol, rcond if rtol is None else rtol)
+    return _aten._pinv(A, inverse)
+
+
+def _pseudo_inverse(A: Tensor, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
     if hermitian:
-        raise NotImplementedError("pinv: expected hermitian=False, got True")
-    u, s, vh = svd(A, False)
-    if rtol is None:
-        rtol = max(A.shape[-2:]) * weft.finfo(A.dtype).eps
-    small = s <= rtol * s.amax([-1], True)
-    inverse = s.masked_fill(small, 1).reciprocal().masked_fill(small, 0)
-    return (vh.mT * inverse.unsqueeze(-2)) @ u.mT
+        values, left = eigh(A)
+        right = left.mH
+    else:
+        left, values, right = svd(A, False)
+    kept = _nonzero_values(A, values.abs(), atol, rtol)
+    inverse = values.masked_fill(~kept, 1).reciprocal().masked_fill(~kept, 0)
+    return (right.mH * inverse.unsqueeze(-2)) @ left.mH
 
 
-def matrix_rank(A: Tensor, *, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """How many singular values lie above rtol times the greatest."""
-    s = svdvals(A)
-    if rtol is None:
-        rtol = max(A.shape[-2:]) * weft.finfo(A.dtype).eps
-    return (s > rtol * s.amax([-1], True)).sum(-1)
+def matrix_rank(
+    A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """How many singular values (hermitian=True: absolute eigenvalues) lie above the tolerance.
+
+    That is max(atol, rtol * the greatest); rtol is eps * max(m, n) where atol is not given. `tol`
+    is an atol beside which rtol is 0. int64, of the leading sizes.
+    """
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    values = eigvalsh(A).abs() if hermitian else svdvals(A)
+    return _nonzero_values(A, values, atol, rtol).sum(-1)
 
 
 def cond(A: Tensor, p: Any = None) -> Tensor:
@@ -119,9 +212,56 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
     return matrix_norm(A, p) * matrix_norm(inv(A), p)
 
 
-def lstsq(A: Tensor, B: Tensor) -> Any:
-    """The X that makes the length of A @ X - B least, through the pseudo-inverse."""
-    return (pinv(A) @ B,)
+class LeastSquares(NamedTuple):
+    """What lstsq gives; fields that the driver does not compute are empty."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+_DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
+
+
+def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None) -> LeastSquares:
+    """The X that makes the length of A @ X - B least, the shortest where there are several.
+
+    A is (..., m, n), B (..., m, k) or vectors (..., m). Every driver solves through the
+    pseudo-inverse, with singular values up to rcond (eps * max(m, n)) times the greatest as 0; as
+    in PyTorch, `driver` says which further fields are filled: "gelsy" (the default) the rank,
+    "gels" the residuals, "gelsd" and "gelss" both and the singular values. The squared residuals
+    are those of matrices of full rank with more rows than columns.
+    """
+    driver = "gelsy" if driver is None else driver
+    if driver not in _DRIVERS:
+        raise RuntimeError(f"lstsq: expected driver among {', '.join(_DRIVERS)}, got {driver!r}")
+    if A.dim() < 2 or B.dim() < 1:
+        raise RuntimeError(
+            f"lstsq: expected matrices A and right-hand sides B, got shapes {tuple(A.shape)} and "
+            f"{tuple(B.shape)}"
+        )
+    vectors = B.dim() == 1 or B.shape == A.shape[:-1]
+    right = B.unsqueeze(-1) if vectors else B
+    if A.size(-2) != right.size(-2):
+        raise RuntimeError(
+            f"lstsq: expected B of {A.size(-2)} rows, got shape {tuple(B.shape)} for A of shape "
+            f"{tuple(A.shape)}"
+        )
+    solution = pinv(A, rcond) @ right
+    with weft.no_grad():
+        values = svdvals(A)
+        rank = _nonzero_values(A, values, None, rcond).sum(-1)
+    full = driver == "gels" or bool((rank == A.size(-1)).all())
+    residuals = solution.abs().reshape(-1)[:0]
+    if driver != "gelsy" and A.size(-2) > A.size(-1) and full:
+        residuals = (A @ solution - right).abs().square().sum(-2)
+    return LeastSquares(
+        solution.squeeze(-1) if vectors else solution,
+        residuals,
+        rank if driver != "gels" else weft.empty([0], dtype=weft.int64),
+        values if driver in ("gelsd", "gelss") else A.new_empty([0], dtype=values.dtype),
+    )
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:

@@ -377,6 +377,8 @@ def _resize_as(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
     return _resize(self, *the_template.shape, memory_format=memory_format)
 
 
+resize_as_ = _resize_as
+
 METHODS = {
     "untyped_storage": _untyped_storage,
     "storage": _storage,

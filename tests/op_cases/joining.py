@@ -78,6 +78,20 @@ def _along_first(x: np.ndarray, dim: int, index: np.ndarray, source: Any) -> np.
 
 case("scatter.src", [S(_M, 1, I((3, 1), 0, 4), A((3, 1)))], _along_first)
 case("scatter.value", [S(_M, 1, I((3, 1), 0, 4), 2.0), S(_M, 0, I((1, 4), 0, 3), -1)], _along_first)
+
+
+def _scatter_reduced(x: np.ndarray, dim: int, index: np.ndarray, source: Any, *, reduce: str) -> np.ndarray:
+    y = x.copy()
+    source = np.broadcast_to(source, index.shape)
+    for place in np.ndindex(index.shape):
+        target = (*place[:dim], index[place], *place[dim + 1 :])
+        y[target] = y[target] + source[place] if reduce == "add" else y[target] * source[place]
+    return y
+
+
+case("scatter.reduce", [S(_M, 1, I((3, 2), 0, 4), A((3, 2)), reduce=how) for how in ("add", "multiply")], _scatter_reduced, parity=False,
+     fails=(Fails(S(_M, 1, I((3, 2), 0, 4), A((3, 2)), reduce="mean"), RuntimeError, 'scatter: expected reduce "add" or "multiply", got "mean"'),))  # fmt: skip
+case("scatter.value_reduce", [S(_M, 1, I((3, 2), 0, 4), 2.0, reduce=how) for how in ("add", "multiply")], _scatter_reduced, parity=False)
 case("masked_select", [S(_M, B((3, 4))), S(A((0,)), B((0,)))], lambda x, m: x[m], dtypes=ALL)
 case("nonzero", [S(_M), S(A((2, 3, 2))), S(A((0, 3)))], lambda x: np.argwhere(x), dtypes=ALL)
 
@@ -114,13 +128,13 @@ def _index_add(x: np.ndarray, dim: int, index: np.ndarray, source: np.ndarray, *
 case("index_add", [S(_M, 0, I((2,), 0, 3), A((2, 4))), S(_M, 1, I((3,), 0, 4), A((3, 3)), alpha=2)], _index_add)
 
 
-def _writes(expected: list[list[float]], *args: Any) -> Any:
+def _writes(expected: list[list[float]], *args: Any, **named: Any) -> Any:
     """A check of a row that writes into a 2 x 3 matrix of zeros."""
 
     def check(function: Any) -> None:
         x = weft.zeros(2, 3)
         built = [[weft.tensor(i) for i in a] if isinstance(a, tuple) else weft.tensor(a) if isinstance(a, list) else a for a in args]
-        assert function(x, *built) is x
+        assert function(x, *built, **named) is x
         assert x.tolist() == expected
 
     return check
@@ -130,4 +144,6 @@ case("index_put_", check=_writes([[0, 2, 0], [3, 0, 0]], ([0, 1], [1, 0]), [2.0,
 case("index_add_", check=_writes([[0, 0, 0], [4, 6, 8]], 0, [1, 1], [[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]]), grad=False)
 case("scatter_.src", check=_writes([[0, 7, 0], [8, 0, 0]], 1, [[1], [0]], [[7.0], [8.0]]), grad=False)
 case("scatter_.value", check=_writes([[0, 5, 0], [5, 0, 0]], 1, [[1], [0]], 5.0), grad=False)
+case("scatter_.reduce", check=_writes([[0, 7, 0], [8, 0, 0]], 1, [[1], [0]], [[7.0], [8.0]], reduce="add"), grad=False)
+case("scatter_.value_reduce", check=_writes([[0, 5, 0], [5, 0, 0]], 1, [[1], [0]], 5.0, reduce="add"), grad=False)
 case("scatter_add_", check=_writes([[0, 3, 0], [0, 0, 9]], 1, [[1, 1], [2, 2]], [[1.0, 2.0], [4.0, 5.0]]), grad=False)

@@ -20,7 +20,7 @@ from .convert import (
     tensors_in,
     to_weft,
 )
-from .operators import PLACES, UNDEFINED, rebound
+from .operators import PLACES, UNDEFINED, UNSIGNED, rebound
 
 #: (rtol, atol) of a result; where weft and PyTorch differ by more, a result that is this near to
 #: the one computed in the next wider dtype passes too
@@ -116,7 +116,12 @@ def check(case: Case, gradients: bool) -> tuple[str | None, str | None]:
     except (Exception, Unconvertible) as error:
         text = _said(error)
         return text, text if gradients else None
-    forward = _problem(lambda: _compare_results(case, got, expected))
+    if case.name in UNSIGNED:
+        forward = _problem(
+            lambda: _compare_results(case, rebound(case.select)(got), case.select(expected))
+        )
+    else:
+        forward = _problem(lambda: _compare_results(case, got, expected))
     if not gradients:
         return forward, None
     reference = _gradients(torch, case.select(expected), inputs, _seeds(case, expected))
@@ -160,9 +165,14 @@ def _compare_results(case: Case, got: Any, expected: Any) -> None:
         if case.name in PLACES and _same_values_there(case, converted, other):
             continue
         if wide is None:
-            wide = _attempt(lambda: flat(case.run_theirs(_widened)[0]))
+            wide = _attempt(lambda: _wide_results(case))
         if not _close_to_wide(case, converted, wide, index):
             raise Different(f"result {index}: {_difference(converted, other)}")
+
+
+def _wide_results(case: Case) -> list[Any]:
+    result = case.run_theirs(_widened)[0]
+    return flat(case.select(result) if case.name in UNSIGNED else result)
 
 
 def _same_values_there(case: Case, one: torch.Tensor, other: torch.Tensor) -> bool:

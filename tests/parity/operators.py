@@ -28,6 +28,8 @@ UNDEFINED = frozenset(
 )
 #: results are the places of elements: among equal ones any place will do
 PLACES = frozenset(("sort", "argsort", "topk", "msort", "kthvalue", "mode", "median"))
+#: results are determined up to the signs of vectors: what the sample selects of them is not
+UNSIGNED = frozenset(("linalg.eigh", "linalg.svd", "svd"))
 #: deliberate differences, told in docs/differences.md; and what needs complex32, which weft lacks
 DELIBERATE = frozenset(
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op
+from weft._ops.table import backward_op, op, ops
 
 # ---- joining ----
 
@@ -128,6 +128,21 @@ op(
     grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, index, grad)"},
     out="out",
 )
+
+
+def _folding(reduce: Any) -> Any:
+    ops.check(
+        reduce == "add" or reduce == "multiply",
+        'scatter: expected reduce "add" or "multiply", got "', reduce, '"',
+    )  # fmt: skip
+    return "sum" if reduce == "add" else "prod"
+
+
+backward_op(
+    "_folding(str reduce) -> str",
+    doc="What scatter_reduce calls a reduction of scatter.",
+    compose=_folding,
+)
 for _suffix, _self, _result, _how in (
     ("", "Tensor self", "Tensor", "A copy of self with"),
     ("_", "Tensor(a!) self", "Tensor(a!)", "Writes"),
@@ -145,6 +160,19 @@ for _suffix, _self, _result, _how in (
         native=f"scatter{_suffix}",
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)"},
+    )
+    op(
+        f"scatter{_suffix}.reduce({_self}, int dim, Tensor index, Tensor src, *, str reduce)"
+        f" -> {_result}",
+        doc=f'{_how} the elements of src folded in by reduce, "add" or "multiply".',
+        compose=f"self.scatter_reduce{_suffix}(dim, index, src, _folding(reduce))",
+    )
+    op(
+        f"scatter{_suffix}.value_reduce({_self}, int dim, Tensor index, Scalar value, *, "
+        f"str reduce) -> {_result}",
+        doc=f'{_how} a number folded in by reduce, "add" or "multiply".',
+        compose=f"self.scatter_reduce{_suffix}(dim, index, "
+        "scalar_tensor(value, dtype=self.dtype).expand(index.shape), _folding(reduce))",
     )
     op(
         f"scatter_add{_suffix}({_self}, int dim, Tensor index, Tensor src) -> {_result}",

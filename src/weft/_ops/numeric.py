@@ -217,7 +217,8 @@ op(
 op(
     "logit_(Tensor(a!) self, float? eps=None) -> Tensor(a!)",
     doc="In-place logit.",
-    compose="self.copy_(self.logit(eps))",
+    # The gradient reads what is overwritten: a copy of it.
+    compose="self.copy_((self.clone() if grad_enabled() else self).logit(eps))",
     variants="fm",
 )
 backward_op(
@@ -327,7 +328,8 @@ op(
     "nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None)"
     " -> Tensor(a!)",
     doc="In-place nan_to_num.",
-    compose="self.copy_(self.nan_to_num(nan, posinf, neginf))",
+    compose="self.copy_((self.clone() if grad_enabled() else self)"
+    ".nan_to_num(nan, posinf, neginf))",
     variants="fm",
 )
 backward_op(

@@ -76,15 +76,24 @@ op(
 
 
 def _det_backward(grad: Any, A: Any, result: Any) -> Any:
-    scale = (grad * result).unsqueeze(-1).unsqueeze(-1)
-    return scale * ops.linalg_inv(A).transpose(-2, -1)
+    scale = (grad * result.conj()).unsqueeze(-1).unsqueeze(-1)
+    return scale * ops.linalg_inv(A).mH
+
+
+def _slogdet_backward(grad_sign: Any, grad_size: Any, A: Any, sign: Any) -> Any:
+    """d log|det A| is the real part of tr(A^-1 dA), d sign is sign times its imaginary part."""
+    scale = grad_size.unsqueeze(-1).unsqueeze(-1)
+    if A.is_complex():
+        turn = (grad_sign.conj() * sign).unsqueeze(-1).unsqueeze(-1)
+        return (scale - (turn - turn.conj()) * 0.5) * ops.linalg_inv(A).mH
+    return scale * ops.linalg_inv(A).mH
 
 
 def _solve_backward_matrix(upstream: Any, result: Any, vector: Any) -> Any:
     """upstream: the gradient for the right-hand side."""
     if vector:
-        return -(upstream.unsqueeze(-1) * result.unsqueeze(-2))
-    return -(upstream.matmul(result.transpose(-2, -1)))
+        return -(upstream.unsqueeze(-1) * result.conj().unsqueeze(-2))
+    return -(upstream.matmul(result.mH))
 
 
 def _solve(A: Any, B: Any, left: Any) -> Any:
@@ -97,7 +106,7 @@ op(
     "linalg_inv(Tensor A) -> Tensor",
     doc="The inverse of the matrices.",
     native="linalg_inv",
-    grad={"A": "-(result.transpose(-2, -1).matmul(grad).matmul(result.transpose(-2, -1)))"},
+    grad={"A": "-(result.mH.matmul(grad).matmul(result.mH))"},
     variants="",
 )
 op(
@@ -122,8 +131,13 @@ op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     doc="The sign of the determinant and the logarithm of its absolute value.",
     native="linalg_slogdet",
-    grad={"A": "grads[1].unsqueeze(-1).unsqueeze(-1) * linalg_inv(A).transpose(-2, -1)"},
+    grad={"A": "_slogdet_backward(grads[0], grads[1], A, result0)"},
     variants="",
+)
+backward_op(
+    "_slogdet_backward(Tensor grad_sign, Tensor grad_size, Tensor A, Tensor sign) -> Tensor",
+    doc="The gradient of slogdet of regular matrices.",
+    compose=_slogdet_backward,
 )
 op(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
@@ -141,9 +155,9 @@ backward_op(
     doc="X with A @ X = B; B one vector for each matrix, or matrices.",
     native="_solve",
     grad={
-        "A": "_solve_backward_matrix(_solve(A.transpose(-2, -1), grad), result, "
+        "A": "_solve_backward_matrix(_solve(A.mH, grad), result, "
         "B.dim() == 1 or B.shape == A.shape[:-1])",
-        "B": "_solve(A.transpose(-2, -1), grad)",
+        "B": "_solve(A.mH, grad)",
     },
 )
 backward_op(
@@ -162,9 +176,9 @@ backward_op(
     doc="X with A @ X = B for triangular matrices.",
     native="_solve_triangular",
     grad={
-        "A": "_triangle(-(_solve_triangular(A.transpose(-2, -1), grad, not upper, unitriangular)"
-        ".matmul(result.transpose(-2, -1))), upper, unitriangular)",
-        "B": "_solve_triangular(A.transpose(-2, -1), grad, not upper, unitriangular)",
+        "A": "_triangle(-(_solve_triangular(A.mH, grad, not upper, unitriangular)"
+        ".matmul(result.mH)), upper, unitriangular)",
+        "B": "_solve_triangular(A.mH, grad, not upper, unitriangular)",
     },
 )
 
@@ -202,22 +216,22 @@ op(
 
 
 def _cholesky_backward(grad: Any, L: Any) -> Any:
-    inverse = ops.linalg_inv(L)
-    phi = L.transpose(-2, -1).matmul(grad).tril()
-    phi = phi - phi.tril().triu() * 0.5
-    s = inverse.transpose(-2, -1).matmul(phi).matmul(inverse)
-    return (s + s.transpose(-2, -1)) * 0.5
+    """Murray, Differentiation of the Cholesky decomposition, 2016."""
+    lower = L.mH.matmul(grad).tril()
+    phi = (lower + lower.tril(-1).mH) * 0.5
+    left = ops._solve_triangular(L.mH, phi, True, False)
+    return ops._solve_triangular(L.mH, left.mH, True, False).mH
 
 
 def _cholesky(self: Any, upper: Any) -> Any:
     if upper:
-        return ops._cholesky(self.transpose(-2, -1)).transpose(-2, -1)
+        return ops._cholesky(self.mH).mH
     return ops._cholesky(self)
 
 
 backward_op(
     "_cholesky(Tensor self) -> Tensor",
-    doc="The lower triangle L with L @ L.T = self.",
+    doc="The lower triangle L with L @ L.mH = self.",
     native="_cholesky",
     grad={"self": "_cholesky_backward(grad, result)"},
 )
@@ -228,7 +242,7 @@ backward_op(
 )
 op(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
-    doc="The triangle L with L @ L.T = self, for symmetric positive-definite matrices.",
+    doc="The triangle L with L @ L.mH = self, for Hermitian positive-definite matrices.",
     compose=_cholesky,
     variants="",
 )
@@ -240,7 +254,7 @@ op(
 
 
 def _cholesky_solve(self: Any, input2: Any, upper: Any) -> Any:
-    turned = input2.transpose(-2, -1)
+    turned = input2.mH
     if upper:
         half = ops._solve_triangular(turned, self, False, False)
         return ops._solve_triangular(input2, half, True, False)
@@ -249,30 +263,48 @@ def _cholesky_solve(self: Any, input2: Any, upper: Any) -> Any:
     )
 
 
+def _cholesky_solve_backward(upstream: Any, result: Any, input2: Any, upper: Any) -> Any:
+    """As if all of input2 were read, as PyTorch has it; upstream: the gradient for self."""
+    both = upstream.matmul(result.mH)
+    both = both + both.mH
+    return -(input2.matmul(both)) if upper else -(both.matmul(input2))
+
+
 op(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
     doc="X with A @ X = self, from the Cholesky triangle of A.",
     compose=_cholesky_solve,
+    grad={
+        "self": "cholesky_solve(grad, input2, upper)",
+        "input2": "_cholesky_solve_backward(cholesky_solve(grad, input2, upper), result, input2, "
+        "upper)",
+    },
+)
+backward_op(
+    "_cholesky_solve_backward(Tensor upstream, Tensor result, Tensor input2, bool upper) -> Tensor",
+    doc="The gradient of cholesky_solve for its triangle.",
+    compose=_cholesky_solve_backward,
 )
 op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     doc="The inverse of A from its Cholesky triangle.",
-    compose="linalg_inv(self.transpose(-2, -1).matmul(self) if upper "
-    "else self.matmul(self.transpose(-2, -1)))",
+    compose="linalg_inv(self.mH.matmul(self) if upper else self.matmul(self.mH))",
 )
 
 
 def _eigh_backward(grad_values: Any, grad_vectors: Any, values: Any, vectors: Any) -> Any:
     gap = values.unsqueeze(-2) - values.unsqueeze(-1)
     gap = gap.masked_fill(gap == 0, ops.inf)
-    turned = vectors.transpose(-2, -1)
-    inner = turned.matmul(grad_vectors) / gap + grad_values.diag_embed()
+    turned = vectors.mH
+    # What turns the vectors into each other; what would stretch them is no freedom of theirs.
+    turn = turned.matmul(grad_vectors)
+    inner = (turn - turn.mH) * 0.5 / gap + grad_values.diag_embed()
     return vectors.matmul(inner).matmul(turned)
 
 
 op(
     'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
-    doc="The eigenvalues, in order, and the eigenvectors of symmetric matrices.",
+    doc="The eigenvalues, in order, and the eigenvectors of Hermitian matrices.",
     native="linalg_eigh",
     grad={"self": "_eigh_backward(grads[0], grads[1], result0, result1)"},
     variants="",
@@ -285,22 +317,36 @@ backward_op(
 )
 op(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
-    doc="The eigenvalues of symmetric matrices, in order.",
+    doc="The eigenvalues of Hermitian matrices, in order.",
     compose="linalg_eigh(self, UPLO)[0]",
     variants="",
 )
 
 
+def _tall_qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
+    m = r.matmul(grad_r.mH) - grad_q.mH.matmul(q)
+    below = m.tril(-1)
+    hermitian = below + below.mH + ops.real(m.diagonal(0, -2, -1)).diag_embed()
+    right = grad_q + q.matmul(hermitian)
+    return ops._solve_triangular(r, right.mH, True, False).mH
+
+
 def _qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
+    """Of more columns than rows, the first make Q; the others are Q.mH @ A, without freedom."""
     ops.check(
-        q.size(-1) == r.size(-1) and q.size(-2) >= q.size(-1),
-        "linalg_qr: expected the reduced mode and no more columns than rows for a gradient, "
+        q.dim() > 1 and q.size(-1) == min(q.size(-2), r.size(-1)),
+        "linalg_qr: expected the reduced mode, or no more rows than columns, for a gradient, "
         "got Q of shape ", q.shape,
     )  # fmt: skip
-    m = r.matmul(grad_r.transpose(-2, -1)) - grad_q.transpose(-2, -1).matmul(q)
-    symmetric = m.tril() + m.tril(-1).transpose(-2, -1)
-    right = grad_q + q.matmul(symmetric)
-    return ops._solve_triangular(r, right.transpose(-2, -1), True, False).transpose(-2, -1)
+    rows, columns = r.size(-2), r.size(-1)
+    if columns <= rows:
+        return ops._tall_qr_backward(grad_q, grad_r, q, r)
+    rest, grad_rest = r.narrow(-1, rows, columns - rows), grad_r.narrow(-1, rows, columns - rows)
+    first = ops._tall_qr_backward(
+        grad_q + q.matmul(rest).matmul(grad_rest.mH),
+        grad_r.narrow(-1, 0, rows), q, r.narrow(-1, 0, rows),
+    )  # fmt: skip
+    return ops.cat([first, q.matmul(grad_rest)], -1)
 
 
 op(
@@ -315,31 +361,65 @@ backward_op(
     doc="The gradient of linalg_qr.",
     compose=_qr_backward,
 )
+backward_op(
+    "_tall_qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor",
+    doc="The gradient of linalg_qr of no more columns than rows.",
+    compose=_tall_qr_backward,
+)
 
 
 def _svd_backward(grad_u: Any, grad_s: Any, grad_v: Any, u: Any, s: Any, vh: Any) -> Any:
-    ops.check(
-        u.size(-1) == s.size(-1) and vh.size(-2) == s.size(-1),
-        "linalg_svd: expected full_matrices=False for a gradient, got U of shape ", u.shape,
-    )  # fmt: skip
+    """Of the reduced form; the other columns of full matrices are as good as constant."""
+    k = s.size(-1)
+    if u.size(-1) > k:
+        return ops._svd_backward(grad_u.narrow(-1, 0, k), grad_s, grad_v, u.narrow(-1, 0, k), s, vh)
+    if vh.size(-2) > k:
+        return ops._svd_backward(grad_u, grad_s, grad_v.narrow(-2, 0, k), u, s, vh.narrow(-2, 0, k))
     square = s * s
     gap = square.unsqueeze(-2) - square.unsqueeze(-1)
     gap = gap.masked_fill(gap == 0, ops.inf)
-    ut, v = u.transpose(-2, -1), vh.transpose(-2, -1)
-    along_u = ut.matmul(grad_u)
-    along_v = grad_v.matmul(v).transpose(-2, -1)
-    inner = ((along_u - along_u.transpose(-2, -1)) / gap) * s.unsqueeze(-2)
-    inner = inner + ((along_v - along_v.transpose(-2, -1)) / gap) * s.unsqueeze(-1)
+    size = s.masked_fill(s == 0, ops.inf)  # the vectors of 0 are as good as constant
+    along_u = u.mH.matmul(grad_u)
+    along_v = grad_v.matmul(vh.mH).mH
+    turn_u, turn_v = along_u - along_u.mH, along_v - along_v.mH
+    inner = turn_u / gap * s.unsqueeze(-2) + turn_v / gap * s.unsqueeze(-1)
+    if u.is_complex():
+        # U and V are free in one phase for each column; what they share of it is in A.
+        inner = inner + (turn_u.diagonal(0, -2, -1) / (size * 2)).diag_embed()
     result = u.matmul(inner + grad_s.diag_embed()).matmul(vh)
-    if u.size(-2) > u.size(-1):
-        outside = (grad_u - u.matmul(along_u)) / s.unsqueeze(-2)
+    if u.size(-2) > k:
+        outside = (grad_u - u.matmul(along_u)) / size.unsqueeze(-2)
         result = result + outside.matmul(vh)
-    if vh.size(-1) > vh.size(-2):
-        beside = (grad_v - grad_v.matmul(v).matmul(vh)) / s.unsqueeze(-1)
+    if vh.size(-1) > k:
+        beside = (grad_v - grad_v.matmul(vh.mH).matmul(vh)) / size.unsqueeze(-1)
         result = result + u.matmul(beside)
     return result
 
 
+def _pinv_backward(grad: Any, A: Any, inverse: Any) -> Any:
+    """Golub and Pereyra, The differentiation of pseudo-inverses, 1973."""
+    turned, flow = inverse.mH, grad.mH
+    beyond = flow - A.matmul(inverse.matmul(flow))
+    behind = flow - flow.matmul(inverse).matmul(A)
+    return (
+        beyond.matmul(inverse).matmul(turned)
+        + turned.matmul(inverse).matmul(behind)
+        - turned.matmul(grad).matmul(turned)
+    )
+
+
+backward_op(
+    "_pinv(Tensor A, Tensor inverse) -> Tensor",
+    doc="The pseudo-inverse of A, known already, with its history.",
+    compose="inverse.clone()",
+    constants=("inverse",),
+    grad={"A": "_pinv_backward(grad, A, result)"},
+)
+backward_op(
+    "_pinv_backward(Tensor grad, Tensor A, Tensor inverse) -> Tensor",
+    doc="The gradient of the pseudo-inverse of matrices of locally constant rank.",
+    compose=_pinv_backward,
+)
 op(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
@@ -351,7 +431,7 @@ op(
 backward_op(
     "_svd_backward(Tensor grad_u, Tensor grad_s, Tensor grad_v, Tensor u, Tensor s, Tensor vh)"
     " -> Tensor",
-    doc="The gradient of the reduced linalg_svd.",
+    doc="The gradient of linalg_svd.",
     compose=_svd_backward,
 )
 op(

@@ -56,18 +56,19 @@ _random(
     f"bernoulli.p(Tensor self, float p, *, {_GENERATOR})",
     "1 with probability p, else 0, as many as in self.",
 )
-_random(
-    f"normal.Tensor_float(Tensor mean, float std=1, *, {_GENERATOR})",
-    "Normal numbers with the given means and one deviation.",
-)
-_random(
-    f"normal.float_Tensor(float mean, Tensor std, *, {_GENERATOR})",
-    "Normal numbers with one mean and the given deviations.",
-)
-_random(
-    f"normal.Tensor_Tensor(Tensor mean, Tensor std, *, {_GENERATOR})",
-    "Normal numbers with the given means and deviations.",
-)
+# As in PyTorch, what is drawn counts as constant: the gradients are zeros.
+for _arguments, _doc, _moments in (
+    ("Tensor_float(Tensor mean, float std=1", "the given means and one deviation", ("mean",)),
+    ("float_Tensor(float mean, Tensor std", "one mean and the given deviations", ("std",)),
+    ("Tensor_Tensor(Tensor mean, Tensor std", "the given means and deviations", ("mean", "std")),
+):
+    op(
+        f"normal.{_arguments}, *, {_GENERATOR}) -> Tensor",
+        doc=f"Normal numbers with {_doc}.",
+        random="normal",
+        tags=("random",),
+        grad={name: f"grad.new_zeros({name}.shape)" for name in _moments},
+    )
 _random(
     f"normal.float_float(float mean, float std, int[] size, *, {_GENERATOR}, {_OPTIONS})",
     "Normal numbers of one mean and deviation.", factory=True,

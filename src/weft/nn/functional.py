@@ -27,7 +27,6 @@ linear = _find("linear")
 conv1d = _find("conv1d")
 conv2d = _find("conv2d")
 conv_transpose2d = _find("conv_transpose2d")
-avg_pool2d = _find("avg_pool2d")
 softplus = _find("softplus")
 gelu = _find("gelu")
 one_hot = _find("one_hot")
@@ -41,6 +40,7 @@ _dropout = _find("dropout")
 _embedding = _find("embedding")
 _layer_norm = _find("layer_norm")
 _batch_norm = _find("batch_norm")
+_avg_pool2d = _find("avg_pool2d")
 _max_pool2d = _find("max_pool2d")
 _max_pool2d_with_indices = _find("max_pool2d_with_indices")
 _adaptive_avg_pool2d = _find("adaptive_avg_pool2d")
@@ -179,13 +179,33 @@ def batch_norm(
 
     In training the statistics are those of the batch and the running ones move towards them.
     """
-    if training and input.numel() == input.size(1):
+    if training and input.numel() and input.numel() == input.size(1):
         raise ValueError(
             "batch_norm: expected more than 1 value per channel when training, "
             f"got input size {input.size()}"
         )
     return _batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, True
+    )
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window of kernel_size, one every `stride` (None: kernel_size) entries.
+
+    The divisor is the size of the window, with count_include_pad=False what of it lies on the
+    input, or divisor_override. (N, C, H, W) or (C, H, W) gives the same number of dimensions.
+    """
+    stride = () if stride is None else stride
+    return _avg_pool2d(
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
 

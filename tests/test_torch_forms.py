@@ -1,0 +1,155 @@
+"""Calls in PyTorch's less common forms: each runs in both libraries and must give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.nn
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.parity
+
+#: a function of the library
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "arange: int64 bounds lose their fractions": lambda t: t.arange(-1.5, 2.2, dtype=t.int64),
+    "arange: the size of int32 comes of the bounds": lambda t: t.arange(0, 2.9, dtype=t.int32),
+    "arange: int32 values of a whole start and step": lambda t: t.arange(
+        0.5, 2.9, 1.5, dtype=t.int32
+    ),
+    "arange: an int32 step below 1": lambda t: t.arange(0, 2, 0.5, dtype=t.int32),
+    "addmm: integers with fractional factors": lambda t: t.addmm(
+        t.ones(2, 2, dtype=t.int64), t.full((2, 2), 7), t.full((2, 2), 3), beta=1.6, alpha=2.9
+    ),
+    "baddbmm: integers with fractional factors": lambda t: t.baddbmm(
+        t.ones(1, 2, 2, dtype=t.int32),
+        t.full((1, 2, 2), 7, dtype=t.int32),
+        t.full((1, 2, 2), 3, dtype=t.int32),
+        beta=0.6,
+        alpha=2.9,
+    ),
+    "avg_pool2d: no stride": lambda t: t.nn.functional.avg_pool2d(
+        t.arange(16.0).reshape(1, 4, 4), 2, stride=None
+    ),
+    "batch_norm: no entries": lambda t: t.nn.functional.batch_norm(
+        t.zeros(0, 3), t.zeros(3), t.ones(3), training=True
+    ),
+    "block_diag: tensors as arguments": lambda t: t.block_diag(t.ones(2, 1), t.ones(3), t.ones(())),
+    "cdist: a mode": lambda t: t.cdist(t.eye(3), t.ones(2, 3), 2.0, "donot_use_mm_for_euclid_dist"),
+    "conv_transpose2d: output_padding of whole strides": lambda t: t.nn.functional.conv_transpose2d(
+        t.arange(18.0).reshape(1, 2, 3, 3),
+        t.arange(24.0).reshape(2, 3, 2, 2),
+        padding=1,
+        output_padding=(2, 1),
+        dilation=(3, 2),
+    ),
+    "cov: integers": lambda t: t.cov(t.arange(6).reshape(2, 3) ** 2),
+    "cov: weights of a wider dtype": lambda t: t.cov(
+        t.arange(6.0).reshape(2, 3) ** 2, aweights=t.arange(1, 4).to(t.float64)
+    ),
+    "corrcoef: complex": lambda t: t.corrcoef(t.tensor([[1j, 2, 3], [0, 1, 2 + 1j]])),
+    "quantile: a number along a dim": lambda t: t.quantile(
+        t.tensor(2.0), t.tensor([0.5, 0.1]), dim=0, keepdim=True
+    ),
+    "prod: as bool": lambda t: t.tensor([[2, 0], [3, 4]]).prod(1, dtype=t.bool),
+    "sum: as bool": lambda t: t.tensor([[0, 0], [3, 4]]).sum(1, dtype=t.bool),
+    "square: of bools": lambda t: t.tensor([True, False]).square(),
+    "resize_as_": lambda t: t.resize_as_(t.arange(6), t.zeros(2, 2)),
+    "scatter: adds": lambda t: t.ones(3).scatter(
+        0, t.tensor([0, 0]), t.tensor([2.0, 5.0]), reduce="add"
+    ),
+    "scatter: multiplies, int32 index": lambda t: t.full((3,), 2.0).scatter(
+        0, t.tensor([0, 0], dtype=t.int32), t.tensor([2.0, 5.0]), reduce="multiply"
+    ),
+    "scatter: multiplies by a number": lambda t: t.ones(3).scatter(
+        0, t.tensor([0, 0]), 4.0, reduce="multiply"
+    ),
+    "scatter_: adds": lambda t: t.ones(3).scatter_(
+        0, t.tensor([0, 2]), t.tensor([2.0, 5.0]), reduce="add"
+    ),
+    "scatter_: adds a number": lambda t: t.ones(3).scatter_(0, t.tensor([0, 2]), 3, reduce="add"),
+    "take_along_dim: from the end": lambda t: t.take_along_dim(
+        t.arange(6).reshape(2, 3), t.tensor([[-1], [-3]]), 1
+    ),
+    "tensordot: one entry against several": lambda t: t.tensordot(
+        t.arange(2).reshape(1, 2), t.arange(6).reshape(2, 3), dims=([0], [1])
+    ),
+    "lstsq: residuals and rank": lambda t: t.linalg.lstsq(
+        t.arange(12.0).reshape(4, 3) ** 2, t.ones(4, 2), driver="gelsd"
+    ),
+    "matrix_rank: atol": lambda t: t.linalg.matrix_rank(t.diag(t.arange(4.0)), atol=1.5),
+    "matrix_rank: hermitian without rows": lambda t: t.linalg.matrix_rank(
+        t.zeros(2, 0, 0), hermitian=True
+    ),
+    "multi_dot: vectors at both ends": lambda t: t.linalg.multi_dot(
+        [t.ones(2), t.arange(6.0).reshape(2, 3), t.ones(3, 4), t.ones(4)]
+    ),
+    "pinv: hermitian": lambda t: t.linalg.pinv(t.diag(t.arange(3.0)), hermitian=True),
+    "pinv: no columns": lambda t: t.linalg.pinv(t.zeros(2, 3, 0)),
+    "logdet: complex": lambda t: t.logdet(t.tensor([[1j, 2], [3, 1]])),
+}
+
+
+def _same(one: Any, other: Any) -> None:
+    if isinstance(other, tuple):
+        assert len(one) == len(other)
+        for a, b in zip(one, other):
+            _same(a, b)
+        return
+    assert str(one.dtype).partition(".")[2] == str(other.dtype).partition(".")[2]
+    assert tuple(one.shape) == tuple(other.shape)
+    np.testing.assert_allclose(one.numpy(), other.resolve_conj().numpy(), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.filterwarnings("ignore")
+def test_form(name: str) -> None:
+    _same(FORMS[name](weft), FORMS[name](torch))
+
+
+@pytest.mark.parametrize(
+    "name", ["bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double", "cfloat", "cdouble"]
+)
+@pytest.mark.parametrize("format", ["contiguous_format", "preserve_format", "channels_last"])
+def test_memory_format_of_conversions(name: str, format: str) -> None:
+    def convert(library: Any, source: Any) -> Any:
+        return getattr(source, name)(memory_format=getattr(library, format))
+
+    for permuted in (False, True):
+        one, other = weft.ones(2, 3, 4, 5), torch.ones(2, 3, 4, 5)
+        if permuted:
+            one, other = one.permute(0, 3, 1, 2), other.permute(0, 3, 1, 2)
+        mine, theirs = convert(weft, one), convert(torch, other)
+        assert mine.stride() == theirs.stride()
+        assert str(mine.dtype) == str(theirs.dtype)
+
+
+def test_conversion_names_what_is_wrong() -> None:
+    with pytest.raises(TypeError, match="half: expected argument 'memory_format' of type memory_"):
+        weft.ones(2).half(memory_format=1)
+    with pytest.raises(TypeError, match="float: expected known argument names, got 'format'"):
+        weft.ones(2).float(format=1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_normal_numbers_have_means_in_both_parts(dtype: str) -> None:
+    drawn = []
+    for library in (weft, torch):
+        library.manual_seed(3)
+        drawn.append(library.empty(5, dtype=getattr(library, dtype)).normal_(-2, 0.5))
+    np.testing.assert_allclose(drawn[0].numpy(), drawn[1].numpy(), rtol=1e-6)
+
+
+def test_gradients_of_normal_numbers_are_zeros() -> None:
+    mean, std = weft.zeros(3, requires_grad=True), weft.ones(2, 3, requires_grad=True)
+    weft.normal(mean, std).sum().backward()
+    assert mean.grad.tolist() == [0] * 3 and std.grad.tolist() == [[0] * 3] * 2
+
+
+def test_scatter_refuses_other_reductions() -> None:
+    with pytest.raises(RuntimeError, match='scatter: expected reduce "add" or "multiply", got "m'):
+        weft.ones(3).scatter(0, weft.tensor([0]), weft.ones(1), reduce="mean")
