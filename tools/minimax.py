@@ -115,6 +115,10 @@ def exp2_weight(x: mpf) -> mpf:
     return (abs(x) + mpf("1e-9")) / mpf(2) ** x
 
 
+def normal_tail(x: mpf) -> mpf:
+    return mp.erfc(x / mp.sqrt(2)) / 2
+
+
 def erf_tail(z: mpf) -> mpf:
     return mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1 if z > mpf("1e-24") else 2 / mp.sqrt(mp.pi) - 1
 
@@ -222,6 +226,15 @@ TABLES: list[tuple[str, str, Function, Function, mpf, mpf, int]] = [
         ERF_SPLIT,
         ERF_END,
         6,
+    ),
+    (
+        "NORMAL_TAIL_32",
+        "log2(erfc(x / sqrt 2) / 2), 0 <= x <= 5.6",
+        lambda x: mp.log(normal_tail(x), 2),
+        lambda x: mp.sqrt(normal_tail(x)),
+        mpf(0),
+        mpf("5.6"),
+        9,
     ),
 ]
 

@@ -65,6 +65,7 @@ void lay_out(Walk& walk, const Tensor& dst, const Tensor* src) {
   if (src) tile::describe(walk.src, walk.space);
   walk.rule = tile::tile_rule(walk.space, views, true);
   if (walk.rule.most != INT64_MAX) walk.rule.most = kTile;
+  walk.rule.whole_rows = walk.rule.whole_rows && 2 * walk.space.sizes[0] <= kTile;
 }
 
 // Calls body(begin, end) for pieces of the space that part at tile borders.

@@ -91,17 +91,30 @@ using RunningSum = std::conditional_t<
     std::is_same_v<T, float>, double,
     std::conditional_t<std::is_same_v<T, std::complex<float>>, std::complex<double>, T>>;
 
+// Of `Rows` lines at once, `size` elements each: one sum waits for the addition before, several
+// hide the wait.
+template <int Rows, class T>
+void running_rows(int64_t size, const T* in, T* out) {
+  RunningSum<T> sums[Rows] = {};
+  for (int64_t i = 0; i < size; ++i) {
+    for (int r = 0; r < Rows; ++r) {
+      accumulate(sums[r], RunningSum<T>(in[r * size + i]));
+      out[r * size + i] = static_cast<T>(sums[r]);
+    }
+  }
+}
+
 template <class T>
 void running_sums(const Split3& split, const T* in, T* out) {
   parallel_for(split.outer, (int64_t{1} << 14) / std::max<int64_t>(1, split.size * split.inner) + 1,
                [&](int64_t begin, int64_t end) {
                  if (split.inner == 1) {
-                   for (int64_t o = begin; o < end; ++o) {
-                     RunningSum<T> sum(0);
-                     for (int64_t i = o * split.size; i < (o + 1) * split.size; ++i) {
-                       accumulate(sum, RunningSum<T>(in[i]));
-                       out[i] = static_cast<T>(sum);
-                     }
+                   int64_t o = begin;
+                   for (; o + 4 <= end; o += 4) {
+                     running_rows<4>(split.size, in + o * split.size, out + o * split.size);
+                   }
+                   for (; o < end; ++o) {
+                     running_rows<1>(split.size, in + o * split.size, out + o * split.size);
                    }
                    return;
                  }

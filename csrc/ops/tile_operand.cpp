@@ -213,29 +213,32 @@ void describe(View& view, const Space& space) {
 TileRule tile_rule(const Space& space, std::span<const View* const> views, bool single_step) {
   // Rows shorter than this go several to a tile: gathering them costs less than a call for each.
   // Repeating one value or one row costs less still.
-  constexpr int64_t kShortRow = 32, kShortWhenRepeated = 256;
+  constexpr int64_t kShortRow = 32, kShortWhenRepeated = 1024;
   TileRule rule;
   bool all_linear = true, linear_or_repeated = true;
-  int64_t scratch = 0;  // bytes for each element of a tile
-  const bool one_row = space.sizes.size() == 1;
   for (const View* view : views) {
     all_linear = all_linear && view->linear;
     const bool repeated = view->steady || view->strides[0] == 0;
     linear_or_repeated = linear_or_repeated && (view->linear || repeated);
-    if (!view->in_place() || !(view->linear || view->unit())) {
-      scratch += static_cast<int64_t>(item_size(view->kernel));
-    }
   }
   rule.linear = all_linear;
   const int64_t row = space.sizes[0];
-  const int64_t short_row = linear_or_repeated ? kShortWhenRepeated : kShortRow;
-  rule.whole_rows = !one_row && !all_linear && row < short_row;
+  // Rows that a tile does not hold several of stay apart.
+  const int64_t longest = single_step ? kShortWhenRepeated : kTile / 2 + 1;
+  const int64_t short_row = linear_or_repeated ? longest : kShortRow;
+  rule.whole_rows = space.sizes.size() > 1 && !all_linear && row < short_row;
+  int64_t scratch = 0;  // bytes for each element of a tile
+  for (const View* view : views) {
+    const bool is_run = view->linear || (view->unit() && !rule.whole_rows);
+    if (!view->in_place() || !is_run) scratch += static_cast<int64_t>(item_size(view->kernel));
+  }
   if (!single_step) return rule;
   if (scratch == 0 && !rule.whole_rows) {
     rule.most = INT64_MAX;
   } else if (scratch > 0) {
     constexpr int64_t kScratchBytes = 16384;
     rule.most = rule.room = std::clamp(kScratchBytes / scratch, kTile, 4 * kTile);
+    rule.whole_rows = rule.whole_rows && row <= rule.most;
   }
   return rule;
 }

@@ -221,8 +221,8 @@ void run_pointwise(const Program& program, const Call& call, std::span<Tensor> r
   const int64_t numel = walk.space.numel;
   if (numel <= kGrain) return Worker(walk).run(0, numel);
   // Threads part at tile borders, which also keeps their pieces aligned.
-  const int64_t unit =
-      walk.rule.whole_rows ? kTile / walk.space.sizes[0] * walk.space.sizes[0] : kTile;
+  const int64_t row = walk.space.sizes[0];
+  const int64_t unit = walk.rule.whole_rows ? std::max<int64_t>(1, kTile / row) * row : kTile;
   parallel_for((numel + unit - 1) / unit, kGrain / unit, [&](int64_t begin, int64_t end) {
     Worker(walk).run(begin * unit, std::min(end * unit, numel));
   });

@@ -10,7 +10,7 @@ inline constexpr int kMaxPasses = 16;
 inline constexpr int kMaxStates = 8;  // of one pass
 // Elements folded in sequence before partial states merge: a kernel keeps many accumulators when
 // horizontal, one a lane when vertical.
-inline constexpr int64_t kFoldHorizontal = 4096, kFoldVertical = 128;
+inline constexpr int64_t kFoldHorizontal = 8192, kFoldVertical = 128;
 // A part of a long row, for threads that share it: a power of two times the fold, so that sums do
 // not depend on the number of threads.
 inline constexpr int64_t kPart = 65536;

@@ -94,7 +94,7 @@ class PlainRows {
     if (!last && !first) return false;
     vertical_ = !last;
     // Beyond these the full driver knows better ways.
-    if (vertical_) return rows_ >= 16 && length_ <= kFoldVertical;
+    if (vertical_) return length_ <= (rows_ >= 16 ? kFoldVertical : 16);
     return length_ >= 16 || rows_ <= 64;
   }
 

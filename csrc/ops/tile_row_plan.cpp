@@ -327,8 +327,9 @@ void Planner::size_blocks() {
     walk_.wide = kWidest / rows;
     walk_.fold = kFoldVertical * walk_.wide;
   } else if (!walk_.vertical) {
+    constexpr int64_t kBlockElements = 4096;
     walk_.fold = kFoldHorizontal;
-    walk_.width = std::min(std::clamp<int64_t>(kFoldHorizontal / length, 1, 256), rows);
+    walk_.width = std::min(std::clamp<int64_t>(kBlockElements / length, 1, 256), rows);
   } else {
     // Several passes come back to the block: it should still be in the cache.
     constexpr int64_t kBlockElements = 32768, kNarrow = 64;
@@ -346,8 +347,10 @@ void Planner::set_rule(PassPlan& pass) {
   FixedVector<const View*, kMaxCallOperands> views;
   const SlotMask used = walk_.vertical ? ~SlotMask{0} : pass.reads | pass.writes;
   pass.one_tile = !walk_.vertical && walk_.row.sizes.size() == 1 && walk_.row.numel > 0;
+  bool scratch = false;  // some step leaves its tile to a later one
   for (size_t s = 0; s < program_.slots.size(); ++s) {
     const Slot& slot = program_.slots[s];
+    scratch = scratch || (slot.kind == SlotKind::Tile && !slot.kept);
     const bool element =
         slot.kind == SlotKind::Input || (slot.kind == SlotKind::Output && !slot.per_row);
     if (!element || !((used >> s) & 1u)) continue;
@@ -361,6 +364,8 @@ void Planner::set_rule(PassPlan& pass) {
     pass.rule.room = kTile;
     pass.rule.whole_rows = pass.rule.whole_rows && walk_.outer.sizes[0] <= walk_.width;
   } else {
+    // Several steps on what lies in place: the tile need only stay in L1 from one to the next.
+    if (pass.one_tile && !scratch) pass.rule.most = std::max(pass.rule.most, 4 * kTile);
     pass.rule.most = std::min(pass.rule.most, kFoldHorizontal);
     pass.one_tile = pass.one_tile && walk_.row.numel <= pass.rule.most;
   }

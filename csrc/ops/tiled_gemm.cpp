@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstring>
 
 #include "ops/scratch.h"
 #include "ops/small_gemm.h"
@@ -29,11 +30,25 @@ namespace {
 
 // How a product is cut: blocks of b of kDepth x kWidth are packed into strips, blocks of a of
 // kHeight x kDepth meet them while both stay in the second-level cache.
-constexpr int64_t kWidth = 1024, kHeight = 20 * kTileRows;
+constexpr int64_t kWidth = 1024, kNarrow = 8 * kStripColumns, kHeight = 20 * kTileRows;
+// Elements of an a that is packed as a whole rather than for each block of b.
+constexpr int64_t kSmallA = 64 * 1024;
 
 // b's block as strips of `width` columns, each depth rows without gaps; columns beyond n are 0.
 template <class T>
 void pack_strips(const Matrix<const T>& b, int64_t depth, int64_t n, int64_t width, T* out) {
+  if (b.column == 1 && width == kStripColumns && n >= width) {
+    // Row by row across the strips: long stretches of memory are what the processor reads ahead.
+    const int64_t whole = n / width * width;
+    for (int64_t p = 0; p < depth; ++p) {
+      const T* from = b.data + p * b.row;
+      for (int64_t j = 0; j < whole; j += width) {
+        std::memcpy(out + j * depth + p * width, from + j, kStripColumns * sizeof(T));
+      }
+    }
+    if (whole == n) return;
+    return pack_strips<T>({b.data + whole, b.row, 1}, depth, n - whole, width, out + whole * depth);
+  }
   for (int64_t j = 0; j < n; j += width) {
     const int64_t columns = std::min(width, n - j);
     pack_rows({b.data + j * b.column, b.row, b.column}, depth, columns, out, width);
@@ -108,15 +123,24 @@ void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
     return gemm_packed(m, n, k, alpha, a.data, a.row, a.column, in_place ? b.data : strip.data(),
                        in_place ? b.row : kLanes, beta, c, c_row);
   }
-  const int64_t strip_columns =
-      (std::min(n, kWidth) + kStripColumns - 1) / kStripColumns * kStripColumns;
-  const int64_t depth = std::min(k, kDepth);
   const Packing packing = packing_of(a, n);
+  // With a single block of a that needs no packing there is no use in a wide block of b.
+  const int64_t width = m <= kHeight && packing == Packing::None ? kNarrow : kWidth;
+  const int64_t strip_columns =
+      (std::min(n, width) + kStripColumns - 1) / kStripColumns * kStripColumns;
+  const int64_t depth = std::min(k, kDepth);
+  if (packing == Packing::Rows && m <= kHeight && m * k <= kSmallA) {
+    const bool apart = packing_of<T>({a.data, k + kLanes, 1}, n) == Packing::None;
+    const int64_t line = k + (apart ? 1 : 2) * kLanes;
+    Scratch<T> rows(m * line);
+    pack_rows(a, m, k, rows.data(), line);
+    return tiled_gemm<T>(m, n, k, alpha, {rows.data(), line, 1}, b, beta, c, c_row);
+  }
   const int64_t height = (std::min(m, kHeight) + kTileRows - 1) / kTileRows * kTileRows;
   Scratch<T> strips(depth * strip_columns);
   Scratch<T> packed(packing == Packing::None ? 0 : kPaddedDepth * height);
-  for (int64_t j = 0; j < n; j += kWidth) {
-    const int64_t columns = std::min(kWidth, n - j);
+  for (int64_t j = 0; j < n; j += width) {
+    const int64_t columns = std::min(width, n - j);
     for (int64_t p = 0; p < k; p += kDepth) {
       const int64_t rows = std::min(kDepth, k - p);
       pack_strips<T>({b.data + p * b.row + j * b.column, b.row, b.column}, rows, columns,

@@ -82,6 +82,7 @@ __all__ = [
     "maximum",
     "minimum",
     "nan",
+    "normal_cdf",
     "pi",
     "pow",
     "real",
@@ -400,6 +401,7 @@ acos = _function(_trig.acos)
 atan = _function(_trig.atan)
 erf = _function(_special.erf)
 erfc = _function(_special.erfc)
+normal_cdf = _function(_special.normal_cdf)
 
 
 def atan2(y: Operand, x: Operand) -> Value:

@@ -1,10 +1,10 @@
-"""erf and erfc."""
+"""erf, erfc and the normal distribution."""
 
 from __future__ import annotations
 
 from . import coefficients as tables
 from .expr import Value, node, select, value_of
-from .math import clamp, fabs, fma, horner, power_of_two, whole_bits
+from .math import clamp, fabs, fma, horner, power_of_two, scale2_normal, whole_bits
 from .types import F32
 
 
@@ -24,6 +24,23 @@ def erf(x: Value) -> Value:
     power = fma(r, horner(r, tables.EXP2_32), 1.0) * power_of_two(whole_bits(n), F32)
     far = node("copysign", F32, select(a > 3.95, value_of(1.0, F32), 1.0 - power), x)
     return select(a < 0.92, near, select(x != x, x, far))
+
+
+def normal_cdf(x: Value) -> Value:
+    """(1 + erf(x / sqrt 2)) / 2, to half a unit of its greatest values.
+
+    float32: the tail beyond |x| is 2^L(|x|), L the polynomial of its logarithm; below -5.6 it is 0.
+    """
+    if x.dtype != F32:
+        return 0.5 * (1.0 + erf(x * 0.7071067811865476))
+    end = 5.6
+    a = fabs(x)
+    exponent = horner(select(a > end, value_of(end, F32), a), tables.NORMAL_TAIL_32)
+    n = node("roundeven", F32, exponent)
+    r = exponent - n
+    tail = scale2_normal(fma(r, horner(r, tables.EXP2_32), 1.0), n)
+    tail = select(a > end, 0.0, tail)
+    return select(x < 0, tail, 1.0 - tail)
 
 
 def erfc(x: Value) -> Value:

@@ -5,10 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from weft._kernels.lang import abs as absolute
-from weft._kernels.lang import conj, erf, exp, expm1, log1p, maximum, minimum, sigmoid, tanh, where
+from weft._kernels.lang import (
+    conj,
+    exp,
+    expm1,
+    log1p,
+    maximum,
+    minimum,
+    normal_cdf,
+    sigmoid,
+    tanh,
+    where,
+)
 from weft._ops.table import COMPLEX, FLOATS, INTEGERS, backward_op, op, ops
 
-_SQRT_HALF = 0.7071067811865476
 _SQRT_2_OVER_PI = 0.7978845608028654
 _CUBIC = 0.044715  # of the tanh approximation of gelu
 
@@ -207,7 +217,7 @@ op(
 backward_op(
     "_gelu_erf(Tensor self) -> Tensor",
     doc="Gelu by the error function.",
-    pointwise=lambda self: self * 0.5 * (1 + erf(self * _SQRT_HALF)),
+    pointwise=lambda self: self * normal_cdf(self),
     dtypes=FLOATS,
     grad={"self": "_gelu_erf_backward(grad, self)"},
     inplace="",
@@ -216,7 +226,7 @@ backward_op(
 
 def _gelu_erf_slope(self: Any) -> Any:
     density = exp(self * self * -0.5) * 0.3989422804014327
-    return 0.5 * (1 + erf(self * _SQRT_HALF)) + self * density
+    return normal_cdf(self) + self * density
 
 
 backward_op(

@@ -12,7 +12,7 @@ from weft._ops.table import FLOATS, backward_op, op, ops
 
 def _softmax(row: Any, self: Any) -> Any:
     e = row.keep(exp(self - row.max(self)))
-    return e / row.sum(e)
+    return e * (1 / row.sum(e))
 
 
 def _softmax_backward(row: Any, grad_output: Any, output: Any) -> Any:

@@ -1,0 +1,153 @@
+"""Ways that the library takes for some shapes only, each against the same result got another way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+
+F = weft.nn.functional
+
+
+def _random(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def _gradients(x, w, b, grad, dtype, **options):  # type: ignore[no-untyped-def]
+    """The result of conv2d and its gradients, in float64 or its complex form."""
+    leaves = [weft.tensor(a).to(dtype).requires_grad_(True) for a in (x, w, b)]
+    out = F.conv2d(*leaves, **options)
+    out.backward(weft.tensor(grad).to(dtype))
+    return [
+        np.real(t.detach().numpy()).astype(np.float64) for t in (out, *(a.grad for a in leaves))
+    ]
+
+
+# Batch, input channels, output channels, height, width and options.
+_WINOGRAD = {
+    "even": ((2, 16, 16, 10, 12), {"padding": 1}),
+    "odd, no padding": ((3, 17, 19, 9, 11), {}),
+    "padding 2 and 0": ((2, 33, 16, 7, 9), {"padding": (2, 0)}),
+    "groups": ((2, 48, 32, 12, 20), {"padding": 1, "groups": 2}),
+    "several images to a block": ((9, 64, 80, 7, 7), {"padding": 1}),
+    "several blocks to an image": ((1, 64, 32, 40, 36), {"padding": 1}),
+    "narrow": ((2, 16, 16, 40, 3), {"padding": (0, 1)}),
+    "deep": ((2, 300, 16, 9, 9), {"padding": 1}),
+}
+
+
+@pytest.mark.parametrize("name", _WINOGRAD)
+def test_winograd_convolution(name: str) -> None:
+    """3x3 kernels with stride 1 of many channels, against float64, which never goes this way."""
+    (batch, inputs, outputs, height, width), options = _WINOGRAD[name]
+    x = _random(batch, inputs, height, width, seed=1)
+    w = _random(outputs, inputs // options.get("groups", 1), 3, 3, seed=2)
+    b = _random(outputs, seed=3)
+    shape = F.conv2d(weft.tensor(x), weft.tensor(w), **options).shape
+    grad = _random(*shape, seed=4)
+    expected = _gradients(x, w, b, grad, weft.float64, **options)
+    for got, want in zip(_gradients(x, w, b, grad, weft.float32, **options), expected):
+        assert np.abs(got - want).max() < 3e-6 * np.abs(want).max()
+
+
+# Batch, input channels, kernels of each, height, width, kernel sizes and options.
+_PLANES = {
+    "depthwise 3x3": ((2, 8, 1, 17, 19), (3, 3), {"padding": 1}),
+    "multiplier": ((2, 5, 3, 9, 16), (3, 3), {"padding": 1}),
+    "narrower than a vector": ((2, 5, 1, 6, 5), (3, 3), {}),
+    "5x2, dilation": ((1, 4, 2, 20, 33), (5, 2), {"padding": (1, 2), "dilation": (2, 3)}),
+    "stride along columns": ((2, 4, 1, 20, 18), (3, 3), {"stride": (2, 1), "padding": 1}),
+    "more padding than the kernel reaches": ((1, 3, 1, 6, 6), (1, 2), {"padding": (2, 1)}),
+    "one input channel": ((3, 1, 7, 28, 28), (3, 3), {"padding": 1}),
+}
+
+
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
+@pytest.mark.parametrize("name", _PLANES)
+def test_convolution_of_single_planes(name: str, dtype: weft.dtype) -> None:
+    """Kernels of one channel, against complex numbers, which go by matrix products and lines."""
+    (batch, channels, multiplier, height, width), kernel, options = _PLANES[name]
+    options = {**options, "groups": channels}
+    x = _random(batch, channels, height, width, seed=1)
+    w, b = _random(channels * multiplier, 1, *kernel, seed=2), _random(channels * multiplier)
+    shape = F.conv2d(weft.tensor(x), weft.tensor(w), **options).shape
+    grad = _random(*shape, seed=4)
+    tolerance = 2e-6 if dtype == weft.float32 else 2e-15
+    expected = _gradients(x, w, b, grad, weft.complex128, **options)
+    for got, want in zip(_gradients(x, w, b, grad, dtype, **options), expected):
+        assert np.abs(got - want).max() <= tolerance * np.abs(want).max()
+
+
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("shape", [(3, 5, 4, 4), (2, 3, 7, 31), (4, 2, 100), (6, 4, 15), (9, 4)])
+def test_batch_norm_lines(shape: tuple[int, ...], affine: bool) -> None:
+    """Lines of at least 16 values have loops of their own; against NumPy, with a mean far from 0."""
+    x, grad = _random(*shape) * 3 + 50, _random(*shape, seed=1)
+    along = (0, *range(2, len(shape)))
+    w, b = _random(shape[1], seed=2), _random(shape[1], seed=3)
+    wide = (1, -1, *[1] * (len(shape) - 2))
+    scale, shift = (w.reshape(wide), b.reshape(wide)) if affine else (1.0, 0.0)
+    mean, deviation = x.mean(along, keepdims=True), np.sqrt(x.var(along, keepdims=True) + 1e-5)
+    normal = (x - mean) / deviation
+    slope = (grad * normal).mean(along, keepdims=True)
+    back = (grad - grad.mean(along, keepdims=True) - normal * slope) * scale / deviation
+    for dtype, tolerance in ((weft.float64, 1e-12), (weft.float32, 2e-5)):
+        leaf = weft.tensor(x).to(dtype).requires_grad_(True)
+        parts = [weft.tensor(a).to(dtype).requires_grad_(True) for a in (w, b)]
+        out = F.batch_norm(leaf, None, None, *(parts if affine else (None, None)), training=True)
+        out.backward(weft.tensor(grad).to(dtype))
+        assert np.abs(out.detach().numpy() - (normal * scale + shift)).max() < tolerance
+        assert np.abs(leaf.grad.numpy() - back).max() < tolerance
+        if affine:
+            sums = (grad * normal).sum(along), grad.sum(along)
+            for part, want in zip(parts, sums):
+                assert np.abs(part.grad.numpy() - want).max() < tolerance * shape[0] * 10
+
+
+@pytest.mark.parametrize("length", [31, 255, 256, 257, 511, 512, 513, 700, 1023, 1024, 1500])
+def test_rows_that_repeat(length: int) -> None:
+    """A row that broadcasts is copied side by side for tiles of several rows."""
+    x, row = _random(67, length), _random(length, seed=1)
+    a, b = weft.tensor(x), weft.tensor(row)
+    assert np.array_equal((a + b).numpy(), x + row)
+    assert np.array_equal(weft.where(a > 0, b, a).numpy(), np.where(x > 0, row, x))
+    assert np.array_equal(b.expand(67, length).contiguous().numpy(), np.tile(row, (67, 1)))
+    small = weft.arange(length, dtype=weft.int32)
+    assert np.array_equal((a + small).numpy(), x + np.arange(length))
+    assert np.array_equal(
+        (a.half() + b.half()).numpy(), (a.half() + b.half().expand(67, -1)).numpy()
+    )
+    every_other = weft.tensor(_random(2 * length, seed=2))[::2]
+    assert np.array_equal((a * every_other).numpy(), x * every_other.numpy())
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 9])
+def test_running_sums_of_several_rows(rows: int) -> None:
+    x = _random(rows, 37)
+    assert np.array_equal(weft.tensor(x).cumsum(1).numpy(), np.cumsum(x, 1))
+    single = x.astype(np.float32)
+    wide = np.cumsum(single.astype(np.float64), 1).astype(np.float32)
+    assert np.array_equal(weft.tensor(single).cumsum(1).numpy(), wide)
+
+
+def test_gelu_in_float32() -> None:
+    """Within 2 units of the last place of x, and in relative terms on the negative side too."""
+    x = np.linspace(-5, 8, 40001).astype(np.float32)
+    got = F.gelu(weft.tensor(x)).numpy().astype(np.float64)
+    want = F.gelu(weft.tensor(x.astype(np.float64))).numpy()
+    assert (np.abs(got - want) < 2 * np.spacing(np.abs(x))).all()
+    left = x < -0.01
+    assert (np.abs(got - want) < 1e-4 * np.abs(want))[left].all()
+    special = F.gelu(weft.tensor([float("inf"), -100.0, -0.0, float("nan")])).tolist()
+    assert special[:3] == [float("inf"), 0.0, 0.0] and special[3] != special[3]
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (16, 3), (17, 3), (3, 5, 2), (128, 16), (129, 16)])
+def test_small_reductions_over_first_dimensions(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
+    a = weft.tensor(x)
+    assert np.array_equal(a.sum(0).numpy(), x.sum(0))
+    assert np.array_equal(a.amax(0, keepdim=True).numpy(), x.max(0, keepdims=True))
+    assert np.array_equal(a.argmin(0).numpy(), x.argmin(0))
+    assert np.allclose(a.var(0).numpy(), x.var(0, ddof=1), rtol=1e-5)
