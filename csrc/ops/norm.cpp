@@ -7,6 +7,7 @@
 #include "core/thread_pool.h"
 #include "native.h"
 #include "ops.h"
+#include "ops/norm_lines.h"
 #include "ops/support.h"
 
 namespace weft::native {
@@ -16,7 +17,20 @@ namespace {
 struct Channels {
   int64_t batch, channels, inner;
   int64_t count() const { return batch * inner; }
+  // Lines long enough for loops of their own: a thread then takes a channel from its first sum to
+  // its result while it is in the cache.
+  bool has_lines() const { return inner >= 16; }
+  int64_t line(int64_t n, int64_t channel) const { return (n * channels + channel) * inner; }
 };
+
+// body(channel), threads over channels.
+template <class Fn>
+void for_each_channel(const Channels& c, Fn&& body) {
+  const int64_t grain = (int64_t{1} << 14) / std::max<int64_t>(1, c.count()) + 1;
+  parallel_for(c.channels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t channel = begin; channel < end; ++channel) body(channel);
+  });
+}
 
 Channels channels_of(const char* op, const Tensor& input) {
   WEFT_CHECK(input.dim() >= 2, op, ": expected an input of shape (N, C, ...), got ",
@@ -84,6 +98,34 @@ void for_each_element(const Channels& c, Fn&& body) {
   });
 }
 
+// What training finds out about each channel.
+struct Statistics {
+  explicit Statistics(int64_t channels)
+      : mean(static_cast<size_t>(channels)), squares(mean.size()), invstd(mean.size()) {}
+  std::vector<double> mean, squares, invstd;  // squares: sum of (x - mean)^2
+};
+
+template <class T>
+void train_lines(const Channels& c, const T* x, const T* weight, const T* bias, double eps,
+                 Statistics& stats, T* out) {
+  const auto count = static_cast<double>(c.count());
+  for_each_channel(c, [&](int64_t ch) {
+    double sum = 0, squares = 0;
+    for (int64_t n = 0; n < c.batch; ++n) sum += norm::sum(c.inner, x + c.line(n, ch));
+    const double mean = sum / count;
+    for (int64_t n = 0; n < c.batch; ++n) {
+      squares += norm::squares(c.inner, x + c.line(n, ch), mean);
+    }
+    const double invstd = 1 / std::sqrt(squares / count + eps);
+    const T scale = static_cast<T>(invstd) * (weight ? weight[ch] : T(1));
+    const T shift = (bias ? bias[ch] : T(0)) - static_cast<T>(mean) * scale;
+    for (int64_t n = 0; n < c.batch; ++n) {
+      norm::scale(c.inner, x + c.line(n, ch), scale, shift, out + c.line(n, ch));
+    }
+    stats.mean[ch] = mean, stats.squares[ch] = squares, stats.invstd[ch] = invstd;
+  });
+}
+
 // running = (1 - momentum) * running + momentum * fresh, whatever the running tensor's dtype.
 void update_running(const Tensor& running, const std::vector<double>& fresh, double momentum) {
   if (!running.defined()) return;
@@ -97,15 +139,70 @@ void update_running(const Tensor& running, const std::vector<double>& fresh, dou
   copy_into(running, updated);
 }
 
+// The same where the elements of a channel lie apart.
 template <class T>
-void normalise(const Channels& c, const T* x, const T* weight, const T* bias, const T* mean,
-               const T* invstd, T* out) {
-  std::vector<T> scale(static_cast<size_t>(c.channels)), shift(static_cast<size_t>(c.channels));
-  for (int64_t ch = 0; ch < c.channels; ++ch) {
-    scale[ch] = invstd[ch] * (weight ? weight[ch] : T(1));
-    shift[ch] = (bias ? bias[ch] : T(0)) - mean[ch] * scale[ch];
+void train_elements(const Channels& c, const T* x, const T* weight, const T* bias, double eps,
+                    Statistics& stats, T* out) {
+  const auto count = static_cast<double>(c.count());
+  auto sums = [](std::vector<double>& list) {
+    return reinterpret_cast<double (*)[1]>(list.data());
+  };
+  // Two passes: the mean first, so that squares do not cancel.
+  channel_sums<1>(c, sums(stats.mean), [&](int64_t i, int64_t, double* v) { v[0] = x[i]; });
+  for (double& mean : stats.mean) mean /= count;
+  channel_sums<1>(c, sums(stats.squares), [&](int64_t i, int64_t ch, double* v) {
+    const double centred = x[i] - stats.mean[ch];
+    v[0] = centred * centred;
+  });
+  std::vector<T> scale(stats.mean.size()), shift(stats.mean.size());
+  for (size_t ch = 0; ch < scale.size(); ++ch) {
+    stats.invstd[ch] = 1 / std::sqrt(stats.squares[ch] / count + eps);
+    scale[ch] = static_cast<T>(stats.invstd[ch]) * (weight ? weight[ch] : T(1));
+    shift[ch] = (bias ? bias[ch] : T(0)) - static_cast<T>(stats.mean[ch]) * scale[ch];
   }
   for_each_element(c, [&](int64_t i, int64_t ch) { out[i] = x[i] * scale[ch] + shift[ch]; });
+}
+
+// The gradients by lines; sums of the gradient, and of the gradient times the normalised input.
+template <class T>
+void backward_lines(const Channels& c, const T* grad, const T* x, const T* weight, const T* mean,
+                    const T* invstd, double (*pairs)[2], T* out) {
+  const auto count = static_cast<double>(c.count());
+  for_each_channel(c, [&](int64_t ch) {
+    norm::GradSums sums;
+    for (int64_t n = 0; n < c.batch; ++n) {
+      const int64_t at = c.line(n, ch);
+      const norm::GradSums line = norm::grad_sums(c.inner, grad + at, x + at, mean[ch]);
+      sums.plain += line.plain;
+      sums.centred += line.centred;
+    }
+    const auto inverse = static_cast<double>(invstd[ch]);
+    pairs[ch][0] = sums.plain;
+    pairs[ch][1] = sums.centred * inverse;
+    const norm::GradTerms<T> terms{mean[ch], static_cast<T>(sums.plain / count),
+                                   static_cast<T>(pairs[ch][1] * inverse / count),
+                                   invstd[ch] * (weight ? weight[ch] : T(1))};
+    for (int64_t n = 0; n < c.batch; ++n) {
+      const int64_t at = c.line(n, ch);
+      norm::gradient(c.inner, grad + at, x + at, terms, out + at);
+    }
+  });
+}
+
+template <class T>
+void backward_elements(const Channels& c, const T* grad, const T* x, const T* weight, const T* mean,
+                       const T* invstd, double (*pairs)[2], T* out) {
+  channel_sums<2>(c, pairs, [&](int64_t i, int64_t ch, double* v) {
+    v[0] = grad[i];
+    v[1] = double{grad[i]} * double{x[i] - mean[ch]} * double{invstd[ch]};
+  });
+  const auto count = static_cast<double>(c.count());
+  for_each_element(c, [&](int64_t i, int64_t ch) {
+    const T normalised = (x[i] - mean[ch]) * invstd[ch];
+    const T centred = grad[i] - static_cast<T>(pairs[ch][0] / count) -
+                      normalised * static_cast<T>(pairs[ch][1] / count);
+    out[i] = centred * invstd[ch] * (weight ? weight[ch] : T(1));
+  });
 }
 
 }  // namespace
@@ -129,31 +226,20 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_train(const Tensor& input, const 
   const int64_t per_channel[] = {c.channels};
   Tensor out = Tensor::empty(input.sizes(), compute, {}, op);
   Tensor mean = Tensor::empty(per_channel, compute), invstd = Tensor::empty(per_channel, compute);
-  std::vector<double> means(static_cast<size_t>(c.channels)), unbiased(means.size());
+  Statistics stats(c.channels);
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
-    const T* from = x.data_as<const T>();
-    // Two passes: the mean first, so that squares do not cancel.
-    std::vector<double> sums(means.size()), squares(means.size());
-    const auto count = static_cast<double>(c.count());
-    channel_sums<1>(c, reinterpret_cast<double (*)[1]>(sums.data()),
-                    [&](int64_t i, int64_t, double* v) { v[0] = from[i]; });
-    for (size_t ch = 0; ch < means.size(); ++ch) means[ch] = sums[ch] / count;
-    channel_sums<1>(c, reinterpret_cast<double (*)[1]>(squares.data()),
-                    [&](int64_t i, int64_t ch, double* v) {
-                      const double centred = from[i] - means[ch];
-                      v[0] = centred * centred;
-                    });
-    for (size_t ch = 0; ch < means.size(); ++ch) {
-      mean.data_as<T>()[ch] = static_cast<T>(means[ch]);
-      invstd.data_as<T>()[ch] = static_cast<T>(1 / std::sqrt(squares[ch] / count + eps));
-      unbiased[ch] = squares[ch] / (count - 1);
+    const T *from = x.data_as<const T>(), *scale = data_or_null<T>(w), *shift = data_or_null<T>(b);
+    (c.has_lines() ? train_lines<T> : train_elements<T>)(c, from, scale, shift, eps, stats,
+                                                         out.data_as<T>());
+    for (int64_t ch = 0; ch < c.channels; ++ch) {
+      mean.data_as<T>()[ch] = static_cast<T>(stats.mean[ch]);
+      invstd.data_as<T>()[ch] = static_cast<T>(stats.invstd[ch]);
     }
-    normalise(c, from, data_or_null<T>(w), data_or_null<T>(b), mean.data_as<const T>(),
-              invstd.data_as<const T>(), out.data_as<T>());
   });
-  update_running(running_mean, means, momentum);
-  update_running(running_var, unbiased, momentum);
+  update_running(running_mean, stats.mean, momentum);
+  for (double& squares : stats.squares) squares /= static_cast<double>(c.count() - 1);
+  update_running(running_var, stats.squares, momentum);
   return {as_dtype(out, input.dtype()), mean, invstd};
 }
 
@@ -174,28 +260,16 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_outpu
          grad_bias = Tensor::empty(per_channel, compute);
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
-    const T *grad = g.data_as<const T>(), *from = x.data_as<const T>();
-    const T *means = m.data_as<const T>(), *inverse = r.data_as<const T>();
-    const T* scale = data_or_null<T>(w);
-    // Sums of the gradient, and of the gradient times the normalised input.
     std::vector<double> sums(static_cast<size_t>(2 * c.channels));
     auto* pairs = reinterpret_cast<double (*)[2]>(sums.data());
-    channel_sums<2>(c, pairs, [&](int64_t i, int64_t ch, double* v) {
-      v[0] = grad[i];
-      v[1] = double{grad[i]} * double{from[i] - means[ch]} * double{inverse[ch]};
-    });
-    const auto count = static_cast<double>(c.count());
+    (c.has_lines() ? backward_lines<T>
+                   : backward_elements<T>)(c, g.data_as<const T>(), x.data_as<const T>(),
+                                           data_or_null<T>(w), m.data_as<const T>(),
+                                           r.data_as<const T>(), pairs, grad_input.data_as<T>());
     for (int64_t ch = 0; ch < c.channels; ++ch) {
       grad_bias.data_as<T>()[ch] = static_cast<T>(pairs[ch][0]);
       grad_weight.data_as<T>()[ch] = static_cast<T>(pairs[ch][1]);
     }
-    T* to = grad_input.data_as<T>();
-    for_each_element(c, [&](int64_t i, int64_t ch) {
-      const T normalised = (from[i] - means[ch]) * inverse[ch];
-      const T centred = grad[i] - static_cast<T>(pairs[ch][0] / count) -
-                        normalised * static_cast<T>(pairs[ch][1] / count);
-      to[i] = centred * inverse[ch] * (scale ? scale[ch] : T(1));
-    });
   });
   const DType vector = weight.defined() ? weight.dtype() : compute;
   return {as_dtype(grad_input, input.dtype()), as_dtype(grad_weight, vector),

@@ -1,0 +1,29 @@
+// Functions compiled once for each instruction-set level of tile.h, from bodies that are inlined
+// into each; tile::active_isa() picks at run time.
+#pragma once
+
+#include "ops/tile.h"
+
+#define WEFT_INLINE [[gnu::always_inline]] inline
+
+// WEFT_LEVELS(X) expands X(suffix, attribute, bytes of a register) for every level;
+// WEFT_PICK(fn, args...) calls fn_<suffix> of the active one.
+#if defined(__x86_64__)
+#define WEFT_TARGET_V3 __attribute__((target("avx2,fma,bmi,bmi2")))
+#define WEFT_TARGET_V4 \
+  __attribute__((      \
+      target("avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#define WEFT_LEVELS(X) X(v2, , 16) X(v3, WEFT_TARGET_V3, 32) X(v4, WEFT_TARGET_V4, 64)
+#define WEFT_PICK(fn, ...)              \
+  switch (::weft::tile::active_isa()) { \
+    case ::weft::tile::Isa::V4:         \
+      return fn##_v4(__VA_ARGS__);      \
+    case ::weft::tile::Isa::V3:         \
+      return fn##_v3(__VA_ARGS__);      \
+    default:                            \
+      return fn##_v2(__VA_ARGS__);      \
+  }
+#else
+#define WEFT_LEVELS(X) X(v2, , 32)  // 32 registers of 16 bytes
+#define WEFT_PICK(fn, ...) return fn##_v2(__VA_ARGS__)
+#endif
