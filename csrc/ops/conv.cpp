@@ -8,7 +8,10 @@
 #include "ops.h"
 #include "ops/blas.h"
 #include "ops/conv_depthwise.h"
+#include "ops/conv_plane.h"
+#include "ops/conv_winograd.h"
 #include "ops/scratch.h"
+#include "ops/tiled_gemm.h"
 #include "ops/views.h"
 
 namespace weft::native {
@@ -80,7 +83,12 @@ void forward_pointwise(const Geometry& g, const T* input, const T* weight, const
 
 template <class T>
 void forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
-  if (g.is_depthwise()) return conv::depthwise_forward(g, input, weight, bias, out);
+  if (g.is_depthwise() || (conv::has_planes<T> && g.stride_w == 1 && g.is_single_channel())) {
+    return conv::depthwise_forward(g, input, weight, bias, out);
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (conv::fits_winograd(g)) return conv::winograd_forward(g, input, weight, bias, out);
+  }
   if (g.is_pointwise()) return forward_pointwise(g, input, weight, bias, out);
   const Blocks blocks(g);
   const int64_t count = g.batch * g.groups * blocks.count;
@@ -117,6 +125,9 @@ void backward_image(const Geometry& g, const Blocks& blocks, const T* grad, cons
 template <class T>
 void backward_input(const Geometry& g, const T* grad, const T* weight, T* out) {
   if (g.is_depthwise()) return conv::depthwise_backward_input(g, grad, weight, out);
+  if constexpr (std::is_same_v<T, float>) {
+    if (conv::fits_winograd(g)) return conv::winograd_backward_input(g, grad, weight, out);
+  }
   const Blocks blocks(g);
   parallel_for(g.batch * g.groups, grain(g, g.positions()), [&](int64_t begin, int64_t end) {
     Scratch<T> columns(g.is_pointwise() ? 0 : blocks.scratch(g));
@@ -136,42 +147,50 @@ void backward_input(const Geometry& g, const T* grad, const T* weight, T* out) {
   });
 }
 
-// Adds the gradients of images [begin, end) to out.
+// Adds the gradients of images [begin, end) to out, [depth][out channels] of each group.
 template <class T>
 void backward_weight_of(const Geometry& g, int64_t begin, int64_t end, const T* grad,
                         const T* input, T* out) {
   const Blocks blocks(g);
-  Scratch<T> unrolled(blocks.scratch(g));
+  // The gradient with positions as rows, which are filled up to whole vectors.
+  const int64_t channels = g.group_out();
+  const int64_t line = (channels + blas::kSlack - 1) / blas::kSlack * blas::kSlack;
+  const int64_t room = blocks.lines * g.out_width * line;
+  Scratch<T> columns(blocks.scratch(g)), turned(room);
+  std::fill_n(turned.data(), room, T(0));
   for (int64_t i = begin * g.groups * blocks.count; i < end * g.groups * blocks.count; ++i) {
     const int64_t group = i / blocks.count % g.groups, image = i / blocks.count / g.groups;
     const LineRange lines = blocks.range(g, i % blocks.count);
-    conv::unroll_rows(g, lines, input + in_start(g, image, group), unrolled.data());
+    const int64_t n = (lines.end - lines.begin) * g.out_width;
+    conv::unroll(g, lines, input + in_start(g, image, group), columns.data());
     const T* from = grad + out_start(g, image, group) + lines.begin * g.out_width;
-    blas::gemm_in_place<T>(g.group_out(), g.depth(), (lines.end - lines.begin) * g.out_width,
-                           rows(from, g.positions()), unrolled.data(), g.depth(), blas::kSlack,
-                           T(1), out + group * g.group_out() * g.depth(), g.depth());
+    blas::pack_rows<T>(rows(from, g.positions()).transposed(), n, channels, turned.data(), line);
+    blas::gemm_in_place<T>(g.depth(), channels, n, rows(columns.data(), n), turned.data(), line,
+                           blas::kSlack, T(1), out + group * channels * g.depth(), channels);
   }
 }
 
 template <class T>
 void backward_weight(const Geometry& g, const T* grad, const T* input, T* out) {
   if (g.is_depthwise()) return conv::depthwise_backward_weight(g, grad, input, out);
-  const int64_t count = g.out_channels * g.depth();
-  std::fill_n(out, count, T(0));
-  const int64_t pieces = std::min<int64_t>(g.batch, num_threads());
-  if (pieces <= 1) return backward_weight_of(g, 0, g.batch, grad, input, out);
+  const int64_t count = g.out_channels * g.depth(), of_group = g.group_out() * g.depth();
+  const int64_t pieces = std::clamp<int64_t>(g.batch, 1, num_threads());
   // Each thread sums its images into memory of its own; the sums are added in order.
-  Scratch<T> partial((pieces - 1) * count);
-  std::fill_n(partial.data(), (pieces - 1) * count, T(0));
+  Scratch<T> sums(pieces * count);
+  std::fill_n(sums.data(), pieces * count, T(0));
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       backward_weight_of(g, g.batch * p / pieces, g.batch * (p + 1) / pieces, grad, input,
-                         p == 0 ? out : partial.data() + (p - 1) * count);
+                         sums.data() + p * count);
     }
   });
   for (int64_t p = 1; p < pieces; ++p) {
-    const T* sums = partial.data() + (p - 1) * count;
-    for (int64_t i = 0; i < count; ++i) out[i] += sums[i];
+    const T* more = sums.data() + p * count;
+    for (int64_t i = 0; i < count; ++i) sums.data()[i] += more[i];
+  }
+  for (int64_t i = 0; i < count; i += of_group) {
+    blas::pack_rows<T>(rows<T>(sums.data() + i, g.group_out()).transposed(), g.group_out(),
+                       g.depth(), out + i, g.depth());
   }
 }
 

@@ -21,6 +21,8 @@ struct Geometry {
   int64_t positions() const { return out_height * out_width; }  // its columns
   int64_t in_plane() const { return height * width; }
   bool is_depthwise() const { return groups > 1 && group_in() == 1; }
+  // Every kernel sees one channel: with few taps a matrix product has too little to share.
+  bool is_single_channel() const { return group_in() == 1 && (groups > 1 || taps() <= 25); }
   // The unrolled image is the image itself.
   bool is_pointwise() const {
     return taps() == 1 && stride_h == 1 && stride_w == 1 && pad_h == 0 && pad_w == 0;
@@ -54,9 +56,6 @@ template <class T>
 void unroll(const Geometry& g, LineRange lines, const T* image, T* columns);
 template <class T>
 void unroll_add(const Geometry& g, LineRange lines, const T* columns, T* image);
-// The same numbers as rows[positions of the lines][depth].
-template <class T>
-void unroll_rows(const Geometry& g, LineRange lines, const T* image, T* rows);
 
 // Calls fn with an element type that convolution computes in.
 template <class Fn>

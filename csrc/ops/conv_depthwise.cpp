@@ -1,6 +1,8 @@
 #include "ops/conv_depthwise.h"
 
 #include "core/thread_pool.h"
+#include "ops/conv_plane.h"
+#include "ops/scratch.h"
 
 namespace weft::native::conv {
 namespace {
@@ -36,10 +38,59 @@ int64_t grain(const Geometry& g) {
   return (int64_t{1} << 16) / std::max<int64_t>(1, g.taps() * g.positions()) + 1;
 }
 
+// Forward by planes: each input plane is padded once for all of its kernels.
+template <class T>
+void forward_planes(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
+  const int64_t multiplier = g.group_out();
+  const PaddedPlane padded{g.height, g.width, g.pad_h, g.pad_w};
+  const PlaneTaps taps{g.kernel_h, g.kernel_w,   g.dilation_h, g.dilation_w,
+                       g.stride_h, g.out_height, g.out_width};
+  parallel_for(g.batch * g.in_channels, grain(g) / multiplier + 1, [&](int64_t begin, int64_t end) {
+    Scratch<T> plane(padded.elements());
+    std::fill_n(plane.data(), padded.elements(), T(0));
+    for (int64_t p = begin; p < end; ++p) {
+      fill_plane(padded, input + p * g.in_plane(), plane.data());
+      const int64_t first = p % g.in_channels * multiplier;
+      T* to = out + p * multiplier * g.positions();
+      for (int64_t o = first; o < first + multiplier; ++o, to += g.positions()) {
+        correlate_plane(taps, padded.line(), plane.data(), weight + o * g.taps(),
+                        bias ? bias[o] : T(0), false, to);
+      }
+    }
+  });
+}
+
+// The gradient of the input by planes: of a stride of 1 it is such a convolution of the gradient,
+// with the kernel turned by 180 degrees and the border that the kernel's reach leaves.
+template <class T>
+void backward_input_planes(const Geometry& g, const T* grad, const T* weight, T* out) {
+  const int64_t multiplier = g.group_out();
+  const PaddedPlane padded{g.out_height, g.out_width, (g.kernel_h - 1) * g.dilation_h - g.pad_h,
+                           (g.kernel_w - 1) * g.dilation_w - g.pad_w};
+  const PlaneTaps taps{g.kernel_h, g.kernel_w, g.dilation_h, g.dilation_w, 1, g.height, g.width};
+  parallel_for(g.batch * g.in_channels, grain(g) / multiplier + 1, [&](int64_t begin, int64_t end) {
+    Scratch<T> plane(padded.elements()), turned(g.taps());
+    std::fill_n(plane.data(), padded.elements(), T(0));
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t first = p % g.in_channels * multiplier;
+      for (int64_t k = 0; k < multiplier; ++k) {
+        fill_plane(padded, grad + (p * multiplier + k) * g.positions(), plane.data());
+        const T* kernel = weight + (first + k) * g.taps();
+        std::reverse_copy(kernel, kernel + g.taps(), turned.data());
+        correlate_plane(taps, padded.line(), plane.data(), turned.data(), T(0), k > 0,
+                        out + p * g.in_plane());
+      }
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
 void depthwise_forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
+  if constexpr (has_planes<T>) {
+    if (g.stride_w == 1) return forward_planes(g, input, weight, bias, out);
+  }
   const int64_t multiplier = g.group_out();
   parallel_for(g.batch * g.out_channels, grain(g), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
@@ -64,6 +115,13 @@ void depthwise_forward(const Geometry& g, const T* input, const T* weight, const
 
 template <class T>
 void depthwise_backward_input(const Geometry& g, const T* grad, const T* weight, T* out) {
+  if constexpr (has_planes<T>) {
+    const bool borders =
+        (g.kernel_h - 1) * g.dilation_h >= g.pad_h && (g.kernel_w - 1) * g.dilation_w >= g.pad_w;
+    if (g.stride_h == 1 && g.stride_w == 1 && borders) {
+      return backward_input_planes(g, grad, weight, out);
+    }
+  }
   const int64_t multiplier = g.group_out();
   parallel_for(g.batch * g.in_channels, grain(g), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {

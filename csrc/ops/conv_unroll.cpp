@@ -169,32 +169,9 @@ void unroll_add(const Geometry& g, LineRange lines, const T* columns, T* image) 
   });
 }
 
-template <class T>
-void unroll_rows(const Geometry& g, LineRange lines, const T* image, T* rows) {
-  for (int64_t y = lines.begin; y < lines.end; ++y) {
-    for (int64_t x = 0; x < g.out_width; ++x) {
-      const int64_t left = x * g.stride_w - g.pad_w;
-      // Taps of a kernel line that fall inside the image.
-      const Range taps = inside(left, g.dilation_w, g.width, g.kernel_w);
-      for (int64_t c = 0; c < g.group_in(); ++c) {
-        for (int64_t i = 0; i < g.kernel_h; ++i, rows += g.kernel_w) {
-          const int64_t from = y * g.stride_h - g.pad_h + i * g.dilation_h;
-          const bool hit = from >= 0 && from < g.height;
-          const T* line = image + c * g.in_plane() + (hit ? from : 0) * g.width + left;
-          for (int64_t j = 0; j < g.kernel_w; ++j) {
-            const bool tap = hit && j >= taps.first && j < taps.last;
-            rows[j] = tap ? line[j * g.dilation_w] : T(0);
-          }
-        }
-      }
-    }
-  }
-}
-
-#define INSTANTIATE(T)                                                   \
-  template void unroll<T>(const Geometry&, LineRange, const T*, T*);     \
-  template void unroll_add<T>(const Geometry&, LineRange, const T*, T*); \
-  template void unroll_rows<T>(const Geometry&, LineRange, const T*, T*);
+#define INSTANTIATE(T)                                               \
+  template void unroll<T>(const Geometry&, LineRange, const T*, T*); \
+  template void unroll_add<T>(const Geometry&, LineRange, const T*, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(std::complex<float>)

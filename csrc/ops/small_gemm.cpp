@@ -3,16 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ops/tile.h"
-
-// Compiled once per level; the bodies are inlined into each.
-#if defined(__x86_64__)
-#define WEFT_TARGET_V3 __attribute__((target("avx2,fma,bmi,bmi2")))
-#define WEFT_TARGET_V4 \
-  __attribute__((      \
-      target("avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
-#endif
-#define WEFT_INLINE [[gnu::always_inline]] inline
+#include "ops/levels.h"
 
 namespace weft::blas {
 namespace {
@@ -60,7 +51,10 @@ WEFT_INLINE void store(const Lanes<T>& sums, int64_t n, T beta, T* out) {
 template <int Rows, int Vectors, class T>
 WEFT_INLINE void tile(int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column,
                       const T* b, int64_t b_row, T beta, T* c, int64_t c_row) {
-  Lanes<T> sums[Rows][Vectors] = {};
+  Lanes<T> sums[Rows][Vectors];
+  for (int r = 0; r < Rows; ++r) {  // not "= {}", which sets them in memory
+    for (int v = 0; v < Vectors; ++v) sums[r][v] = Lanes<T>{};
+  }
   for (int64_t p = 0; p < k; ++p) {
     Lanes<T> line[Vectors];
     for (int v = 0; v < Vectors; ++v) load(line[v], b + p * b_row + v * kLanes);
@@ -69,10 +63,19 @@ WEFT_INLINE void tile(int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, 
       for (int v = 0; v < Vectors; ++v) sums[r][v] += x * line[v];
     }
   }
+  if (n >= Vectors * kLanes && beta == T(0)) {
+    for (int r = 0; r < Rows; ++r) {
+      for (int v = 0; v < Vectors; ++v) {
+        const Lanes<T> result = sums[r][v] * alpha;
+        std::memcpy(c + r * c_row + v * kLanes, &result, sizeof(result));
+      }
+    }
+    return;
+  }
   for (int r = 0; r < Rows; ++r) {
     for (int v = 0; v < Vectors; ++v) {
-      sums[r][v] *= alpha;
-      store<T>(sums[r][v], n - v * kLanes, beta, c + r * c_row + v * kLanes);
+      const Lanes<T> result = sums[r][v] * alpha;
+      store<T>(result, n - v * kLanes, beta, c + r * c_row + v * kLanes);
     }
   }
 }
@@ -177,23 +180,6 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
     for (int64_t j = 0; j < n; ++j) y[j] = static_cast<T>(y[j] + times(scale, b[p * b_row + j]));
   }
 }
-
-// X(level suffix, attribute, bytes of a register)
-#if defined(__x86_64__)
-#define WEFT_LEVELS(X) X(v2, , 16) X(v3, WEFT_TARGET_V3, 32) X(v4, WEFT_TARGET_V4, 64)
-#define WEFT_PICK(fn, ...)         \
-  switch (tile::active_isa()) {    \
-    case tile::Isa::V4:            \
-      return fn##_v4(__VA_ARGS__); \
-    case tile::Isa::V3:            \
-      return fn##_v3(__VA_ARGS__); \
-    default:                       \
-      return fn##_v2(__VA_ARGS__); \
-  }
-#else
-#define WEFT_LEVELS(X) X(v2, , 32)  // 32 registers of 16 bytes
-#define WEFT_PICK(fn, ...) return fn##_v2(__VA_ARGS__)
-#endif
 
 #define DEFINE(level, target, width)                                                          \
   template <class T>                                                                          \

@@ -1,0 +1,95 @@
+#include "ops/conv_plane.h"
+
+#include <cstring>
+
+#include "ops/levels.h"
+
+namespace weft::native::conv {
+namespace {
+
+constexpr int64_t kLanes = 16;
+template <class T>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(kLanes * sizeof(T))));
+};
+template <class T>
+using Lanes = typename LanesOf<T>::type;
+
+template <class T>
+WEFT_INLINE void load(Lanes<T>& lanes, const T* from) {
+  std::memcpy(&lanes, from, sizeof(lanes));
+}
+
+// 16 positions a step. With KernelH and KernelW known the loops over taps unroll, and the taps stay
+// in registers.
+template <int KernelH, int KernelW, class T>
+WEFT_INLINE void correlate_body(const PlaneTaps& t, int64_t line, const T* padded, const T* taps,
+                                T start, bool add, T* out) {
+  const int64_t kernel_h = KernelH ? KernelH : t.kernel_h;
+  const int64_t kernel_w = KernelW ? KernelW : t.kernel_w;
+  for (int64_t y = 0; y < t.out_height; ++y) {
+    const T* from = padded + y * t.stride_h * line;
+    T* to = out + y * t.out_width;
+    for (int64_t next = 0; next < t.out_width; next += kLanes) {
+      // The last step starts early enough to be whole; what it writes again is the same.
+      const bool again = !add && t.out_width >= kLanes && next + kLanes > t.out_width;
+      const int64_t x = again ? t.out_width - kLanes : next;
+      Lanes<T> sums = Lanes<T>{} + start, values;
+      for (int64_t i = 0; i < kernel_h; ++i) {
+        const T* at = from + i * t.dilation_h * line + x;
+        for (int64_t j = 0; j < kernel_w; ++j) {
+          load(values, at + j * t.dilation_w);
+          sums += values * taps[i * kernel_w + j];
+        }
+      }
+      const int64_t count = t.out_width - x;
+      if (count >= kLanes) {
+        if (add) {
+          load(values, to + x);
+          sums += values;
+        }
+        std::memcpy(to + x, &sums, sizeof(sums));
+      } else {
+        T tail[kLanes];
+        std::memcpy(tail, &sums, sizeof(sums));
+        for (int64_t k = 0; k < count; ++k) to[x + k] = add ? to[x + k] + tail[k] : tail[k];
+      }
+    }
+  }
+}
+
+#define DEFINE(level, target, width)                                                              \
+  template <class T>                                                                              \
+  target void correlate_##level(const PlaneTaps& t, int64_t line, const T* padded, const T* taps, \
+                                T start, bool add, T* out) {                                      \
+    if (t.kernel_h == 3 && t.kernel_w == 3) {                                                     \
+      return correlate_body<3, 3>(t, line, padded, taps, start, add, out);                        \
+    }                                                                                             \
+    correlate_body<0, 0>(t, line, padded, taps, start, add, out);                                 \
+  }
+WEFT_LEVELS(DEFINE)
+#undef DEFINE
+
+}  // namespace
+
+template <class T>
+void fill_plane(const PaddedPlane& p, const T* plane, T* padded) {
+  for (int64_t y = 0; y < p.height; ++y) {
+    std::copy_n(plane + y * p.width, p.width, padded + (y + p.pad_h) * p.line() + p.pad_w);
+  }
+}
+
+template <class T>
+void correlate_plane(const PlaneTaps& t, int64_t line, const T* padded, const T* taps, T start,
+                     bool add, T* out) {
+  WEFT_PICK(correlate, t, line, padded, taps, start, add, out);
+}
+
+#define INSTANTIATE(T)                                           \
+  template void fill_plane<T>(const PaddedPlane&, const T*, T*); \
+  template void correlate_plane<T>(const PlaneTaps&, int64_t, const T*, const T*, T, bool, T*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace weft::native::conv
