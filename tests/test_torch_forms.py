@@ -112,7 +112,21 @@ def test_form(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double", "cfloat", "cdouble"]
+    "name",
+    [
+        "bool",
+        "byte",
+        "char",
+        "short",
+        "int",
+        "long",
+        "half",
+        "bfloat16",
+        "float",
+        "double",
+        "cfloat",
+        "cdouble",
+    ],
 )
 @pytest.mark.parametrize("format", ["contiguous_format", "preserve_format", "channels_last"])
 def test_memory_format_of_conversions(name: str, format: str) -> None:
