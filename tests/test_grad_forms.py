@@ -33,6 +33,7 @@ WRITES: dict[str, Callable[[Any, Any], Any]] = {
     "index_add_": lambda x, y: x.index_add_(0, ROWS, y, alpha=2),
     "index_copy_": lambda x, y: x.index_copy_(0, ROWS, y),
     "index_fill_.int_Scalar": lambda x, y: x.index_fill_(1, ROWS, 2.0),
+    "index_fill_.int_Tensor": lambda x, y: x.index_fill_(1, weft.tensor([0, 2, 0, -1]), y[0, 0]),
     "scatter_.src": lambda x, y: x.scatter_(1, WHERE, y),
     "scatter_.value": lambda x, y: x.scatter_(1, WHERE[:, :1], 2.0),
     "scatter_add_": lambda x, y: x.scatter_add_(1, WHERE, y),

@@ -174,7 +174,8 @@ for _suffix, _self, _result, _how in (
         constants=("index",),
         grad={
             "self": "grad.index_fill(dim, index, 0)",
-            "value": "grad.index_select(dim, index).sum()",
+            # Each place once, however often it is named.
+            "value": "where(ones_like(grad, dtype=bool).index_fill(dim, index, 0), 0, grad).sum()",
         },
     )
     op(

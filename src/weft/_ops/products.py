@@ -244,12 +244,13 @@ op(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
     doc="The triangle L with L @ L.mH = self, for Hermitian positive-definite matrices.",
     compose=_cholesky,
+    grad={"self": "_cholesky_backward(grad.mH if upper else grad, result.mH if upper else result)"},
     variants="",
 )
 op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     doc="linalg.cholesky.",
-    compose=_cholesky,
+    compose="linalg_cholesky(self, upper=upper)",
 )
 
 
