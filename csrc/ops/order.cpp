@@ -1,4 +1,6 @@
 // Medians, k-th values and modes: read off sorted rows.
+#include <cmath>
+
 #include "native.h"
 #include "ops.h"
 #include "ops/support.h"
@@ -43,6 +45,8 @@ Pair middle(const char* op, const Tensor& self, int64_t dim, bool keepdim, bool 
 }
 
 Tensor middle_of_all(const char* op, const Tensor& self, bool skip_nan) {
+  if (self.numel() == 0 && is_floating(self.dtype()))
+    return ops::full({}, Scalar(std::nan("")), self.dtype());
   WEFT_CHECK(self.numel() > 0, op, ": expected a non-empty row, got shape ", AsTuple{self.sizes()});
   const int64_t flat[] = {-1};
   return std::get<0>(middle(op, ops::reshape(self, flat), 0, false, skip_nan));

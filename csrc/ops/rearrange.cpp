@@ -156,10 +156,8 @@ Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
 }
 
 bool equal(const Tensor& self, const Tensor& other) {
-  WEFT_CHECK(self.dtype() == other.dtype(), "equal: expected tensors of one dtype, got ",
-             self.dtype(), " and ", other.dtype());
   if (self.sizes() != other.sizes()) return false;
-  const DType compute = compute_type(self.dtype());
+  const DType compute = compute_type(promote(self.dtype(), other.dtype()));
   const Tensor a = in_order(as_dtype(self, compute)), b = in_order(as_dtype(other, compute));
   bool same_values = true;
   dispatch(compute == DType::Bool ? DType::U8 : compute, [&](auto type) {

@@ -16,7 +16,8 @@ case("matmul", [S(A((4,)), A((4,))), S(A((3, 4)), A((4,))), S(A((4,)), A((4, 5))
      np.matmul, tolerance=40)  # fmt: skip
 case("mv", [S(A((3, 4)), A((4,)))], np.matmul, tolerance=40)
 case("dot", [S(A((7,)), A((7,))), S(A((0,)), A((0,)))], np.dot, tolerance=40)
-case("outer", [S(A((3,)), A((4,)))], np.outer)
+case("outer", [S(A((3,)), A((4,)))], np.outer,
+     fails=(Fails(S(A((3, 2)), A((4,))), RuntimeError, "outer: expected two vectors, got shapes (3, 2) and (4,)"),))  # fmt: skip
 
 
 def _addmm(x: np.ndarray, a: np.ndarray, b: np.ndarray, *, beta: float = 1, alpha: float = 1) -> np.ndarray:

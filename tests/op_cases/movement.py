@@ -8,7 +8,7 @@ import numpy as np
 
 import weft
 
-from .spec import ALL, A, Fails, S, case
+from .spec import ALL, A, Fails, I, S, case
 
 _NEGATIVE = (Fails(S([2, -1]), RuntimeError, "zeros: expected sizes >= 0, got (2, -1)"),)
 
@@ -74,7 +74,7 @@ def _item(function: Any) -> None:
 
 
 case("item", check=_item, grad=False)
-case("equal", [S(A((3, 4)), A((3, 4)))], np.array_equal, grad=False)
+case("equal", [S(A((3, 4)), A((3, 4))), S(A((3,)), I((3,), 0, 2)), S(A((3,)), I((2,), 0, 2)), S(I((3,), 1, 2), A((3,), lambda rng, shape: np.ones(shape)))], np.array_equal, grad=False)
 case("isclose", [S(A((3, 4)), A((3, 4)))], np.isclose, grad=False)
 case("allclose", [S(A((3, 4)), A((3, 4)))], np.allclose, grad=False)
 

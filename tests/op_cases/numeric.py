@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import weft
 
@@ -61,6 +62,8 @@ def _logit_in_place(function: object) -> None:
     x = _L.clone()
     assert function(x) is x  # type: ignore[operator]
     np.testing.assert_allclose(x.numpy(), _logit(_L.numpy()), atol=1e-12)
+    with pytest.raises(RuntimeError, match=r"logit_: expected a floating tensor, got dtype int64"):
+        function(weft.tensor([0]))  # type: ignore[operator]
 
 
 case("logit_", check=_logit_in_place, grad=False)

@@ -17,6 +17,7 @@ from .spec import (
     A,
     B,
     Fails,
+    I,
     S,
     case,
     nonzero,
@@ -196,8 +197,10 @@ case("max.other", pairs()[:3], np.maximum, domain=normal)
 case("min.other", pairs()[:3], np.minimum, domain=normal)
 case("clamp_min.Tensor", [S(A((3, 4)), A((4,)))], np.maximum, domain=normal)
 case("clamp_max.Tensor", [S(A((3, 4)), A((4,)))], np.minimum, domain=normal)
-case("masked_fill.Tensor", [S(A((3, 4)), B((4,)), A(()))], lambda x, m, v: np.where(m, v, x))
-case("where", [S(B((3, 4)))], lambda c: list(np.nonzero(c)), grad=False)
+case("masked_fill.Tensor", [S(A((3, 4)), B((4,)), A(())), S(A((3, 4)), B((4,)), I((), 1, 3))], lambda x, m, v: np.where(m, np.asarray(v, x.dtype), x),
+     dtypes=(*FLOATS, "int8"),
+     fails=(Fails(S(A((3,)), B((3,)), A((1,))), RuntimeError, "masked_fill: expected a 0-d value, got shape (1,)"),))  # fmt: skip
+case("where", [S(B((3, 4))), S(B(())), S(B((1,)))], lambda c: list(np.nonzero(np.atleast_1d(c))), grad=False)
 case("where.Scalar", [S(B((3, 4)), 1.5, -2.5)], lambda c, a, b: np.where(c, a, b).astype("float32"), dtypes=("float32",), grad=False)
 case("where.ScalarSelf", [S(B((3, 4)), 1.5, A((4,)))], lambda c, a, b: np.where(c, np.asarray(a, b.dtype), b))
 case("where.ScalarOther", [S(B((3, 4)), A((4,)), 1.5)], lambda c, a, b: np.where(c, a, np.asarray(b, a.dtype)))
@@ -216,6 +219,8 @@ def _in_place(*args: object, expected: list[float], **kwargs: object) -> object:
     return check
 
 
+case("masked_fill_.Tensor", grad=False,
+     check=lambda f: _in_place([True, False, True], 7, expected=[7, 0.5, 7])(lambda x, m, v: f(x, m.bool(), weft.tensor(v))))  # fmt: skip
 case("clamp_", check=_in_place(-1, 1, expected=[-1, 0.5, 1]), grad=False)
 case("clamp_.Tensor", check=_in_place([-1.0, 1.0, 0.0], [0.0, 2.0, 1.0], expected=[-1, 1, 1]), grad=False)
 case("div_.Scalar_mode", check=_in_place(2, rounding_mode="floor", expected=[-1, 0, 1]), grad=False)

@@ -7,6 +7,9 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import pytest
+
+import weft
 
 from .spec import FLOATS, WIDE_FLOATS, A, Fails, S, case, distinct, nonzero, normal, positive, unit
 
@@ -91,6 +94,13 @@ def _kth(x: np.ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
 
+def _median_of_nothing(function: Any) -> None:
+    assert math.isnan(function(weft.empty(0, 3)))
+    text = r"median: expected a non-empty row, got shape \(0, 3\)"
+    with pytest.raises(RuntimeError, match=text):
+        function(weft.empty(0, 3, dtype=weft.int64))
+
+
 def _median(x: np.ndarray, dim: int | None = None, keepdim: bool = False) -> Any:
     if dim is None:
         return np.sort(x.ravel())[(x.size - 1) // 2]
@@ -98,7 +108,7 @@ def _median(x: np.ndarray, dim: int | None = None, keepdim: bool = False) -> Any
 
 
 for _name in ("median", "nanmedian"):
-    case(_name, [S(_M), S(A((7,))), S(A(()))], _median, domain=distinct, dtypes=(*WIDE_FLOATS, "int64"))
+    case(_name, [S(_M), S(A((7,))), S(A(()))], _median, domain=distinct, dtypes=(*WIDE_FLOATS, "int64"), check=_median_of_nothing)
     case(f"{_name}.dim", [S(_M, 0), S(_M, 1, True), S(A((2, 5, 3)), -2)], _median, domain=distinct, dtypes=(*FLOATS, "int64"),
          fails=(Fails(S(A((2, 0)), 1), RuntimeError, f"{_name}: expected a non-empty row, got shape (2, 0)"),))  # fmt: skip
 case("kthvalue", [S(_M, 2), S(_M, 1, 0, True), S(A((5,)), 5)], _kth, domain=distinct,
@@ -149,11 +159,11 @@ case("special_i1", [*_SPREAD, S(A((30,), lambda rng, shape: rng.uniform(-60, 60,
 
 
 def _inverse_in_place(function: Any) -> None:
-    import weft
-
     x = weft.tensor([0.5, -0.25, 0.0])
     assert function(x) is x
     np.testing.assert_allclose(x.numpy(), [0.47693628, -0.22531206, 0.0], rtol=1e-6)
+    with pytest.raises(RuntimeError, match=r"erfinv_: expected a floating tensor, got dtype int64"):
+        function(weft.tensor([0]))
 
 
 case("erfinv_", check=_inverse_in_place, grad=False)

@@ -172,7 +172,7 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys((
         "mul.Tensor", "mul.Scalar", "maximum", "minimum", "clamp_min", "clamp_min.Tensor", "clamp_max",
         "clamp_max.Tensor", "where.self", "where.ScalarSelf", "where.ScalarOther", "masked_fill.Scalar",
-        "masked_fill.Tensor", "neg", "abs", "sign", "sgn", "floor", "ceil", "round", "trunc", "frac", "conj_physical",
+        "neg", "abs", "sign", "sgn", "floor", "ceil", "round", "trunc", "frac", "conj_physical",
         "relu", "leaky_relu", "hardtanh", "angle", "fmax", "fmin", "copysign.Tensor", "copysign.Scalar", "heaviside",
     ), _ROUNDED),
     **dict.fromkeys((

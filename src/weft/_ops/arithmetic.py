@@ -432,8 +432,8 @@ op(
 )
 op(
     "where(Tensor condition) -> Tensor[]",
-    doc="Indices of the elements that hold, one tensor a dimension.",
-    compose="condition.nonzero().unbind(1)",
+    doc="Indices of the elements that hold, one tensor a dimension; a number counts as a vector.",
+    compose="(condition if condition.dim() > 0 else condition.unsqueeze(0)).nonzero().unbind(1)",
     tags=("nondifferentiable",),
     variants="f",
 )
@@ -446,13 +446,23 @@ op(
     grad={"self": "grad.masked_fill(mask, 0)"},
     out=None,
 )
+
+
+def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
+    """The result is of self's dtype, whatever the value's."""
+    ops.check(value.dim() == 0, "masked_fill: expected a 0-d value, got shape ", value.shape)
+    return ops.where(mask, value.to(self.dtype), self)
+
+
 op(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
     doc="self with the 0-d tensor `value` where mask holds.",
-    pointwise=lambda self, mask, value: where(mask, value, self),
-    bool_inputs=("mask",),
-    grad={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"},
-    out=None,
+    compose=_masked_fill,
+)
+op(
+    "masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
+    doc="In-place masked_fill.",
+    compose="self.copy_(self.masked_fill(mask, value))",
 )
 
 # ---- three operands ----

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from weft._ops.table import backward_op, op
+from typing import Any
+
+from weft._ops.table import backward_op, op, ops
 
 op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
@@ -55,10 +57,23 @@ op(
     grad={"self": "grad.outer(vec.conj())", "vec": "self.mH.mv(grad)"},
     out="out",
 )
+
+
+def _outer(self: Any, vec2: Any) -> Any:
+    ops.check(
+        self.dim() == 1 and vec2.dim() == 1,
+        "outer: expected two vectors, got shapes ",
+        self.shape,
+        " and ",
+        vec2.shape,
+    )
+    return self.unsqueeze(1) * vec2
+
+
 op(
     "outer(Tensor self, Tensor vec2) -> Tensor",
     doc="All products of the entries of two vectors, as a matrix.",
-    compose="self.unsqueeze(1) * vec2",
+    compose=_outer,
     out="out",
 )
 op(

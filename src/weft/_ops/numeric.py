@@ -214,11 +214,20 @@ op(
     doc="log(self / (1 - self)); with eps, of self held between eps and 1 - eps.",
     compose="_logit(self) if eps is None else _logit(self.clamp(0.0 + eps, 1.0 - eps))",
 )
+
+
+def _logit_in_place(self: Any, eps: Any) -> Any:
+    ops.check(
+        self.is_floating_point(), "logit_: expected a floating tensor, got dtype ", self.dtype
+    )
+    # The gradient reads what is overwritten: a copy of it.
+    return self.copy_((self.clone() if ops.grad_enabled() else self).logit(eps))
+
+
 op(
     "logit_(Tensor(a!) self, float? eps=None) -> Tensor(a!)",
     doc="In-place logit.",
-    # The gradient reads what is overwritten: a copy of it.
-    compose="self.copy_((self.clone() if grad_enabled() else self).logit(eps))",
+    compose=_logit_in_place,
     variants="fm",
 )
 backward_op(
@@ -328,7 +337,7 @@ op(
     "nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None)"
     " -> Tensor(a!)",
     doc="In-place nan_to_num.",
-    compose="self.copy_((self.clone() if grad_enabled() else self)"
+    compose="self.copy_((self.clone() if ops.grad_enabled() else self)"
     ".nan_to_num(nan, posinf, neginf))",
     variants="fm",
 )

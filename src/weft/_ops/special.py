@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft._kernels.lang import call
-from weft._ops.table import FLOATS, op
+from weft._ops.table import FLOATS, op, ops
 
 op(
     "lgamma(Tensor self) -> Tensor",
@@ -33,10 +35,19 @@ op(
     native="erfinv",
     grad={"self": "grad * (result * result).exp() * 0.886226925452758"},
 )
+
+
+def _erfinv_in_place(self: Any) -> Any:
+    ops.check(
+        self.is_floating_point(), "erfinv_: expected a floating tensor, got dtype ", self.dtype
+    )
+    return self.copy_(self.erfinv())
+
+
 op(
     "erfinv_(Tensor(a!) self) -> Tensor(a!)",
     doc="In-place erfinv.",
-    compose="self.copy_(self.erfinv())",
+    compose=_erfinv_in_place,
 )
 op(
     "i0(Tensor self) -> Tensor",

@@ -1,0 +1,174 @@
+"""What is thrown at a row of the operator table, thrown at PyTorch's operator of that name too.
+
+Either both raise or both agree on values, shape and dtype, apart from what the tables below name.
+`WEFT_THROWN` says how many calls a row, as in test_thrown.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from op_cases import CASES, Case, calling
+from op_cases.thrown import Call, calls
+from test_thrown import (
+    ERRORS,
+    ILL_POSED,
+    OF_MEMORY,
+    RANDOM,
+    SETTINGS,
+    UNINITIALISED,
+    outcome,
+    same,
+    tolerance,
+)
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
+
+#: PyTorch has no kernel for the dtype, or asks for one dtype where weft promotes
+THEIR_DTYPES = re.compile(
+    r"not implemented for|expected (scalar type|dtype) \w|mixed dtype|does not support|[Uu]nsupported|"
+    r"not supported|only supports? |floating[- ]point|different dtypes|same dtype|should be either|"
+    r"expected .*(dtype|type)|must have the same|Expected a value of type|can't be cast|"
+    r"[Ee]xpected self.dtype|should be the same|view size is not compatible"
+)
+#: weft says so: a dtype (or pinned memory) that it does not have there
+OUR_DTYPES = re.compile(
+    r"expected (an? )?(floating|real|dtype|tensors of one dtype|pin_memory|number that converts|output dtype)|"
+    r"expected .*(dtype|kernel)"
+)
+#: weft answers where PyTorch raises
+WIDER = {
+    "flipud": "a number has no rows to turn: itself",
+    "scatter_reduce.two": "checked where there is something to scatter",
+    "scatter_reduce_.two": "checked where there is something to scatter",
+    "unique_dim": "nothing along the other dims", "unique_consecutive": "of a number",
+    "max_pool2d": "no channels", "max_pool2d_with_indices": "no channels", "avg_pool2d": "no channels",
+    "hardtanh": "negative limits of an unsigned dtype",
+    "addcdiv": "integers beside floats",
+    "cdist": "a compute mode of another number",
+    "adaptive_avg_pool2d": "one size for both sides", "masked_fill.Tensor": "a value that does not fit the dtype wraps",
+    "masked_fill_.Tensor": "a value that does not fit the dtype wraps",
+    "linear": "a weight of one dim with a bias",
+    "conv1d": "no output channels: an empty result",
+    "conv2d": "no output channels: an empty result",
+    "add.Scalar": "a bool for alpha", "add.Tensor": "a bool for alpha", "rsub.Tensor": "a bool for alpha",
+    "sub.Tensor": "a bool for alpha", "sub.Scalar": "a bool for alpha", "rsub.Scalar": "a bool for alpha",
+    "mse_loss": "a reduction of another number is none, as in l1_loss",
+    "index_fill.int_Scalar": "a value that does not fit the dtype wraps",
+    "index_fill.int_Tensor": "a value that does not fit the dtype wraps",
+    "index_fill_.int_Scalar": "a value that does not fit the dtype wraps",
+    "index_fill_.int_Tensor": "a value that does not fit the dtype wraps",
+    "dist": "a negative norm of nothing",
+    "diff": "what is put before and after broadcasts",
+    "repeat_interleave.Tensor": "repeats of several dims are read in order",
+    "repeat_interleave.self_Tensor": "repeats of several dims are read in order",
+    "index_add": "shapes that broadcast", "index_add_": "shapes that broadcast",
+    "linalg_cross": "sizes of 1 broadcast", "cross": "sizes of 1 broadcast",
+    "cholesky_inverse": "an empty matrix",
+    "linalg_svd": "driver is for other devices", "linalg_svdvals": "driver is for other devices",
+    "logsumexp": "PyTorch takes no empty dims with keepdim",
+    "norm.ScalarOpt_dtype": "a dtype that is narrower", "norm.ScalarOpt_dim_dtype": "a dtype that is narrower",
+}  # fmt: skip
+#: weft raises where PyTorch answers
+NARROWER = {
+    "repeat_interleave.Tensor": "an output_size that is wrong",
+    "repeat_interleave.self_Tensor": "an output_size that is wrong",
+    "repeat_interleave.self_int": "an output_size that is wrong",
+    "index_fill.int_Scalar": "an index into nothing", "index_fill.int_Tensor": "an index into nothing",
+    "index_fill_.int_Scalar": "an index into nothing", "index_fill_.int_Tensor": "an index into nothing",
+    "adjoint": "of a number", "block_diag": "of nothing", "cholesky": "of an empty vector",
+    "cat": "an empty vector beside tensors of more dims",
+    "contiguous": "preserve_format",
+    "floor_divide.Scalar": "an empty tensor by 0",
+    "cummax": "of an empty tensor, along a dim it lacks", "cummin": "of an empty tensor, along a dim it lacks",
+    "index_put": "no index at all", "index_put_": "no index at all",
+    "index_add": "negative indices", "index_add_": "negative indices",
+    "nll_loss_nd": "one target in a vector", "nll_loss": "a reduction of another number", "nll_loss_forward": "a reduction of another number",
+    "cross_entropy_loss": "a reduction of another number",
+    "remainder.Scalar": "an empty tensor by 0", "fmod.Scalar": "an empty tensor by 0",
+    "expand": "-1 for a size that is not there", "broadcast_to": "-1 for a size that is not there",
+    "roll": "of nothing, along a dim it lacks",
+    "adaptive_avg_pool2d": "of an empty picture", "batch_norm": "of nothing", "tensordot": "sizes of 1 that broadcast",
+    "median": "of no integers", "nanmedian": "of no integers",
+}  # fmt: skip
+#: both answer, differently
+_UINT8 = "of uint8 PyTorch's answer is uint8"
+_TIES = "the index of equals"
+DIFFERENT = {
+    "any": _UINT8, "any.dim": _UINT8, "any.dims": _UINT8, "all": _UINT8, "all.dim": _UINT8, "all.dims": _UINT8,
+    "unique_dim": "PyTorch gives the inverse and the counts unasked",
+    "arange.start": "negative numbers as uint8",
+    "div.Scalar": "a complex number by 0", "div.Scalar_mode": "a complex number by 0", "div_.Scalar_mode": "a complex number by 0",
+    "logit": "eps over a half", "logit_": "eps over a half",
+    "index_put": "two values at one index", "index_put_": "two values at one index",
+    "unique_consecutive": "PyTorch gives the inverse unasked",
+    "block_diag": "the dtype where those of the arguments differ",
+    "i0": "near its greatest value PyTorch's overflows", "special_i1": "near its greatest value PyTorch's overflows",
+    "mode": _TIES, "median.dim": _TIES, "nanmedian.dim": _TIES, "kthvalue": _TIES, "topk": _TIES, "sort": _TIES,
+    "argsort": _TIES,
+    "binary_cross_entropy_with_logits": "the dtype where those of the arguments differ",
+    "square": "of bool",
+}  # fmt: skip
+
+
+def function_of(case: Case) -> Any:
+    name, _, overload = case.name.partition(".")
+    with contextlib.suppress(AttributeError):
+        return getattr(getattr(torch.ops.aten, name), overload or "default")
+    return None
+
+
+def their_outcome(function: Any, call: Call) -> tuple[Any, str]:
+    args, kwargs = call.build(torch, plain=False)
+    try:
+        return function(*args, **kwargs), ""
+    except ERRORS as error:
+        return None, f"{type(error).__name__}: {error}"
+
+
+def plain(value: Any) -> Any:
+    """Tuples as lists; PyTorch's lazy conjugates made real."""
+    if isinstance(value, (tuple, list)):
+        return [plain(v) for v in value]
+    return value.resolve_conj() if isinstance(value, torch.Tensor) else value
+
+
+def compare(case: Case, call: Call, function: Any) -> None:
+    ours, error = outcome(calling.function_of(case.name), call, plain=False)
+    theirs, their_error = their_outcome(function, call)
+    if error and their_error:
+        return
+    if their_error:
+        assert case.name in WIDER or THEIR_DTYPES.search(their_error), f"PyTorch: {their_error}"
+    elif error:
+        assert case.name in NARROWER or OUR_DTYPES.search(error), error
+    elif case.name not in DIFFERENT and (case.name not in ILL_POSED or call.faithful):
+        same(
+            plain(ours[0]),
+            plain(theirs),
+            tolerance(call) * (case.tolerance if call.faithful else 1),
+        )
+
+
+COMPARED = [
+    c for c in CASES.values() if function_of(c) and c.name not in RANDOM | UNINITIALISED | OF_MEMORY
+]
+
+
+@pytest.mark.parametrize("case", COMPARED, ids=lambda case: case.name)
+def test_both_raise_or_both_agree(case: Case) -> None:
+    function = function_of(case)
+
+    @SETTINGS
+    @given(calls(case))
+    def run(call: Call) -> None:
+        compare(case, call, function)
+        for operand in call.operands():
+            operand.held.clear()
+
+    run()
