@@ -307,3 +307,32 @@ def test_scratch_is_not_asked_for_in_every_call(counting: Counting) -> None:
             assert counting.allocated - before <= 1
     finally:
         weft.set_num_threads(threads)
+
+
+def test_ten_thousand_steps_of_training_hold_nothing() -> None:
+    weft.manual_seed(0)
+    model = weft.nn.Sequential(weft.nn.Linear(4, 8), weft.nn.ReLU(), weft.nn.Linear(8, 1))
+    optimizer = weft.optim.Adam(model.parameters(), lr=1e-3)
+    x, y = weft.randn(16, 4), weft.randn(16, 1)
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            optimizer.zero_grad()
+            weft.nn.functional.mse_loss(model(x), y).backward()
+            optimizer.step()
+
+    steps(10)
+    gc.collect()
+    before, objects = memory.stats(), len(gc.get_objects())
+    gc.disable()  # nothing may need the collector
+    try:
+        steps(10_000)
+        after = memory.stats()
+    finally:
+        gc.enable()
+    assert after["bytes_in_use"] == before["bytes_in_use"]
+    made = after["allocations"] - before["allocations"]
+    assert made == after["frees"] - before["frees"] > 10_000
+    assert after["system_allocations"] - before["system_allocations"] < 100
+    gc.collect()
+    assert len(gc.get_objects()) <= objects + 50
