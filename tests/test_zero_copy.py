@@ -315,6 +315,8 @@ MUTATING = list(mutating())
 SHAPES = ((2, 2), (4,), (2,), (), (2, 2, 2), (1, 1))
 OUT_SHAPES = (*SHAPES, (4, 2), (1, 2, 2))
 
+RANKS = {"mat": 2, "vec1": 1, "vec2": 1, "batch1": 3, "batch2": 3}  # whatever the others have
+
 
 def value_for(arg: Arg, dtype: Any, shape: tuple[int, ...]) -> Any:
     if arg.type.startswith("Tensor"):
@@ -326,6 +328,8 @@ def value_for(arg: Arg, dtype: Any, shape: tuple[int, ...]) -> Any:
         scalar = arg.name == "value" or (arg.name == "weight" and not shape)
         if scalar or arg.name == "vec":
             shape = shape[: 0 if scalar else 1]
+        if arg.name in RANKS:
+            shape = shape[:1] * RANKS[arg.name]
         make = weft.zeros if arg.name == "index" else weft.ones
         return make(shape, dtype=kind.get(arg.name, dtype))
     values = {"Scalar": 1, "float": 0.5, "int": 0, "str": "none", "bool": False, "ScalarType": None}

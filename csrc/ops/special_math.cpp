@@ -3,30 +3,14 @@
 #include <limits>
 #include <numbers>
 
-#include "core/thread_pool.h"
 #include "native.h"
-#include "ops/factory.h"
-#include "ops/support.h"
+#include "ops/special_map.h"
 
 namespace weft::native {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-template <class Fn>
-Tensor mapped(const char* op, const Tensor& self, Fn&& fn) {
-  WEFT_CHECK(!is_complex(self.dtype()), op, ": expected a real tensor, got ", self.dtype());
-  const DType kind = is_floating(self.dtype()) ? self.dtype() : default_dtype();
-  const Tensor x = in_order(as_dtype(self, DType::F64));
-  const Tensor out = Tensor::empty(self.sizes(), DType::F64, {}, op);
-  parallel_for(x.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
-    const double* from = x.data_as<const double>();
-    auto* to = out.data_as<double>();
-    for (int64_t i = begin; i < end; ++i) to[i] = fn(from[i]);
-  });
-  return as_dtype(out, kind);
-}
 
 // A number as the sum of two doubles, the second the rounding errors of the first: about 100 bits.
 struct Twofold {
@@ -120,24 +104,23 @@ double erfinv_of(double y) {
   return x;
 }
 
-// The modified Bessel function of order 0 or 1 at x >= 0.
-double bessel_of(int order, double x) {
-  if (x == kInf) return x;
-  if (x > 40) {
-    // A few roundings of double are too many here.
-    using Wide = long double;
-    Wide term = 1, sum = 1;
-    for (int k = 1; k < 30; ++k) {
-      const Wide odd = 2 * k - 1;
-      term *= (odd * odd - 4 * order) / (8 * k * static_cast<Wide>(x));
-      sum += term;
-      if (std::abs(term) < 1e-17L * sum) break;
-    }
-    // The exponential in two halves: it may overflow before the result does.
-    const Wide half = std::exp(static_cast<Wide>(x) / 2);
-    return static_cast<double>(half / std::sqrt(2 * std::numbers::pi_v<Wide> * x) * sum * half);
+// What the modified Bessel function of order 0 or 1 has beside exp(x), at large x.
+// A few roundings of double are too many here.
+using Wide = long double;
+Wide bessel_tail(int order, double x) {
+  Wide term = 1, sum = 1;
+  for (int k = 1; k < 30; ++k) {
+    const Wide odd = 2 * k - 1;
+    term *= (odd * odd - 4 * order) / (8 * k * static_cast<Wide>(x));
+    sum += term;
+    if (std::abs(term) < 1e-17L * sum) break;
   }
-  // All terms are positive, but their roundings would add up to a dozen units.
+  return sum / std::sqrt(2 * std::numbers::pi_v<Wide> * x);
+}
+
+// The function itself at small x >= 0, by its power series.
+// All terms are positive, but their roundings would add up to a dozen units.
+double bessel_series(int order, double x) {
   const double half = x / 2;
   const Twofold square = {half * half, std::fma(half, half, -half * half)};
   Twofold term = {order == 0 ? 1 : half, 0}, sum = term;
@@ -146,6 +129,33 @@ double bessel_of(int order, double x) {
     sum.add(term.high, term.low);
   }
   return sum.value();
+}
+
+constexpr double kLargeBessel = 40;
+
+// An even or odd function from its values at x >= 0.
+double signed_like(int order, double x, double size) {
+  return order == 0 ? size : std::copysign(size, x);
+}
+
+double bessel_of(int order, double x) {
+  const double at = std::abs(x);
+  if (std::isnan(x)) return x;
+  if (at == kInf) return signed_like(order, x, kInf);
+  if (at <= kLargeBessel) return signed_like(order, x, bessel_series(order, at));
+  // The exponential in two halves: it may overflow before the result does.
+  const Wide half = std::exp(static_cast<Wide>(at) / 2);
+  return signed_like(order, x, static_cast<double>(half * bessel_tail(order, at) * half));
+}
+
+// exp(-|x|) times the function.
+double scaled_bessel_of(int order, double x) {
+  const double at = std::abs(x);
+  if (std::isnan(x)) return x;
+  if (at == kInf) return signed_like(order, x, 0);
+  const double size = at <= kLargeBessel ? bessel_series(order, at) * std::exp(-at)
+                                         : static_cast<double>(bessel_tail(order, at));
+  return signed_like(order, x, size);
 }
 
 }  // namespace
@@ -163,12 +173,24 @@ Tensor polygamma(int64_t n, const Tensor& self) {
 Tensor erfinv(const Tensor& self) { return mapped("erfinv", self, erfinv_of); }
 
 Tensor i0(const Tensor& self) {
-  return mapped("i0", self, [](double x) { return std::isnan(x) ? x : bessel_of(0, std::abs(x)); });
+  return mapped("i0", self, [](double x) { return bessel_of(0, x); });
+}
+Tensor special_i1(const Tensor& self) {
+  return mapped("special_i1", self, [](double x) { return bessel_of(1, x); });
+}
+Tensor special_i0e(const Tensor& self) {
+  return mapped("special_i0e", self, [](double x) { return scaled_bessel_of(0, x); });
+}
+Tensor special_i1e(const Tensor& self) {
+  return mapped("special_i1e", self, [](double x) { return scaled_bessel_of(1, x); });
 }
 
-Tensor special_i1(const Tensor& self) {
-  return mapped("special_i1", self, [](double x) {
-    return std::isnan(x) ? x : std::copysign(bessel_of(1, std::abs(x)), x);
+Tensor special_zeta(const Tensor& self, const Tensor& other) {
+  const char* op = "special_zeta";
+  const DType kind = special_dtype(op, common_dtype(self, other));
+  return mapped_pairs<double>(op, self, other, kind, [](double s, double q) {
+    if (s == 1) return kInf;
+    return s < 1 ? kNan : zeta_of(s, q);
   });
 }
 

@@ -5,17 +5,20 @@ Families mirror those of the operator table. To add an operator: its row there, 
 
 from . import (
     arranging,
+    copies,
     counts,
     joining,
     linear,
     movement,
     neural,
     numeric,
+    padded,
     pointwise,
     products,
     randomness,
     reduction,
     scanning,
+    special,
     viewing,
 )
 from .spec import CASES, Case
@@ -24,16 +27,19 @@ __all__ = ["CASES", "Case"]
 
 _FAMILIES = (
     arranging,
+    copies,
     counts,
     joining,
     linear,
     movement,
     neural,
     numeric,
+    padded,
     pointwise,
     products,
     randomness,
     reduction,
     scanning,
+    special,
     viewing,
 )

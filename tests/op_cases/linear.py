@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+import weft
 
 from .spec import FLOATS, HALVES, A, Fails, S, case
 
@@ -36,3 +40,44 @@ case("linear", [S(A((3, 4)), A((5, 4))), S(A((3, 4)), A((5, 4)), A((5,))), S(A((
 case("tril", [S(A((3, 4))), S(A((4, 4)), 1), S(A((2, 3, 3)), -1)], np.tril)
 case("triu", [S(A((3, 4))), S(A((4, 4)), 1), S(A((2, 3, 3)), -1)], np.triu)
 case("baddbmm", [S(A((2, 3, 5)), A((2, 3, 4)), A((2, 4, 5))), S(A((3, 5)), A((2, 3, 4)), A((2, 4, 5)), beta=0.5, alpha=2)], _addmm, tolerance=40)
+_FACTORS = {"beta": 0.5, "alpha": 2}
+case("addmv", [S(A((3,)), A((3, 4)), A((4,))), S(A(()), A((3, 4)), A((4,)), **_FACTORS)], _addmm, tolerance=40,
+     fails=(Fails(S(A((3,)), A((3, 4)), A((4, 1))), RuntimeError,
+                  "addmv: expected a vector, a matrix and a vector, got shapes (3,), (3, 4) and (4, 1)"),))  # fmt: skip
+
+
+def _addr(x: np.ndarray, a: np.ndarray, b: np.ndarray, *, beta: float = 1, alpha: float = 1) -> np.ndarray:
+    return beta * x + alpha * np.outer(a, b)
+
+
+case("addr", [S(A((3, 4)), A((3,)), A((4,))), S(A((4,)), A((3,)), A((4,)), **_FACTORS)], _addr, tolerance=40,
+     fails=(Fails(S(A((3, 4)), A((3, 1)), A((4,))), RuntimeError, "addr: expected two vectors, got shapes (3, 1) and (4,)"),))  # fmt: skip
+
+
+def _addbmm(x: np.ndarray, a: np.ndarray, b: np.ndarray, *, beta: float = 1, alpha: float = 1) -> np.ndarray:
+    return beta * x + alpha * (a @ b).sum(0)
+
+
+case("addbmm", [S(A((3, 5)), A((2, 3, 4)), A((2, 4, 5))), S(A((5,)), A((2, 3, 4)), A((2, 4, 5)), **_FACTORS)], _addbmm, tolerance=40,
+     fails=(Fails(S(A((3, 5)), A((2, 3, 4)), A((3, 4, 5))), RuntimeError,
+                  "addbmm: expected shapes (b, n, k) and (b, k, m), got (2, 3, 4) and (3, 4, 5)"),))  # fmt: skip
+case("vdot", [S(A((5,)), A((5,)))], np.vdot, tolerance=40)
+
+
+def _accumulates(first: tuple[int, ...], second: tuple[int, ...], batch: bool = False) -> Any:
+    """Three ones are doubled, and what the product adds is added."""
+
+    def check(function: Any) -> None:
+        x = weft.ones((2, 3, 3) if batch else (3,) if len(second) == 1 and len(first) == 2 else (3, 3))
+        assert function(x, weft.ones(first), weft.ones(second), beta=2, alpha=0.5) is x
+        inner = 1 if len(first) == 1 else first[-1] * (first[0] if len(first) == 3 and not batch else 1)
+        assert bool((x == 2 + 0.5 * inner).all())
+
+    return check
+
+
+case("addmm_", check=_accumulates((3, 4), (4, 3)), grad=False)
+case("addmv_", check=_accumulates((3, 4), (4,)), grad=False)
+case("addr_", check=_accumulates((3,), (3,)), grad=False)
+case("addbmm_", check=_accumulates((2, 3, 4), (2, 4, 3)), grad=False)
+case("baddbmm_", check=_accumulates((2, 3, 4), (2, 4, 3), batch=True), grad=False)

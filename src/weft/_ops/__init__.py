@@ -28,6 +28,8 @@ FAMILIES = (
     "products",
     "special",
     "numeric",
+    "copies",
+    "padding",
 )
 
 

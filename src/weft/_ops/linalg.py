@@ -104,3 +104,72 @@ backward_op(
         "input": "grad_output.conj().matmul(grad)",
     },
 )
+
+# ---- further sums with a product, all by addmm ----
+
+
+def _addmv(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
+    ops.check(
+        self.dim() <= 1 and mat.dim() == 2 and vec.dim() == 1,
+        "addmv: expected a vector, a matrix and a vector, got shapes ", self.shape, ", ",
+        mat.shape, " and ", vec.shape,
+    )  # fmt: skip
+    column = self.unsqueeze(-1).addmm(mat, vec.unsqueeze(1), beta=beta, alpha=alpha)
+    return column.squeeze(1)
+
+
+def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+    ops.check(
+        vec1.dim() == 1 and vec2.dim() == 1,
+        "addr: expected two vectors, got shapes ", vec1.shape, " and ", vec2.shape,
+    )  # fmt: skip
+    return self.addmm(vec1.unsqueeze(1), vec2.unsqueeze(0), beta=beta, alpha=alpha)
+
+
+def _addbmm(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+    ops.check(
+        batch1.dim() == 3 and batch2.dim() == 3 and batch1.shape[:1] == batch2.shape[:1]
+        and batch1.shape[2:] == batch2.shape[1:2],
+        "addbmm: expected shapes (b, n, k) and (b, k, m), got ", batch1.shape, " and ",
+        batch2.shape,
+    )  # fmt: skip
+    batch, rows, inner = batch1.size(0), batch1.size(1), batch1.size(2)
+    left = batch1.transpose(0, 1).reshape([rows, batch * inner])
+    right = batch2.reshape([batch * inner, batch2.size(2)])
+    return self.addmm(left, right, beta=beta, alpha=alpha)
+
+
+op(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    doc="beta * self + alpha * (mat @ vec).",
+    compose=_addmv,
+)
+op(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    doc="beta * self + alpha * outer(vec1, vec2).",
+    compose=_addr,
+)
+op(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    doc="beta * self + alpha * (the sum of batch1 @ batch2 over the batch).",
+    compose=_addbmm,
+)
+op(
+    "vdot(Tensor self, Tensor other) -> Tensor",
+    doc="dot with self conjugated.",
+    compose="self.conj().dot(other)",
+)
+for _name, _first, _second in (
+    ("addmm", "mat1", "mat2"),
+    ("addmv", "mat", "vec"),
+    ("addr", "vec1", "vec2"),
+    ("addbmm", "batch1", "batch2"),
+    ("baddbmm", "batch1", "batch2"),
+):
+    op(
+        f"{_name}_(Tensor(a!) self, Tensor {_first}, Tensor {_second}, *, Scalar beta=1, "
+        "Scalar alpha=1) -> Tensor(a!)",
+        doc=f"In-place {_name}.",
+        compose=f"self.copy_(self.{_name}({_first}, {_second}, beta=beta, alpha=alpha))",
+        variants="fm" if _name == "addmv" else "m",
+    )

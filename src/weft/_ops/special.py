@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft._kernels import lang
 from weft._kernels.lang import call
 from weft._ops.table import FLOATS, op, ops
 
@@ -64,3 +65,139 @@ op(
     },
     variants="",
 )
+op(
+    "special_i0e(Tensor self) -> Tensor",
+    doc="i0 times exp(-|self|).",
+    native="special_i0e",
+    grad={"self": "grad * (special_i1e(self) - self.sgn() * result)"},
+    variants="",
+)
+op(
+    "special_i1e(Tensor self) -> Tensor",
+    doc="i1 times exp(-|self|).",
+    native="special_i1e",
+    grad={
+        "self": "grad * where(self == 0, 0.5, special_i0e(self) - result * (self.sgn() + "
+        "self.masked_fill(self == 0, 1).reciprocal()))"
+    },
+    variants="",
+)
+op(
+    "special_erfcx(Tensor self) -> Tensor",
+    doc="exp(self**2) * erfc(self), which neither overflows nor underflows for large self.",
+    native="special_erfcx",
+    grad={"self": "grad * (2.0 * self * result - 1.1283791670955126)"},
+    variants="",
+)
+op(
+    "special_ndtr(Tensor self) -> Tensor",
+    doc="The distribution function of the standard normal: erfc(-self / sqrt(2)) / 2.",
+    compose="(self * -0.7071067811865476).erfc() * 0.5",
+    variants="",
+)
+op(
+    "special_log_ndtr(Tensor self) -> Tensor",
+    doc="The logarithm of ndtr, exact where ndtr itself underflows.",
+    native="special_log_ndtr",
+    grad={"self": "grad / special_erfcx(self * -0.7071067811865476) * 0.7978845608028654"},
+    variants="",
+)
+op(
+    "special_ndtri(Tensor self) -> Tensor",
+    doc="x with ndtr(x) = self.",
+    native="special_ndtri",
+    grad={"self": "grad * 2.5066282746310002 * (result * result * 0.5).exp()"},
+    variants="",
+)
+
+
+def _entr(self: Any) -> Any:
+    size = lang.where(self > 0, self, 1.0)
+    below = lang.where(self == 0, 0.0, lang.where(self < 0, -float("inf"), self))
+    return lang.where(self > 0, -size * lang.log(size), below)
+
+
+op(
+    "special_entr(Tensor self) -> Tensor",
+    doc="-self * log(self); 0 at 0 and -inf below.",
+    pointwise=_entr,
+    promotion="floating",
+    dtypes=FLOATS,
+    grad={"self": "grad * where(self > 0, -self.log() - 1, where(self == 0, inf, nan))"},
+    variants="",
+    inplace=None,
+)
+
+
+def _x_log1p(self: Any, other: Any) -> Any:
+    """0 wherever self is 0, but NaN of a NaN."""
+    zero = (self == 0) & (other == other)
+    return lang.where(zero, 0.0, self * lang.log1p(lang.where(zero, 0.0, other)))
+
+
+_SLOPE = "grad * other.log1p().masked_fill((self == 0).logical_and(other <= -1), 0)"
+op(
+    "special_xlog1py(Tensor self, Tensor other) -> Tensor",
+    doc="self * log1p(other); 0 where self is 0.",
+    pointwise=_x_log1p,
+    promotion="floating",
+    dtypes=FLOATS,
+    grad={"self": _SLOPE, "other": "grad * self / (other + 1)"},
+    variants="",
+    inplace=None,
+)
+op(
+    "special_zeta(Tensor self, Tensor other) -> Tensor",
+    doc="Hurwitz's zeta: the sum of (other + k) ** -self over k = 0, 1, ...",
+    native="special_zeta",
+    tags=("nondifferentiable",),
+    variants="",
+)
+op(
+    "_special_bessel(Tensor self, str kind) -> Tensor",
+    doc="A Bessel function by its name in weft.special: bessel_j0, modified_bessel_k1, ...",
+    native="_special_bessel",
+    tags=("nondifferentiable",),
+    variants="",
+)
+op(
+    "_special_polynomial(Tensor x, Tensor n, str kind) -> Tensor",
+    doc="The orthogonal polynomial of degree n by its name in weft.special, at x.",
+    native="_special_polynomial",
+    tags=("nondifferentiable",),
+    variants="",
+)
+
+# ---- numbers as they are stored ----
+
+op(
+    "nextafter(Tensor self, Tensor other) -> Tensor",
+    doc="The next floating number after self in the direction of other.",
+    native="nextafter",
+    grad={"self": "grad.masked_fill(self == other, 0)", "other": "grad * 0"},
+)
+op(
+    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    doc="mantissa in [0.5, 1) and int32 exponent with self = mantissa * 2**exponent.",
+    native="frexp",
+    grad={"self": "grad.ldexp(-result1)"},
+)
+op(
+    "gcd(Tensor self, Tensor other) -> Tensor",
+    doc="The greatest common divisor, at least 0.",
+    native="gcd",
+    tags=("nondifferentiable",),
+)
+op(
+    "lcm(Tensor self, Tensor other) -> Tensor",
+    doc="The least common multiple, at least 0.",
+    native="lcm",
+    tags=("nondifferentiable",),
+)
+for _name in ("nextafter", "gcd", "lcm"):
+    op(
+        f"{_name}_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        doc=f"In-place {_name}.",
+        compose=f"self.copy_(self.{_name}(other))",
+        variants="m" if _name == "nextafter" else "fm",
+    )

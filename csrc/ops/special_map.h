@@ -1,0 +1,57 @@
+// Functions of doubles mapped over tensors: special functions compute in double for every dtype.
+#pragma once
+
+#include "core/thread_pool.h"
+#include "ops/factory.h"
+#include "ops/support.h"
+#include "ops/views.h"
+
+namespace weft::native {
+
+// The dtype of special functions' results: floating as it is, default_dtype() of the others.
+inline DType special_dtype(const char* op, DType dtype) {
+  WEFT_CHECK(!is_complex(dtype), op, ": expected a real dtype, got ", dtype);
+  return is_floating(dtype) ? dtype : default_dtype();
+}
+
+template <class Fn>
+Tensor mapped(const char* op, const Tensor& self, Fn&& fn) {
+  const DType kind = special_dtype(op, self.dtype());
+  const Tensor x = in_order(as_dtype(self, DType::F64));
+  const Tensor out = Tensor::empty(self.sizes(), DType::F64, {}, op);
+  parallel_for(x.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
+    const double* from = x.data_as<const double>();
+    auto* to = out.data_as<double>();
+    for (int64_t i = begin; i < end; ++i) to[i] = fn(from[i]);
+  });
+  return as_dtype(out, kind);
+}
+
+// What two tensors promote to: a 0-d tensor counts by its category alone.
+inline DType common_dtype(const Tensor& a, const Tensor& b) {
+  const bool number_a = a.dim() == 0 && b.dim() > 0, number_b = b.dim() == 0 && a.dim() > 0;
+  if (number_a && category(a.dtype()) <= category(b.dtype())) return b.dtype();
+  if (number_b && category(b.dtype()) <= category(a.dtype())) return a.dtype();
+  return promote(a.dtype(), b.dtype());
+}
+
+// fn over all pairs of the broadcast operands, in elements of type T; the result as `kind`.
+template <class T, class Fn>
+Tensor mapped_pairs(const char* op, const Tensor& a, const Tensor& b, DType kind, Fn&& fn) {
+  const Dims sizes = broadcast_sizes(op, a.sizes(), b.sizes());
+  auto spread = [&](const Tensor& t) {
+    const Tensor wide = as_dtype(t, dtype_of<T>::value);
+    return in_order(wide.with_layout(views::expand(wide.layout(), sizes)));
+  };
+  const Tensor x = spread(a), y = spread(b);
+  const Tensor out = Tensor::empty(sizes, dtype_of<T>::value, {}, op);
+  parallel_for(out.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
+    const T* left = x.template data_as<const T>();
+    const T* right = y.template data_as<const T>();
+    T* to = out.template data_as<T>();
+    for (int64_t i = begin; i < end; ++i) to[i] = fn(left[i], right[i]);
+  });
+  return as_dtype(out, kind);
+}
+
+}  // namespace weft::native

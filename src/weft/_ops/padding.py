@@ -1,0 +1,99 @@
+"""Images made larger, smaller, or rearranged: padding, resampling along a dimension, pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._ops.table import backward_op, op, ops
+
+op(
+    "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    doc="self with pad[0] entries of `value` before and pad[1] after the last dimension, pad[2] "
+    "and pad[3] around the one before it, and so on; negative numbers cut off.",
+    native="constant_pad_nd",
+    grad={"self": "grad.constant_pad_nd(negated(pad), 0)"},
+    variants="f",
+)
+op(
+    "_resample(Tensor self, int dim, Tensor index, Tensor weight) -> Tensor",
+    doc="Entry i along `dim` is the sum over t of weight[i, t] times the entry index[i, t].",
+    native="_resample",
+    constants=("index", "weight"),
+    grad={"self": "_resample_backward(grad, dim, self.size(dim), index, weight)"},
+    variants="",
+)
+backward_op(
+    "_resample_backward(Tensor grad_output, int dim, int size, Tensor index, Tensor weight)"
+    " -> Tensor",
+    doc="The transpose of _resample: each gradient shared out over the entries it came from.",
+    native="_resample_backward",
+    constants=("index", "weight"),
+    grad={"grad_output": "_resample(grad, dim, index, weight)"},
+)
+
+
+def _pixel_shuffle(self: Any, upscale_factor: Any) -> Any:
+    ops.check(self.dim() >= 3, "pixel_shuffle: expected at least 3 dims, got shape ", self.shape)
+    ops.check(
+        upscale_factor > 0, "pixel_shuffle: expected upscale_factor > 0, got ", upscale_factor
+    )
+    square = upscale_factor * upscale_factor
+    ops.check(
+        self.size(-3) % square == 0,
+        "pixel_shuffle: expected channels divisible by ", square, ", got shape ", self.shape,
+    )  # fmt: skip
+    lead = self.shape[:-3]
+    c, h, w = self.size(-3) // square, self.size(-2), self.size(-1)
+    parts = self.reshape([ops.product(lead), c, upscale_factor, upscale_factor, h, w])
+    turned = parts.permute([0, 1, 4, 2, 5, 3])
+    return turned.reshape(lead + [c, h * upscale_factor, w * upscale_factor])
+
+
+def _pixel_unshuffle(self: Any, downscale_factor: Any) -> Any:
+    ops.check(self.dim() >= 3, "pixel_unshuffle: expected at least 3 dims, got shape ", self.shape)
+    ops.check(
+        downscale_factor > 0, "pixel_unshuffle: expected downscale_factor > 0, got ",
+        downscale_factor,
+    )  # fmt: skip
+    ops.check(
+        self.size(-2) % downscale_factor == 0 and self.size(-1) % downscale_factor == 0,
+        "pixel_unshuffle: expected H and W divisible by ", downscale_factor, ", got shape ",
+        self.shape,
+    )  # fmt: skip
+    lead = self.shape[:-3]
+    c, h, w = self.size(-3), self.size(-2) // downscale_factor, self.size(-1) // downscale_factor
+    parts = self.reshape([ops.product(lead), c, h, downscale_factor, w, downscale_factor])
+    turned = parts.permute([0, 1, 3, 5, 2, 4])
+    return turned.reshape(lead + [c * downscale_factor * downscale_factor, h, w])
+
+
+def _channel_shuffle(self: Any, groups: Any) -> Any:
+    ops.check(self.dim() > 2, "channel_shuffle: expected at least 3 dims, got shape ", self.shape)
+    ops.check(
+        groups > 0 and self.size(1) % groups == 0,
+        "channel_shuffle: expected channels divisible by groups, got shape ", self.shape,
+        " and groups ", groups,
+    )  # fmt: skip
+    rest = ops.product(self.shape[2:])
+    parts = self.reshape([self.size(0), groups, self.size(1) // groups, rest])
+    return parts.transpose(1, 2).reshape(self.shape)
+
+
+op(
+    "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+    doc="(*, C r^2, H, W) as (*, C, H r, W r): channels become pixels.",
+    compose=_pixel_shuffle,
+    variants="f",
+)
+op(
+    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+    doc="(*, C, H r, W r) as (*, C r^2, H, W): pixels become channels.",
+    compose=_pixel_unshuffle,
+    variants="f",
+)
+op(
+    "channel_shuffle(Tensor self, int groups) -> Tensor",
+    doc="The channels (dimension 1) of the groups, taken in turn.",
+    compose=_channel_shuffle,
+    variants="f",
+)
