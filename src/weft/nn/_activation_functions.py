@@ -117,10 +117,49 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return weft.where(input > 0, input, weight * input)
 
 
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """input where positive, otherwise input times a slope: drawn from [lower, upper] for each
+    element in training, their mean else."""
+    if not lower <= upper:
+        raise ValueError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
+    below = input.detach() <= 0
+    if not training:
+        slope = weft.full((), (lower + upper) / 2, dtype=input.dtype)
+        return _placed(input, weft.where(below, input * slope, input), inplace)
+    count = int(below.sum())
+    drawn = weft.empty(count, dtype=weft.float64).uniform_(lower, upper).to(input.dtype)
+    slopes = weft.ones(input.shape, dtype=input.dtype).masked_scatter(below, drawn)
+    return _placed(input, input * slopes, inplace)
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """softmax((logits + Gumbel noise) / tau) along `dim`: a differentiable draw.
+
+    hard gives one-hot vectors whose gradient is that of the soft ones. eps has no effect, as in
+    PyTorch.
+    """
+    noise = -weft.empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    best = soft.detach().argmax(dim, keepdim=True)
+    one_hot = weft.zeros_like(logits).scatter(dim, best, 1.0)
+    return one_hot - soft.detach() + soft
+
+
 __all__ = [
     "celu",
     "elu",
     "glu",
+    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -129,6 +168,7 @@ __all__ = [
     "mish",
     "prelu",
     "relu6",
+    "rrelu",
     "selu",
     "softshrink",
     "softsign",

@@ -12,8 +12,15 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft.nn._activation_functions import *  # noqa: F403
+from weft.nn._dropout_functions import *  # noqa: F403
+from weft.nn._embedding_functions import *  # noqa: F403
 from weft.nn._loss_functions import *  # noqa: F403
+from weft.nn._margin_functions import *  # noqa: F403
 from weft.nn._norm_functions import *  # noqa: F403
+from weft.nn._padding_functions import *  # noqa: F403
+from weft.nn._pooling_functions import *  # noqa: F403
+from weft.nn._resampling_functions import *  # noqa: F403
+from weft.nn._window_functions import *  # noqa: F403
 
 _nn = weft._C._nn
 
@@ -30,6 +37,9 @@ conv_transpose2d = _find("conv_transpose2d")
 softplus = _find("softplus")
 gelu = _find("gelu")
 one_hot = _find("one_hot")
+pixel_shuffle = _find("pixel_shuffle")
+pixel_unshuffle = _find("pixel_unshuffle")
+channel_shuffle = _find("channel_shuffle")
 relu_ = _find("relu_")
 _relu = _find("relu")
 _silu = _find("silu")

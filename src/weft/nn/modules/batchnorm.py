@@ -140,3 +140,65 @@ class BatchNorm2d(_BatchNorm):
     """Batch normalisation of [n, c, h, w]."""
 
     _input_dims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of [n, c, d, h, w]."""
+
+    _input_dims = (5,)
+
+
+class _InstanceNorm(_BatchNorm):
+    """Normalises each channel of each sample; by default no weight, bias or running statistics."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        alone = input.dim() == min(self._input_dims)
+        x = input.unsqueeze(0) if alone else input
+        result = F.instance_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return result.squeeze(0) if alone else result
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of [n, c, l] or [c, l]."""
+
+    _input_dims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of [n, c, h, w] or [c, h, w]."""
+
+    _input_dims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of [n, c, d, h, w] or [c, d, h, w]."""
+
+    _input_dims = (4, 5)

@@ -1,4 +1,4 @@
-"""Convolutions over one and two dimensions."""
+"""Convolutions over one to three dimensions."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ class _ConvNd(Module):
                 f"{name}: expected groups that divide both channel counts, got {groups} for "
                 f"{in_channels} and {out_channels}"
             )
-        if padding_mode != "zeros":
-            raise NotImplementedError(
-                f"{name}: expected padding_mode 'zeros', got {padding_mode!r}"
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(
+                f"{name}: expected padding_mode 'zeros', 'reflect', 'replicate' or 'circular', "
+                f"got {padding_mode!r}"
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -84,6 +85,13 @@ class _ConvNd(Module):
             f"and stride {self.stride}"
         )
 
+    def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
+        """The input with what padding_mode puts around it, and the zeros still to add."""
+        if self.padding_mode == "zeros":
+            return input, self.padding
+        widths = [n for n in reversed(self.padding) for _ in range(2)]
+        return F.pad(input, widths, self.padding_mode), 0
+
     def reset_parameters(self) -> None:
         """Draws weight and bias from U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
@@ -108,6 +116,8 @@ class _ConvNd(Module):
             parts.append(f"groups={self.groups}")
         if self.bias is None:
             parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
         return ", ".join(parts)
 
 
@@ -117,9 +127,8 @@ class Conv1d(_ConvNd):
     _dims = 1
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.conv1d(
-            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-        )
+        x, padding = self._padded(input)
+        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_ConvNd):
@@ -128,6 +137,15 @@ class Conv2d(_ConvNd):
     _dims = 2
 
     def forward(self, input: Tensor) -> Tensor:
-        return _conv2d(
-            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-        )
+        x, padding = self._padded(input)
+        return _conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv3d(_ConvNd):
+    """Convolution of [n, in_channels, d, h, w]: [n, out_channels, d', h', w']."""
+
+    _dims = 3
+
+    def forward(self, input: Tensor) -> Tensor:
+        x, padding = self._padded(input)
+        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)

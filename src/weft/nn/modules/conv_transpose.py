@@ -1,4 +1,4 @@
-"""The transposed convolution over two dimensions."""
+"""Transposed convolutions over one to three dimensions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from weft.nn import functional as F
 from weft.nn.modules.conv import _ConvNd, _each
 
 
-class ConvTranspose2d(_ConvNd):
-    """What the gradient of Conv2d does: [n, in_channels, h, w] grows by the stride."""
-
-    _dims = 2
+class _ConvTranspose(_ConvNd):
+    """What transposed convolutions share."""
 
     def __init__(
         self,
@@ -31,7 +29,11 @@ class ConvTranspose2d(_ConvNd):
         dtype: Any = None,
     ) -> None:
         if isinstance(padding, str):
-            raise ValueError(f"ConvTranspose2d: expected padding as numbers, got {padding!r}")
+            raise ValueError(f"{type(self).__name__}: expected padding as numbers, got {padding!r}")
+        if padding_mode != "zeros":
+            raise ValueError(
+                f"{type(self).__name__}: expected padding_mode 'zeros', got {padding_mode!r}"
+            )
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
             padding_mode, device, dtype,
@@ -44,7 +46,8 @@ class ConvTranspose2d(_ConvNd):
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The result; output_size picks among the sizes that the stride leaves open."""
         extra = self.output_padding if output_size is None else self._extra(input, output_size)
-        return F.conv_transpose2d(
+        transpose = getattr(F, f"conv_transpose{self._dims}d")
+        return transpose(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
             self.dilation,
         )  # fmt: skip
@@ -55,12 +58,32 @@ class ConvTranspose2d(_ConvNd):
         geometry = zip(self.stride, self.padding, self.kernel_size, self.dilation)
         smallest = [
             (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1
-            for size, (stride, padding, kernel, dilation) in zip(input.shape[-2:], geometry)
+            for size, (stride, padding, kernel, dilation) in zip(
+                input.shape[-self._dims :], geometry
+            )
         ]
         extra = tuple(w - s for w, s in zip(wanted, smallest))
         if any(not 0 <= e < stride for e, stride in zip(extra, self.stride)):
             raise ValueError(
-                f"ConvTranspose2d: expected output_size from {smallest} to less than a stride "
-                f"more, got {wanted}"
+                f"{type(self).__name__}: expected output_size from {smallest} to less than a "
+                f"stride more, got {wanted}"
             )
         return extra
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """What the gradient of Conv1d does: [n, in_channels, l] grows by the stride."""
+
+    _dims = 1
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """What the gradient of Conv2d does: [n, in_channels, h, w] grows by the stride."""
+
+    _dims = 2
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """What the gradient of Conv3d does: [n, in_channels, d, h, w] grows by the stride."""
+
+    _dims = 3

@@ -1,4 +1,4 @@
-"""Embedding."""
+"""Embeddings."""
 
 from __future__ import annotations
 
@@ -78,3 +78,62 @@ class Embedding(Module):
         """An Embedding whose table is `embeddings` [n, d]; frozen unless freeze=False."""
         rows, columns = embeddings.shape
         return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze)
+
+
+class EmbeddingBag(Module):
+    """The sum, mean or max of the rows of a table that each bag of integers names."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if max_norm is not None or scale_grad_by_freq or sparse:
+            raise NotImplementedError(
+                "EmbeddingBag: expected max_norm=None, scale_grad_by_freq=False and sparse=False, "
+                f"got {max_norm}, {scale_grad_by_freq} and {sparse}"
+            )
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        if _weight is None:
+            shape = (num_embeddings, embedding_dim)
+            self.weight = Parameter(weft.empty(shape, device=device, dtype=dtype))
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(_weight)
+
+    def reset_parameters(self) -> None:
+        """Draws the rows from N(0, 1); the padding row becomes zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with weft.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def forward(
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        return F.embedding_bag(
+            input, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode}{padding}"

@@ -1,0 +1,102 @@
+"""Dropout of whole channels, and dropout that keeps mean and variance; `weft.nn.functional` shows
+them."""
+
+from __future__ import annotations
+
+import weft
+from weft import Tensor
+
+# What SELU tends to for small inputs: alpha dropout sets elements to it.
+_FLOOR = -1.7580993408473766
+
+
+def _check(function: str, p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{function}: expected p between 0 and 1, got {p}")
+
+
+def _noise(input: Tensor, channels: bool) -> Tensor:
+    """A number for each element, or for each channel."""
+    shape = list(input.shape[:2]) + [1] * (input.dim() - 2) if channels else input.shape
+    return weft.empty(shape, dtype=input.dtype)
+
+
+def _channels(function: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    _check(function, p)
+    if input.dim() < 2:
+        raise RuntimeError(f"{function}: expected at least 2 dims, got shape {tuple(input.shape)}")
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    noise = _noise(input, True).bernoulli_(1 - p)
+    noise = noise.div_(1 - p) if p < 1 else noise
+    return input.mul_(noise) if inplace else input * noise
+
+
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zeroes each channel of [n, c, l] (or [c, l]) with probability p, scales the rest."""
+    return _of_samples("dropout1d", input, 3, p, training, inplace)
+
+
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zeroes each channel of [n, c, h, w] with probability p, scales the rest."""
+    return _channels("dropout2d", input, p, training, inplace)
+
+
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zeroes each channel of [n, c, d, h, w] (or [c, d, h, w]) with probability p."""
+    return _of_samples("dropout3d", input, 5, p, training, inplace)
+
+
+def _of_samples(
+    function: str, input: Tensor, dims: int, p: float, training: bool, inplace: bool
+) -> Tensor:
+    """The channels of one sample where the batch is missing."""
+    if input.dim() not in (dims - 1, dims):
+        raise RuntimeError(
+            f"{function}: expected {dims - 1} or {dims} dims, got shape {tuple(input.shape)}"
+        )
+    if input.dim() == dims:
+        return _channels(function, input, p, training, inplace)
+    return _channels(function, input.unsqueeze(0), p, training, inplace).squeeze(0)
+
+
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Sets elements to SELU's floor with probability p, then restores mean and variance."""
+    return _alpha("alpha_dropout", input, p, training, inplace, False)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """alpha_dropout of whole channels (dimension 1)."""
+    return _alpha("feature_alpha_dropout", input, p, training, inplace, True)
+
+
+def _alpha(
+    function: str, input: Tensor, p: float, training: bool, inplace: bool, channels: bool
+) -> Tensor:
+    _check(function, p)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    if p == 1:
+        result = input * 0
+    else:
+        if channels and input.dim() < 2:
+            raise RuntimeError(
+                f"{function}: expected at least 2 dims, got shape {tuple(input.shape)}"
+            )
+        noise = _noise(input, channels).bernoulli_(1 - p)
+        scale = ((_FLOOR**2 * p + 1) * (1 - p)) ** -0.5
+        result = input * (noise * scale) + ((noise - 1) * -_FLOOR + -_FLOOR * p) * scale
+    return input.copy_(result) if inplace else result
+
+
+__all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]

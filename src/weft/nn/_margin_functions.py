@@ -1,0 +1,407 @@
+"""Losses by margins and distances, and the alignment loss; `weft.nn.functional` shows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.nn._loss_functions import _reduced
+
+# size_average and reduce are PyTorch's deprecated arguments; they have no effect here.
+
+
+def _same_shape(function: str, target: Tensor, input: Tensor) -> None:
+    if target.shape != input.shape:
+        raise ValueError(
+            f"{function}: expected a target of shape {tuple(input.shape)}, got "
+            f"{tuple(target.shape)}"
+        )
+
+
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, margin - target * (input1 - input2)) for targets 1 and -1, reduced."""
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss: expected tensors of as many dims, got shapes "
+            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}"
+        )
+    loss = (-target * (input1 - input2) + margin).clamp_min(0)
+    return _reduced("margin_ranking_loss", loss, reduction)
+
+
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """input where target is 1, max(0, margin - input) where it is -1, reduced."""
+    apart = weft.where(target != 1, (margin - input).clamp_min(0), 0.0)
+    near = weft.where(target != -1, input, 0.0)
+    return _reduced("hinge_embedding_loss", apart + near, reduction)
+
+
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """log(1 + exp(-target * input)) for targets 1 and -1, reduced."""
+    return _reduced("soft_margin_loss", (-target * input).exp().log1p(), reduction)
+
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1, reduced.
+
+    The cosine is of vectors along the last dimension.
+    """
+    if target.dim() + 1 != input1.dim() or input1.dim() != input2.dim() or target.dim() > 1:
+        raise RuntimeError(
+            "cosine_embedding_loss: expected inputs (n, d) and a target (n,), or (d,) and (), got "
+            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}"
+        )
+    tiny = 1e-12
+    product = (input1 * input2).sum(-1)
+    sizes = ((input1 * input1).sum(-1) + tiny) * ((input2 * input2).sum(-1) + tiny)
+    cosine = product / sizes.sqrt()
+    near = weft.where(target == 1, 1 - cosine, 0.0)
+    apart = weft.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
+    return _reduced("cosine_embedding_loss", near + apart, reduction)
+
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The distances of all pairs of rows (i < j) of a matrix, as one vector."""
+    if input.dim() != 2:
+        raise RuntimeError(f"pdist: expected a matrix, got shape {tuple(input.shape)}")
+    first, second = weft.triu_indices(input.size(0), input.size(0), 1).unbind(0)
+    return weft._C._aten.linalg_vector_norm(input[first] - input[second], p, [1])
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, margin + |anchor - positive| - |anchor - negative|) by the p-norm; with swap the
+    negative may be measured from the positive instead."""
+
+    def distance(a: Tensor, b: Tensor) -> Tensor:
+        return pairwise_distance(a, b, p, eps)
+
+    return _triplet(
+        "triplet_margin_loss", anchor, positive, negative, distance, margin, swap, reduction
+    )
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """triplet_margin_loss by any distance (pairwise_distance unless given)."""
+    return _triplet(
+        "triplet_margin_with_distance_loss", anchor, positive, negative,
+        distance_function or pairwise_distance, margin, swap, reduction,
+    )  # fmt: skip
+
+
+def _triplet(
+    function: str, anchor: Tensor, positive: Tensor, negative: Tensor, distance: Any,
+    margin: float, swap: bool, reduction: str,
+) -> Tensor:  # fmt: skip
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            f"{function}: expected tensors of as many dims, got shapes {tuple(anchor.shape)}, "
+            f"{tuple(positive.shape)} and {tuple(negative.shape)}"
+        )
+    if margin <= 0:
+        raise ValueError(f"{function}: expected margin > 0, got {margin}")
+    apart = distance(anchor, negative)
+    if swap:
+        apart = weft.minimum(apart, distance(positive, negative))
+    return _reduced(function, (distance(anchor, positive) - apart + margin).clamp_min(0), reduction)
+
+
+# ---- classes ----
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over classes i != target of max(0, margin - input[target] + input[i]) ** p."""
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: expected p 1 or 2, got {p}")
+    single = input.dim() < 2
+    x = input.reshape(1, -1) if single else input
+    labels = target.reshape(-1)
+    if x.dim() != 2 or labels.numel() != x.size(0) or x.size(1) == 0:
+        raise RuntimeError(
+            "multi_margin_loss: expected an input (n, c) or (c,) and a target (n,) or (), got "
+            f"{tuple(input.shape)} and {tuple(target.shape)}"
+        )
+    index = labels.unsqueeze(1)
+    loss = (margin - x.gather(1, index) + x).clamp_min(0)
+    loss = loss * loss if p == 2 else loss
+    if weight is not None:
+        loss = loss * weight[labels].unsqueeze(1)
+    own = weft.arange(x.size(1)) == index
+    loss = loss.masked_fill(own, 0).sum(1) / x.size(1)
+    return _reduced("multi_margin_loss", loss.squeeze(0) if single else loss, reduction)
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over classes j in and i not in the target of max(0, 1 - input[j] + input[i]).
+
+    target has the input's shape (n, c) or (c,): the classes, then -1.
+    """
+    _same_shape("multilabel_margin_loss", target, input)
+    if input.dim() == 0:
+        input, target = input.unsqueeze(0), target.unsqueeze(0)
+    single = input.dim() == 1
+    x, labels = (t.unsqueeze(0) if single else t for t in (input, target))
+    count = x.size(-1)
+    counted = (labels < 0).to(weft.int64).cumsum(1) == 0
+    index = labels.masked_fill(counted.logical_not(), 0)
+    inside = weft.zeros(x.shape, dtype=weft.int64).scatter_add(1, index, counted.to(weft.int64)) > 0
+    gaps = (1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
+    used = counted.unsqueeze(2).logical_and(inside.logical_not().unsqueeze(1))
+    loss = gaps.masked_fill(used.logical_not(), 0).sum([1, 2]) / count
+    return _reduced("multilabel_margin_loss", loss.squeeze(0) if single else loss, reduction)
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Binary cross entropy of sigmoid(input), the mean over the classes (the last dimension)."""
+    size = weft.nn.functional.logsigmoid(input)
+    loss = -(target * size + (1 - target) * weft.nn.functional.logsigmoid(-input))
+    loss = loss if weight is None else loss * weight
+    return _reduced("multilabel_soft_margin_loss", loss.mean(-1), reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of counts: exp(input) - target * input, or of the rate itself
+    input - target * log(input + eps); full adds Stirling's term for targets above 1."""
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * (input + eps).log()
+    if full:
+        many = target > 1
+        safe = weft.where(many, target, 1.0)
+        term = safe * safe.log() - safe + 0.5 * (2 * math.pi * safe).log()
+        loss = loss + term.masked_fill(many.logical_not(), 0)
+    return _reduced("poisson_nll_loss", loss, reduction)
+
+
+# ---- alignment ----
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Connectionist temporal classification (Graves 2006): minus the log-probability that
+    log_probs [t, n, c] (or [t, c]) spell the targets [n, s] (or all of them in one vector).
+
+    'mean' divides each loss by its target's length first.
+    """
+    single = log_probs.dim() == 2
+    x = log_probs.unsqueeze(1) if single else log_probs
+    if x.dim() != 3 or not 0 <= blank < x.size(2):
+        raise RuntimeError(
+            "ctc_loss: expected log_probs (t, n, c) or (t, c) and blank in [0, c), got "
+            f"{tuple(log_probs.shape)} and {blank}"
+        )
+    kind, x = x.dtype, x.double()  # long sums of exponentials: float32 would lose digits
+    steps, batch, _ = x.shape
+    lengths = _lengths("input_lengths", input_lengths, batch, steps)
+    counts = _lengths("target_lengths", target_lengths, batch, targets.numel())
+    labels = _label_rows(targets, counts, batch)
+    # Blanks between the labels and around them: b l b l b.
+    states = 2 * labels.size(1) + 1
+    path = weft.full((batch, states), blank, dtype=weft.int64)
+    path[:, 1::2] = labels
+    emitted = x.gather(2, path.unsqueeze(0).expand(steps, -1, -1))
+    skips = weft.zeros((batch, states), dtype=weft.bool)
+    if states > 3:
+        skips[:, 2:] = (path[:, 2:] != blank).logical_and(path[:, 2:] != path[:, :-2])
+    loss = -_spelled(emitted, skips, lengths, counts) + _normality(x, lengths)
+    if zero_infinity:
+        loss = weft.where(loss == math.inf, 0.0, loss)
+    if reduction == "mean":
+        return (loss / weft.tensor(counts).clamp_min(1).to(loss.dtype)).mean().to(kind)
+    loss = _reduced("ctc_loss", loss, reduction).to(kind)
+    return loss.squeeze(0) if single and reduction == "none" else loss
+
+
+def _normality(x: Tensor, lengths: list[int]) -> Tensor:
+    """0, with the gradient exp(log_probs): what PyTorch adds, so that the gradient of each step
+    sums to 0. log_softmax before it takes this away again."""
+    used = weft.arange(x.size(0)).unsqueeze(1) < weft.tensor(lengths)
+    total = x.exp().masked_fill(used.logical_not().unsqueeze(2), 0).sum([0, 2])
+    return total - total.detach()
+
+
+def _lengths(what: str, given: Any, batch: int, limit: int) -> list[int]:
+    values = given.reshape(-1).tolist() if isinstance(given, Tensor) else given
+    listed = [int(v) for v in (values if isinstance(values, (list, tuple)) else [values])]
+    if len(listed) != batch or any(not 0 <= v <= limit for v in listed):
+        raise RuntimeError(f"ctc_loss: expected {batch} {what} in [0, {limit}], got {listed}")
+    return listed
+
+
+def _label_rows(targets: Tensor, counts: list[int], batch: int) -> Tensor:
+    """[n, longest] labels, 0 behind the shorter ones."""
+    longest = max(counts, default=0)
+    if targets.dim() == 2:
+        return targets[:, :longest].to(weft.int64)
+    if sum(counts) > targets.numel():
+        raise RuntimeError(f"ctc_loss: expected {sum(counts)} targets, got {targets.numel()}")
+    rows, start = weft.zeros((batch, longest), dtype=weft.int64), 0
+    for row, count in enumerate(counts):
+        rows[row, :count] = targets.reshape(-1)[start : start + count].to(weft.int64)
+        start += count
+    return rows
+
+
+def _spelled(emitted: Tensor, skips: Tensor, lengths: list[int], counts: list[int]) -> Tensor:
+    """The forward algorithm in logarithms: [t, n, states] to [n]."""
+    steps, batch, states = emitted.shape
+    nothing = weft.full((batch, states), -math.inf, dtype=emitted.dtype)
+    first = weft.arange(states) < 2
+    now = weft.where(first, emitted[0], nothing) if steps else nothing
+    if not steps:
+        now = weft.where(weft.arange(states) < 1, 0.0, nothing)
+    history = [now]
+    for t in range(1, steps):
+        one = weft.cat([nothing[:, :1], now[:, :-1]], 1)
+        ways = [now, one]
+        if states > 2:
+            two = weft.cat([nothing[:, :2], now[:, :-2]], 1)
+            ways.append(weft.where(skips, two, nothing))
+        now = _log_sum(weft.stack(ways, 0)) + emitted[t]
+        history.append(now)
+    ends = []
+    for row, (length, count) in enumerate(zip(lengths, counts)):
+        if length == 0:
+            ends.append(emitted.new_zeros(()) if count == 0 else nothing[0, 0])
+            continue
+        last = history[length - 1][row, max(2 * count - 1, 0) : 2 * count + 1]
+        ends.append(_log_sum(last))
+    return weft.stack(ends)
+
+
+def _log_sum(x: Tensor) -> Tensor:
+    """logsumexp over dimension 0 whose gradient is 0, not NaN, where nothing is possible."""
+    top = x.detach().amax([0])
+    shut = top == -math.inf
+    total = (x - top.masked_fill(shut, 0)).exp().sum(0)
+    return (total.masked_fill(shut, 1).log() + top.masked_fill(shut, 0)).masked_fill(
+        shut, -math.inf
+    )
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1 [*, i] and input2 [*, j] with weight [o, i, j]: sum of their products, [*, o]."""
+    result = weft.einsum("...i,oij,...j->...o", input1, weight, input2)
+    return result if bias is None else result + bias
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """input / (k + alpha * m)**beta, m the mean of squares over `size` neighbouring channels."""
+    if input.dim() < 3:
+        raise ValueError(
+            f"local_response_norm: expected at least 3 dims, got shape {tuple(input.shape)}"
+        )
+    if input.numel() == 0:
+        return input
+    n, c = input.shape[:2]
+    squares = (input * input).reshape(n, c, -1)
+    padded = weft.constant_pad_nd(squares, [0, 0, size // 2, (size - 1) // 2])
+    means = padded.unfold(1, size, 1).mean(-1).reshape(input.shape)
+    return input / (means * alpha + k).pow(beta)
+
+
+__all__ = [
+    "bilinear", "cosine_embedding_loss", "ctc_loss", "hinge_embedding_loss", "local_response_norm",
+    "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "pairwise_distance", "pdist", "poisson_nll_loss",
+    "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
+]  # fmt: skip

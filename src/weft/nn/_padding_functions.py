@@ -1,0 +1,72 @@
+"""Padding; `weft.nn.functional` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import weft
+from weft import Tensor
+
+# mode: the entries of the input that n entries with `before` and `after` more around them show
+_PLACES = {
+    "reflect": lambda i, n: n - 1 - abs(n - 1 - abs(i)),
+    "replicate": lambda i, n: min(max(i, 0), n - 1),
+    "circular": lambda i, n: i % n,
+}
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Tensor:
+    """input with pad[0] entries before and pad[1] after the last dimension, pad[2] and pad[3]
+    around the one before it, and so on.
+
+    mode says what they are: "constant" (`value`, 0 by default), "reflect", "replicate" or
+    "circular"; the last three take inputs of 2 to 5 dimensions and pad at most all but the first
+    two (or all but the first, without a batch). Negative numbers cut off.
+    """
+    widths = [int(n) for n in pad]
+    if len(widths) % 2 or len(widths) > 2 * input.dim():
+        raise RuntimeError(
+            f"pad: expected two numbers for each of at most {input.dim()} dims, got {tuple(pad)}"
+        )
+    if mode == "constant":
+        return weft.constant_pad_nd(input, widths, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise ValueError(f"pad: expected no value for mode {mode!r}, got {value}")
+    if mode not in _PLACES:
+        raise NotImplementedError(
+            f"pad: expected mode constant, reflect, replicate or circular, got {mode!r}"
+        )
+    pairs = len(widths) // 2
+    if pairs > 3 or input.dim() not in (pairs + 1, pairs + 2):
+        raise NotImplementedError(
+            f"pad: expected {pairs + 1} or {pairs + 2} dims for mode {mode!r} with {2 * pairs} "
+            f"numbers, got shape {tuple(input.shape)}"
+        )
+    for i in range(pairs):
+        input = _padded(input, -1 - i, widths[2 * i], widths[2 * i + 1], mode)
+    return input
+
+
+def _padded(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
+    """One dimension padded."""
+    size = x.size(dim)
+    most = max(before, after)
+    limit = {"reflect": size - 1, "circular": size}.get(mode)
+    if size + before + after < 0 or (limit is not None and most > limit) or size == 0:
+        raise RuntimeError(
+            f"pad: expected widths of at most {limit} for mode {mode!r}, got {before} and "
+            f"{after} for a dimension of size {size}"
+        )
+    if before == 0 and after == 0:
+        return x
+    if mode == "circular" and min(before, after) < 0:  # goes round what is left after cutting
+        x = weft.constant_pad_nd(x, [0] * (2 * (-dim - 1)) + [min(before, 0), min(after, 0)])
+        before, after, size = max(before, 0), max(after, 0), x.size(dim)
+    place = _PLACES[mode]
+    return x.index_select(
+        dim, weft.tensor([place(i, size) for i in range(-before, size + after)], dtype=weft.int64)
+    )
+
+
+__all__ = ["pad"]

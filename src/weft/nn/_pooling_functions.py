@@ -1,0 +1,362 @@
+"""Pooling in one and three dimensions, by norms, to given sizes, and back; all by the two-
+dimensional operators. `weft.nn.functional` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import weft
+from weft import Tensor
+
+_nn = weft._C._nn
+_max_pool2d = _nn.max_pool2d_with_indices
+
+
+def _times(function: str, what: str, value: Any, count: int) -> list[int]:
+    """One number for all dimensions, or one each."""
+    values = list(value) if isinstance(value, (tuple, list)) else [value]
+    values = values * count if len(values) == 1 else values
+    if len(values) != count:
+        raise RuntimeError(f"{function}: expected {what} as 1 or {count} numbers, got {value}")
+    return [int(v) for v in values]
+
+
+def _stride(function: str, stride: Any, kernel: list[int]) -> list[int]:
+    if stride is None or (isinstance(stride, (tuple, list)) and not stride):
+        return kernel
+    return _times(function, "stride", stride, len(kernel))
+
+
+def _check_dims(function: str, x: Tensor, spatial: int) -> None:
+    if x.dim() not in (spatial + 1, spatial + 2):
+        raise RuntimeError(
+            f"{function}: expected {spatial + 1} or {spatial + 2} dims, got shape {tuple(x.shape)}"
+        )
+
+
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The maximum of each window of [n, c, l], and where it lies."""
+    _check_dims("max_pool1d", input, 1)
+    (kernel,) = _times("max_pool1d", "kernel_size", kernel_size, 1)
+    (step,) = _stride("max_pool1d", stride, [kernel])
+    (room,) = _times("max_pool1d", "padding", padding, 1)
+    (apart,) = _times("max_pool1d", "dilation", dilation, 1)
+    values, places = _max_pool2d(
+        input.unsqueeze(-2), (1, kernel), (1, step), (0, room), (1, apart), ceil_mode
+    )
+    return values.squeeze(-2), places.squeeze(-2)
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of [n, c, l]; with return_indices also where it lies."""
+    values, places = max_pool1d_with_indices(
+        input, kernel_size, stride, padding, dilation, ceil_mode
+    )
+    return (values, places) if return_indices else values
+
+
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The maximum of each window of [n, c, d, h, w], and where it lies in its volume."""
+    _check_dims("max_pool3d", input, 3)
+    kernel = _times("max_pool3d", "kernel_size", kernel_size, 3)
+    step = _stride("max_pool3d", stride, kernel)
+    room = _times("max_pool3d", "padding", padding, 3)
+    apart = _times("max_pool3d", "dilation", dilation, 3)
+    *lead, depth, height, width = input.shape
+    # Rows and columns of each slice first, then over the slices: the first of equals still wins.
+    flat = input.reshape(-1, height, width)
+    values, places = _max_pool2d(flat, kernel[1:], step[1:], room[1:], apart[1:], ceil_mode)
+    plane = values.shape[-2:]
+    count = plane[0] * plane[1]
+    values, rows = _max_pool2d(
+        values.reshape(-1, depth, count), (kernel[0], 1), (step[0], 1), (room[0], 0), (apart[0], 1),
+        ceil_mode,
+    )  # fmt: skip
+    inner = places.reshape(-1, depth * count).gather(1, rows.flatten(1)).reshape(rows.shape)
+    places = rows // count * (height * width) + inner
+    shape = (*lead, values.size(1), *plane)
+    return values.reshape(shape), places.reshape(shape)
+
+
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of [n, c, d, h, w]; with return_indices also where it lies."""
+    values, places = max_pool3d_with_indices(
+        input, kernel_size, stride, padding, dilation, ceil_mode
+    )
+    return (values, places) if return_indices else values
+
+
+# ---- means ----
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window of [n, c, l]."""
+    _check_dims("avg_pool1d", input, 1)
+    (kernel,) = _times("avg_pool1d", "kernel_size", kernel_size, 1)
+    (step,) = _stride("avg_pool1d", stride, [kernel])
+    (room,) = _times("avg_pool1d", "padding", padding, 1)
+    pooled = _nn.avg_pool2d(
+        input.unsqueeze(-2), (1, kernel), (1, step), (0, room), ceil_mode, count_include_pad
+    )
+    return pooled.squeeze(-2)
+
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window of [n, c, d, h, w], or its sum over divisor_override."""
+    _check_dims("avg_pool3d", input, 3)
+    if divisor_override == 0:
+        raise RuntimeError("avg_pool3d: expected divisor_override other than 0, got 0")
+    kernel = _times("avg_pool3d", "kernel_size", kernel_size, 3)
+    step = _stride("avg_pool3d", stride, kernel)
+    room = _times("avg_pool3d", "padding", padding, 3)
+    *lead, depth, height, width = input.shape
+    # A window's size is the product of its sizes along each dimension, and so is the mean.
+    own, planes = (None, None) if divisor_override is None else (1, 1)
+    x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    flat = x.reshape(-1, height, width)
+    means = _nn.avg_pool2d(flat, kernel[1:], step[1:], room[1:], ceil_mode, count_include_pad, own)
+    plane = means.shape[-2:]
+    means = _nn.avg_pool2d(
+        means.reshape(-1, depth, plane[0] * plane[1]), (kernel[0], 1), (step[0], 1), (room[0], 0),
+        ceil_mode, count_include_pad, planes,
+    )  # fmt: skip
+    if divisor_override is not None:
+        means = means / divisor_override
+    return means.reshape(*lead, means.size(1), *plane).to(input.dtype)
+
+
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The p-norm of each window of [n, c, l], p being norm_type."""
+    (kernel,) = _times("lp_pool1d", "kernel_size", kernel_size, 1)
+    means = avg_pool1d(input.pow(norm_type), kernel, stride, 0, ceil_mode)
+    return _root(means, kernel, norm_type)
+
+
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The p-norm of each window of [n, c, h, w], p being norm_type."""
+    kernel = _times("lp_pool2d", "kernel_size", kernel_size, 2)
+    step = _stride("lp_pool2d", stride, kernel)
+    means = _nn.avg_pool2d(input.pow(norm_type), kernel, step, 0, ceil_mode)
+    return _root(means, kernel[0] * kernel[1], norm_type)
+
+
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The p-norm of each window of [n, c, d, h, w], p being norm_type."""
+    kernel = _times("lp_pool3d", "kernel_size", kernel_size, 3)
+    means = avg_pool3d(input.pow(norm_type), kernel, stride, 0, ceil_mode)
+    return _root(means, kernel[0] * kernel[1] * kernel[2], norm_type)
+
+
+def _root(means: Tensor, count: int, p: float) -> Tensor:
+    return (means.sign() * means.abs().relu() * count).pow(1.0 / p)
+
+
+# ---- to given sizes ----
+
+
+def _wanted(function: str, x: Tensor, size: Any, spatial: int) -> list[int]:
+    """The sizes asked for; None keeps one."""
+    _check_dims(function, x, spatial)
+    values = list(size) if isinstance(size, (tuple, list)) else [size]
+    values = values * spatial if len(values) == 1 else values
+    if len(values) != spatial:
+        raise RuntimeError(f"{function}: expected {spatial} sizes, got {size}")
+    return [x.size(i - spatial) if v is None else int(v) for i, v in enumerate(values)]
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Means over windows of [n, c, l] so that the result is [n, c, output_size]."""
+    (size,) = _wanted("adaptive_avg_pool1d", input, output_size, 1)
+    return _nn.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Means over windows of [n, c, d, h, w] so that the result is [n, c, *output_size]."""
+    size = _wanted("adaptive_avg_pool3d", input, output_size, 3)
+    *lead, depth, height, width = input.shape
+    x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    planes = _nn.adaptive_avg_pool2d(x.reshape(-1, height, width), size[1:])
+    columns = planes.reshape(-1, depth, size[1] * size[2])
+    means = _nn.adaptive_avg_pool2d(columns, (size[0], columns.size(-1)))
+    return means.reshape(*lead, *size).to(input.dtype)
+
+
+def _windows(size: int, out: int) -> list[range]:
+    """The windows of adaptive pooling along one dimension."""
+    return [range(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
+
+
+def _adaptive_max(
+    function: str, input: Tensor, output_size: Any, spatial: int
+) -> tuple[Tensor, Tensor]:
+    """One dimension after the other, the last first: the first of equals wins."""
+    sizes = _wanted(function, input, output_size, spatial)
+    if 0 in input.shape[1:]:
+        raise RuntimeError(f"{function}: expected a non-empty input, got {tuple(input.shape)}")
+    inner = input.shape[input.dim() - spatial :]
+    count = 1
+    for n in inner:
+        count *= n
+    values, places = input, weft.arange(count).reshape(inner).expand(input.shape)
+    for i in reversed(range(spatial)):
+        dim = input.dim() - spatial + i
+        values, places = _max_along(values, places, dim, _windows(inner[i], sizes[i]))
+    return values, places
+
+
+def _max_along(
+    values: Tensor, places: Tensor, dim: int, windows: Sequence[range]
+) -> tuple[Tensor, Tensor]:
+    """The greatest entry of each window of a dimension, and the place that belongs to it."""
+    if not windows:
+        shape = [*values.shape[:dim], 0, *values.shape[dim + 1 :]]
+        return values.new_empty(shape), places.new_empty(shape)
+    longest = max(map(len, windows))
+    # Shorter windows repeat their last entry, which changes no maximum.
+    index = [[w[min(k, len(w) - 1)] for k in range(longest)] for w in windows]
+    taken = weft.tensor(index).reshape(-1)
+    wide = values.index_select(dim, taken).unflatten(dim, (len(windows), longest))
+    best, at = wide.max(dim + 1)
+    where = places.index_select(dim, taken).unflatten(dim, (len(windows), longest))
+    return best, where.gather(dim + 1, at.unsqueeze(dim + 1)).squeeze(dim + 1)
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maxima over windows of [n, c, l] so that the result is [n, c, output_size]."""
+    both = _adaptive_max("adaptive_max_pool1d", input, output_size, 1)
+    return both if return_indices else both[0]
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maxima over windows of [n, c, h, w] so that the result is [n, c, *output_size]."""
+    both = _adaptive_max("adaptive_max_pool2d", input, output_size, 2)
+    return both if return_indices else both[0]
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maxima over windows of [n, c, d, h, w] so that the result is [n, c, *output_size]."""
+    both = _adaptive_max("adaptive_max_pool3d", input, output_size, 3)
+    return both if return_indices else both[0]
+
+
+# ---- and back ----
+
+
+def _unpool(
+    function: str, x: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
+    output_size: Any, spatial: int,
+) -> Tensor:  # fmt: skip
+    """Zeros with the maxima where they came from."""
+    _check_dims(function, x, spatial)
+    if indices.shape != x.shape or indices.dtype != weft.int64:
+        raise RuntimeError(
+            f"{function}: expected int64 indices of shape {tuple(x.shape)}, got {indices.dtype} of "
+            f"shape {tuple(indices.shape)}"
+        )
+    kernel = _times(function, "kernel_size", kernel_size, spatial)
+    step = _stride(function, stride, kernel)
+    room = _times(function, "padding", padding, spatial)
+    if output_size is None:
+        sizes = [
+            (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[-spatial:], step, room, kernel)
+        ]
+    else:
+        sizes = [int(n) for n in tuple(output_size)[-spatial:]]
+    lead = list(x.shape[:-spatial])
+    count = 1
+    for n in sizes:
+        count *= n
+    if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < count:
+        raise RuntimeError(
+            f"{function}: expected indices in [0, {count - 1}], got {int(indices.min())} to "
+            f"{int(indices.max())}"
+        )
+    flat = x.new_zeros([*lead, count])
+    inner = x.reshape(*lead, -1)
+    return flat.scatter(-1, indices.reshape(inner.shape), inner).reshape(*lead, *sizes)
+
+
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """What max_pool1d took [n, c, l] from, with zeros elsewhere."""
+    return _unpool("max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1)
+
+
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """What max_pool2d took [n, c, h, w] from, with zeros elsewhere."""
+    return _unpool("max_unpool2d", input, indices, kernel_size, stride, padding, output_size, 2)
+
+
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """What max_pool3d took [n, c, d, h, w] from, with zeros elsewhere."""
+    return _unpool("max_unpool3d", input, indices, kernel_size, stride, padding, output_size, 3)
+
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "max_pool1d", "max_pool1d_with_indices", "max_pool3d", "max_pool3d_with_indices",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip

@@ -1,0 +1,361 @@
+"""Images in other sizes, and sampled at given places; `weft.nn.functional` shows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import Tensor
+
+_resample = weft._C._aten._resample
+
+# mode: how many dimensions an input has
+_DIMS = {
+    "nearest": (3, 4, 5), "nearest-exact": (3, 4, 5), "area": (3, 4, 5),
+    "linear": (3,), "bilinear": (4,), "bicubic": (4,), "trilinear": (5,),
+}  # fmt: skip
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """input [n, c, *] resampled to `size`, or to its size times scale_factor (rounded down).
+
+    mode: nearest, nearest-exact, linear (3 dims), bilinear and bicubic (4), trilinear (5), area.
+    align_corners puts the centres of the corner pixels, rather than their corners, on each other.
+    antialias (bilinear, bicubic) averages over the input pixels an output pixel covers.
+    """
+    spatial = input.dim() - 2
+    if mode not in _DIMS or input.dim() not in _DIMS[mode]:
+        raise NotImplementedError(
+            f"interpolate: expected a mode for {input.dim()} dims among "
+            f"{[m for m, dims in _DIMS.items() if input.dim() in dims]}, got {mode!r}"
+        )
+    linear = mode in ("linear", "bilinear", "bicubic", "trilinear")
+    if align_corners is not None and not linear:
+        raise ValueError(
+            f"interpolate: expected align_corners=None for {mode}, got {align_corners}"
+        )
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(f"interpolate: expected antialias=False for {mode}, got True")
+    sizes, scales = _sizes_and_scales(input, size, scale_factor, recompute_scale_factor, spatial)
+    if min(sizes) <= 0 or (input.numel() == 0 and min(input.shape[1:]) == 0):
+        raise RuntimeError(
+            f"interpolate: expected sizes of at least 1, got {tuple(input.shape)} to {sizes}"
+        )
+    if mode == "area":
+        return _area(input, sizes)
+    if not linear:
+        for i in range(spatial):
+            index = _nearest(input, i + 2, sizes[i], scales[i], 0.5 if mode[7:] else 0.0)
+            input = input.index_select(i + 2, index)
+        return input
+    _check_floating(mode, input)
+    table = _cubic_taps if mode == "bicubic" else _linear_taps
+    if antialias:
+        table = _cubic_filter if mode == "bicubic" else _linear_filter
+    x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    for i in reversed(range(spatial)):
+        if sizes[i] != input.size(i + 2) or scales[i] not in (None, 1.0):
+            x = _resample(x, i + 2, *table(x, i + 2, sizes[i], scales[i], bool(align_corners)))
+    return x.to(input.dtype) if x is not input else input.clone()
+
+
+def _check_floating(mode: str, x: Tensor) -> None:
+    if not x.is_floating_point():
+        name = str(x.dtype).partition(".")[2]
+        raise RuntimeError(f"interpolate: expected a floating dtype for {mode}, got {name}")
+
+
+def _sizes_and_scales(
+    x: Tensor, size: Any, scale_factor: Any, recompute: bool | None, spatial: int
+) -> tuple[list[int], list[float | None]]:
+    """The result's sizes; and the scales that count instead of the quotient of the sizes."""
+    if (size is None) == (scale_factor is None):
+        raise ValueError(
+            f"interpolate: expected either size or scale_factor, got {size} and {scale_factor}"
+        )
+    given = size if scale_factor is None else scale_factor
+    listed = list(given) if isinstance(given, (tuple, list)) else [given] * spatial
+    if len(listed) != spatial:
+        raise ValueError(f"interpolate: expected {spatial} numbers, got {tuple(listed)}")
+    if scale_factor is None:
+        if recompute:
+            raise ValueError("interpolate: expected scale_factor to recompute, got size")
+        return [int(n) for n in listed], [None] * spatial
+    scales: list[float | None] = [float(s) for s in listed]
+    sizes = [math.floor(float(n) * s) for n, s in zip(x.shape[2:], listed)]
+    return sizes, [None] * spatial if recompute else scales
+
+
+def _step(size: int, out: int, scale: float | None) -> float:
+    """Input pixels an output pixel."""
+    return 1.0 / scale if scale is not None and scale > 0 else size / out
+
+
+def _compute_dtype(x: Tensor) -> Any:
+    return weft.float64 if x.dtype == weft.float64 else weft.float32
+
+
+def _nearest(x: Tensor, dim: int, out: int, scale: float | None, shift: float) -> Tensor:
+    # In float32, as PyTorch has it: the last bit decides between neighbours.
+    step = weft.tensor(_step(x.size(dim), out, scale), dtype=weft.float32)
+    places = (weft.arange(out, dtype=weft.float32) + shift) * step
+    return places.floor().clamp(0, x.size(dim) - 1).to(weft.int64)
+
+
+def _places(x: Tensor, dim: int, out: int, scale: float | None, align: bool) -> Tensor:
+    """Where the output pixels lie in the input."""
+    kind = _compute_dtype(x)
+    at = weft.arange(out, dtype=kind)
+    if align:
+        return at * weft.tensor((x.size(dim) - 1) / (out - 1) if out > 1 else 0.0, dtype=kind)
+    step = weft.tensor(_step(x.size(dim), out, scale), dtype=kind)
+    return (at + 0.5) * step - 0.5
+
+
+def _linear_taps(
+    x: Tensor, dim: int, out: int, scale: float | None, align: bool
+) -> tuple[Tensor, Tensor]:
+    places = _places(x, dim, out, scale, align).clamp_min(0)
+    last = x.size(dim) - 1
+    low = places.floor().clamp_max(last)
+    part = (places - low).clamp(0, 1)
+    index = weft.stack([low, (low + 1).clamp_max(last)], 1).to(weft.int64)
+    return index, weft.stack([1 - part, part], 1)
+
+
+def _cubic_weights(t: Tensor, a: float = -0.75) -> list[Tensor]:
+    """Weights of the pixels at -1, 0, 1, 2 for a place t in [0, 1) (Keys 1981, with a)."""
+
+    def near(d: Tensor) -> Tensor:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+
+    def far(d: Tensor) -> Tensor:
+        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _cubic_taps(
+    x: Tensor, dim: int, out: int, scale: float | None, align: bool
+) -> tuple[Tensor, Tensor]:
+    places = _places(x, dim, out, scale, align)
+    low = places.floor()
+    around = [(low + i).clamp(0, x.size(dim) - 1) for i in (-1, 0, 1, 2)]
+    return weft.stack(around, 1).to(weft.int64), weft.stack(_cubic_weights(places - low), 1)
+
+
+def _filtered(
+    x: Tensor, dim: int, out: int, scale: float | None, align: bool, radius: int, kernel: Any
+) -> tuple[Tensor, Tensor]:
+    """A kernel stretched over the pixels that an output pixel covers; the weights sum to 1."""
+    size, kind = x.size(dim), _compute_dtype(x)
+    step = _step(size, out, scale)
+    if align:
+        step = (size - 1) / (out - 1) if out > 1 else 0.0
+    stretch = max(step, 1.0)
+    reach = radius * stretch
+    centre = (weft.arange(out, dtype=kind) + 0.5) * step
+    first = (centre - reach + 0.5).floor().clamp_min(0)
+    last = (centre + reach + 0.5).floor().clamp_max(size)
+    at = first.unsqueeze(1) + weft.arange(math.ceil(reach) * 2 + 1, dtype=kind)
+    weights = kernel((at - centre.unsqueeze(1) + 0.5) / stretch)
+    weights = weights.masked_fill(at >= last.unsqueeze(1), 0)
+    index = at.clamp_max(size - 1).to(weft.int64)
+    return index, weights / weights.sum(1, keepdim=True)
+
+
+def _triangle(d: Tensor) -> Tensor:
+    return (1 - d.abs()).clamp_min(0)
+
+
+def _keys(d: Tensor) -> Tensor:
+    """Keys's cubic with a = -0.5, as image libraries have it."""
+    d = d.abs()
+    near = (1.5 * d - 2.5) * d * d + 1
+    far = ((-0.5 * d + 2.5) * d - 4) * d + 2
+    return weft.where(d < 1, near, weft.where(d < 2, far, 0.0))
+
+
+def _linear_filter(
+    x: Tensor, dim: int, out: int, scale: float | None, align: bool
+) -> tuple[Tensor, Tensor]:
+    return _filtered(x, dim, out, scale, align, 1, _triangle)
+
+
+def _cubic_filter(
+    x: Tensor, dim: int, out: int, scale: float | None, align: bool
+) -> tuple[Tensor, Tensor]:
+    return _filtered(x, dim, out, scale, align, 2, _keys)
+
+
+def _area(x: Tensor, sizes: list[int]) -> Tensor:
+    from weft.nn import functional as F
+
+    pools = {1: F.adaptive_avg_pool1d, 2: F.adaptive_avg_pool2d, 3: F.adaptive_avg_pool3d}
+    return pools[len(sizes)](x, sizes)
+
+
+def upsample(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """interpolate, under its old name."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """interpolate by the nearest pixel."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """interpolate [n, c, h, w] linearly, corners aligned."""
+    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
+
+
+# ---- sampled at given places ----
+
+
+def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
+    """Places for grid_sample by affine maps: theta [n, 2, 3] and size (n, c, h, w) give
+    [n, h, w, 2]; [n, 3, 4] and (n, c, d, h, w) give [n, d, h, w, 3]."""
+    spatial = len(size) - 2
+    if spatial not in (2, 3) or tuple(theta.shape) != (size[0], spatial, spatial + 1):
+        raise ValueError(
+            f"affine_grid: expected theta (n, 2, 3) or (n, 3, 4) for the size {tuple(size)}, got "
+            f"shape {tuple(theta.shape)}"
+        )
+    axes = [_unit_places(n, bool(align_corners), theta.dtype) for n in size[2:]]
+    places = weft.meshgrid(*axes, indexing="ij")[::-1]
+    ones = weft.ones(tuple(size[2:]), dtype=theta.dtype)
+    base = weft.stack([*places, ones], -1).reshape(1, -1, spatial + 1)
+    return (base.expand(size[0], -1, -1) @ theta.mT).reshape(size[0], *size[2:], spatial)
+
+
+def _unit_places(count: int, align: bool, dtype: Any) -> Tensor:
+    """The centres of `count` pixels over [-1, 1]; aligned: the outer ones on its ends."""
+    if count == 1:
+        return weft.zeros(1, dtype=dtype)
+    places = weft.linspace(-1, 1, count, dtype=dtype)
+    return places if align else places * ((count - 1) / count)
+
+
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """input [n, c, h, w] at the places grid [n, h', w', 2]: [n, c, h', w']; or with a depth more.
+
+    A place is (x, y) or (x, y, z) with -1 and 1 at the ends of the input. mode is bilinear, nearest
+    or bicubic; padding_mode says what lies outside: zeros, border or reflection.
+    """
+    spatial = input.dim() - 2
+    if spatial not in (2, 3) or grid.dim() != input.dim() or grid.size(-1) != spatial:
+        raise RuntimeError(
+            "grid_sample: expected an input (n, c, h, w) and a grid (n, h, w, 2), or (n, c, d, h, "
+            f"w) and (n, d, h, w, 3), got {tuple(input.shape)} and {tuple(grid.shape)}"
+        )
+    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and spatial == 3):
+        raise ValueError(f"grid_sample: expected mode bilinear, nearest or bicubic, got {mode!r}")
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            f"grid_sample: expected padding_mode zeros, border or reflection, got {padding_mode!r}"
+        )
+    if input.numel() == 0 and min(input.shape[1:]) == 0:
+        raise RuntimeError(f"grid_sample: expected a non-empty input, got {tuple(input.shape)}")
+    sizes = list(input.shape[2:])
+    align = bool(align_corners)
+    x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    at = grid.to(x.dtype)
+    places = [_pixels(at.select(-1, i), sizes[-1 - i], align) for i in reversed(range(spatial))]
+
+    def bounded(place: Tensor, n: int) -> Tensor:
+        return _inside(place, n, align, padding_mode)
+
+    if mode == "bicubic":
+        return _bicubic(x, places, sizes, bounded).to(input.dtype)
+    places = [bounded(place, n) for place, n in zip(places, sizes)]
+    if mode == "nearest":
+        return _gathered(x, [place.detach().round() for place in places], sizes).to(input.dtype)
+    lows = [place.detach().floor() for place in places]
+    result: Any = 0
+    for corner in range(1 << spatial):
+        highs = [bool(corner >> i & 1) for i in range(spatial)]
+        weight: Any = 1
+        for place, low, high in zip(places, lows, highs):
+            weight = weight * (place - low if high else low + 1 - place)
+        value = _gathered(x, [low + 1 if high else low for low, high in zip(lows, highs)], sizes)
+        result = result + value * weight.unsqueeze(1)
+    return result.to(input.dtype)
+
+
+def _pixels(place: Tensor, n: int, align: bool) -> Tensor:
+    """From [-1, 1] to pixels."""
+    return (place + 1) * ((n - 1) / 2) if align else ((place + 1) * n - 1) / 2
+
+
+def _inside(place: Tensor, n: int, align: bool, padding_mode: str) -> Tensor:
+    """Places outside moved in, as padding_mode says; zeros leaves them."""
+    if padding_mode == "reflection":
+        low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
+        if span == 0:
+            place = place * 0
+        else:
+            away = (place - low).abs()
+            turns = (away.detach() / span).floor()
+            rest = away - turns * span
+            place = weft.where(turns % 2 == 0, rest + low, span - rest + low)
+    return place if padding_mode == "zeros" else place.clamp(0, n - 1)
+
+
+def _gathered(x: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
+    """The pixels at whole places [n, *]: [n, c, *]; 0 outside."""
+    flat: Any = 0
+    inside: Any = True
+    for place, n in zip(places, sizes):
+        within = (place >= 0).logical_and(place <= n - 1)
+        inside = within if inside is True else inside.logical_and(within)
+        flat = flat * n + weft.where(within, place, 0.0).to(weft.int64)
+    n, c = x.shape[:2]
+    index = flat.reshape(n, 1, -1).expand(-1, c, -1)
+    values = x.reshape(n, c, -1).gather(2, index).reshape(n, c, *flat.shape[1:])
+    return values.masked_fill(inside.logical_not().unsqueeze(1), 0)
+
+
+def _bicubic(
+    x: Tensor, places: list[Tensor], sizes: list[int], bounded: Callable[[Tensor, int], Tensor]
+) -> Tensor:
+    lows = [place.detach().floor() for place in places]
+    rows, columns = (_cubic_weights(place - low) for place, low in zip(places, lows))
+    result: Any = 0
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            at = [bounded(low + k - 1, n) for low, k, n in zip(lows, (i, j), sizes)]
+            result = result + _gathered(x, at, sizes) * (row * column).unsqueeze(1)
+    return result
+
+
+__all__ = [
+    "affine_grid",
+    "grid_sample",
+    "interpolate",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
+]

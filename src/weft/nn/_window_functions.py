@@ -1,0 +1,224 @@
+"""Windows of images as columns and back, and the convolutions that are built on two dimensions;
+`weft.nn.functional` shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.nn._pooling_functions import _check_dims, _times
+
+_conv2d = weft._C._aten.conv2d
+_conv_transpose2d = weft._C._aten.conv_transpose2d
+
+
+def _positions(size: int, kernel: int, dilation: int, padding: int, stride: int) -> Tensor:
+    """[kernel, windows]: the padded entries that the windows show."""
+    count = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    return (weft.arange(kernel) * dilation).unsqueeze(1) + weft.arange(max(count, 0)) * stride
+
+
+def _geometry(
+    function: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> list[tuple[int, int, int, int]]:
+    """(kernel, dilation, padding, stride) of both dimensions."""
+    given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
+    pairs = [_times(function, what, value, 2) for what, value in given.items()]
+    for (what, value), pair in zip(given.items(), pairs):
+        if min(pair) < (0 if what == "padding" else 1):
+            raise RuntimeError(f"{function}: expected {what} > 0 (padding >= 0), got {value}")
+    return list(zip(*pairs))  # type: ignore[arg-type]
+
+
+def unfold(
+    input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """The windows of [n, c, h, w] as columns: [n, c * kernel, windows]."""
+    _check_dims("unfold", input, 2)
+    rows, columns = _geometry("unfold", kernel_size, dilation, padding, stride)
+    down = _positions(input.size(-2), *rows)
+    across = _positions(input.size(-1), *columns)
+    if down.size(1) == 0 or across.size(1) == 0:
+        raise RuntimeError(
+            f"unfold: expected windows that fit the input, got shape {tuple(input.shape)} and "
+            f"kernel_size {kernel_size}"
+        )
+    *lead, c = input.shape[:-2]
+    x = weft.constant_pad_nd(input, [columns[2], columns[2], rows[2], rows[2]])
+    x = x.index_select(-2, down.reshape(-1)).index_select(-1, across.reshape(-1))
+    x = x.unflatten(-1, tuple(across.shape)).unflatten(-3, tuple(down.shape))
+    # [*, c, kh, lh, kw, lw] to [*, c kh kw, lh lw]
+    x = x.transpose(-3, -2)
+    return x.reshape(*lead, c * rows[0] * columns[0], down.size(1) * across.size(1))
+
+
+def fold(
+    input: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Tensor:
+    """Columns [n, c * kernel, windows] added up where unfold took them from.
+
+    The result is [n, c, *output_size].
+    """
+    if input.dim() not in (2, 3):
+        raise RuntimeError(f"fold: expected 2 or 3 dims, got shape {tuple(input.shape)}")
+    height, width = _times("fold", "output_size", output_size, 2)
+    rows, columns = _geometry("fold", kernel_size, dilation, padding, stride)
+    down, across = _positions(height, *rows), _positions(width, *columns)
+    taps, windows = rows[0] * columns[0], down.size(1) * across.size(1)
+    *lead, channels, count = input.shape
+    if channels % taps or count != windows:
+        raise RuntimeError(
+            f"fold: expected channels divisible by {taps} and {windows} windows, got shape "
+            f"{tuple(input.shape)}"
+        )
+    c = channels // taps
+    x = input.reshape(*lead, c, rows[0], columns[0], down.size(1), across.size(1)).transpose(-3, -2)
+    x = x.reshape(*lead, c, down.numel(), across.numel())
+    high, wide = height + 2 * rows[2], width + 2 * columns[2]
+    x = x.new_zeros([*lead, c, high, across.numel()]).index_add(-2, down.reshape(-1), x)
+    x = x.new_zeros([*lead, c, high, wide]).index_add(-1, across.reshape(-1), x)
+    return x.narrow(-2, rows[2], height).narrow(-1, columns[2], width)
+
+
+# ---- convolutions ----
+
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """The cross-correlation of volumes [n, c, d, h, w] with filters [o, c / groups, kd, kh, kw].
+
+    The windows along the depth become channels, so that one convolution in two dimensions is left.
+    """
+    _check_volume("conv3d", input, weight)
+    strides = _times("conv3d", "stride", stride, 3)
+    apart = _times("conv3d", "dilation", dilation, 3)
+    if isinstance(padding, str):
+        input, room = _same_padding(input, weight, padding, strides, apart)
+    else:
+        room = _times("conv3d", "padding", padding, 3)
+    x = input if input.dim() == 5 else input.unsqueeze(0)
+    if x.size(1) != weight.size(1) * groups:
+        raise RuntimeError(
+            "conv3d: expected a weight of shape (O, C / groups, kD, kH, kW) for input "
+            f"{tuple(input.shape)} and groups {groups}, got {tuple(weight.shape)}"
+        )
+    kd = weight.size(2)
+    places = _positions(x.size(2), kd, apart[0], room[0], strides[0])
+    if places.size(1) == 0:
+        raise RuntimeError(
+            f"conv3d: expected a kernel no larger than the padded input, got {tuple(weight.shape)} "
+            f"and {tuple(input.shape)}"
+        )
+    n, c, _, h, w = x.shape
+    x = weft.constant_pad_nd(x, [0, 0, 0, 0, room[0], room[0]])
+    x = x.index_select(2, places.reshape(-1)).reshape(n, c, kd, -1, h, w)
+    x = x.permute(0, 3, 1, 2, 4, 5).reshape(-1, c * kd, h, w)
+    y = _conv2d(x, weight.flatten(1, 2), bias, strides[1:], room[1:], apart[1:], groups)
+    y = y.reshape(n, -1, *y.shape[1:]).transpose(1, 2)
+    return y if input.dim() == 5 else y.squeeze(0)
+
+
+def _check_volume(function: str, input: Tensor, weight: Tensor) -> None:
+    _check_dims(function, input, 3)
+    if weight.dim() != 5:
+        raise RuntimeError(f"{function}: expected a weight of 5 dims, got {tuple(weight.shape)}")
+
+
+def _same_padding(
+    x: Tensor, weight: Tensor, padding: str, strides: list[int], apart: list[int]
+) -> tuple[Tensor, list[int]]:
+    """Padding "valid" (none) or "same": what does not halve evenly is added behind."""
+    if padding == "valid":
+        return x, [0, 0, 0]
+    if padding != "same" or strides != [1, 1, 1]:
+        raise RuntimeError(
+            f"conv3d: expected padding 'valid', or 'same' with stride 1, got {padding!r} and "
+            f"stride {strides}"
+        )
+    total = [d * (k - 1) for d, k in zip(apart, weight.shape[2:])]
+    extra = [n for t in reversed(total) for n in (0, t % 2)]
+    return weft.constant_pad_nd(x, extra), [t // 2 for t in total]
+
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The transpose of conv1d: [n, c, l] with a weight [c, o / groups, k]."""
+    _check_dims("conv_transpose1d", input, 1)
+    (step,), (room,), (extra,), (apart,) = (
+        _times("conv_transpose1d", what, value, 1)
+        for what, value in (
+            ("stride", stride),
+            ("padding", padding),
+            ("output_padding", output_padding),
+            ("dilation", dilation),
+        )
+    )
+    y = _conv_transpose2d(
+        input.unsqueeze(-2), weight.unsqueeze(-2), bias, [1, step], [0, room], [0, extra], groups,
+        [1, apart],
+    )  # fmt: skip
+    return y.squeeze(-2)
+
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The transpose of conv3d: [n, c, d, h, w] with a weight [c, o / groups, kd, kh, kw]."""
+    function = "conv_transpose3d"
+    _check_volume(function, input, weight)
+    strides = _times(function, "stride", stride, 3)
+    room = _times(function, "padding", padding, 3)
+    extra = _times(function, "output_padding", output_padding, 3)
+    apart = _times(function, "dilation", dilation, 3)
+    if any(e >= max(s, d) for e, s, d in zip(extra, strides, apart)):
+        raise RuntimeError(
+            f"{function}: expected output_padding less than stride or dilation, got "
+            f"{output_padding}, {stride} and {dilation}"
+        )
+    x = input if input.dim() == 5 else input.unsqueeze(0)
+    n, _, depth = x.shape[:3]
+    kd = weight.size(2)
+    planes = x.transpose(1, 2).flatten(0, 1)
+    y = _conv_transpose2d(
+        planes, weight.flatten(1, 2), None, strides[1:], room[1:], extra[1:], groups, apart[1:]
+    )
+    # [n d, o kd, h, w]: each slice adds to kd slices of the result.
+    y = y.reshape(n, depth, -1, kd, *y.shape[-2:]).permute(0, 2, 3, 1, 4, 5).flatten(2, 3)
+    size = (depth - 1) * strides[0] - 2 * room[0] + apart[0] * (kd - 1) + extra[0] + 1
+    places = (weft.arange(kd) * apart[0]).unsqueeze(1) + weft.arange(depth) * strides[0]
+    whole = y.new_zeros([n, y.size(1), size + 2 * room[0], *y.shape[-2:]])
+    y = whole.index_add(2, places.reshape(-1), y).narrow(2, room[0], size)
+    if bias is not None:
+        y = y + bias.reshape(-1, 1, 1, 1)
+    return y if input.dim() == 5 else y.squeeze(0)
+
+
+__all__ = ["conv3d", "conv_transpose1d", "conv_transpose3d", "fold", "unfold"]

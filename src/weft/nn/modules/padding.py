@@ -1,0 +1,140 @@
+"""Padding layers, one for each way and number of dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import Tensor
+from weft.nn import functional as F
+from weft.nn.modules.module import Module
+
+
+class _Pad(Module):
+    """Holds the widths: one number for all sides, or two for each dimension, the last first."""
+
+    _mode: str
+    _dims: int
+    value: float | None = None
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        widths = (padding,) * (2 * self._dims) if isinstance(padding, int) else tuple(padding)
+        if len(widths) != 2 * self._dims:
+            raise ValueError(
+                f"{type(self).__name__}: expected 1 or {2 * self._dims} numbers, got {padding}"
+            )
+        self.padding = widths
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, self._mode, self.value)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class _ConstantPad(_Pad):
+    """Pads with a number."""
+
+    _mode = "constant"
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPad):
+    """[n, c, l] with entries of a number around it."""
+
+    _dims = 1
+
+
+class ConstantPad2d(_ConstantPad):
+    """[n, c, h, w] with entries of a number around it."""
+
+    _dims = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """[n, c, d, h, w] with entries of a number around it."""
+
+    _dims = 3
+
+
+class _ZeroPad(_Pad):
+    _mode = "constant"
+    value = 0.0
+
+
+class ZeroPad1d(_ZeroPad):
+    """[n, c, l] with zeros around it."""
+
+    _dims = 1
+
+
+class ZeroPad2d(_ZeroPad):
+    """[n, c, h, w] with zeros around it."""
+
+    _dims = 2
+
+
+class ZeroPad3d(_ZeroPad):
+    """[n, c, d, h, w] with zeros around it."""
+
+    _dims = 3
+
+
+class ReflectionPad1d(_Pad):
+    """[n, c, l] mirrored at its ends."""
+
+    _mode, _dims = "reflect", 1
+
+
+class ReflectionPad2d(_Pad):
+    """[n, c, h, w] mirrored at its edges."""
+
+    _mode, _dims = "reflect", 2
+
+
+class ReflectionPad3d(_Pad):
+    """[n, c, d, h, w] mirrored at its faces."""
+
+    _mode, _dims = "reflect", 3
+
+
+class ReplicationPad1d(_Pad):
+    """[n, c, l] with its ends repeated."""
+
+    _mode, _dims = "replicate", 1
+
+
+class ReplicationPad2d(_Pad):
+    """[n, c, h, w] with its edges repeated."""
+
+    _mode, _dims = "replicate", 2
+
+
+class ReplicationPad3d(_Pad):
+    """[n, c, d, h, w] with its faces repeated."""
+
+    _mode, _dims = "replicate", 3
+
+
+class CircularPad1d(_Pad):
+    """[n, c, l] gone round."""
+
+    _mode, _dims = "circular", 1
+
+
+class CircularPad2d(_Pad):
+    """[n, c, h, w] gone round."""
+
+    _mode, _dims = "circular", 2
+
+
+class CircularPad3d(_Pad):
+    """[n, c, d, h, w] gone round."""
+
+    _mode, _dims = "circular", 3

@@ -1,0 +1,424 @@
+"""Padding, resampling, sampling, pooling, windows and convolutions of one to three dimensions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import nn
+from weft.autograd import gradcheck
+from weft.nn import functional as F
+
+RNG = np.random.default_rng(5)
+
+
+def _array(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape)
+
+
+def _distinct(*shape: int) -> np.ndarray:
+    return RNG.permutation(int(np.prod(shape))).reshape(shape) * 0.37
+
+
+def _check(function: Callable[..., Any], arrays: list[np.ndarray], expected: Any) -> None:
+    """Values against the reference, then gradients by finite differences."""
+    tensors = [weft.from_numpy(a.copy()) for a in arrays]
+    np.testing.assert_allclose(function(*tensors).numpy(), expected, rtol=1e-10, atol=1e-10)
+    assert gradcheck(function, [t.requires_grad_() for t in tensors])
+
+
+# ---- padding ----
+
+
+@pytest.mark.parametrize(
+    ("mode", "numpy_mode"),
+    [("constant", "constant"), ("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")],
+)
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_pad(mode: str, numpy_mode: str, dims: int) -> None:
+    x = _array(2, 3, *range(3, 3 + dims))
+    widths = [(1, 2), (2, 0), (0, 1)][:dims]
+    expected = np.pad(x, [(0, 0)] * 2 + widths[::-1], numpy_mode)
+    flat = [n for pair in widths for n in pair]
+    _check(lambda t: F.pad(t, flat, mode), [x], expected)
+    if mode != "constant":
+        np.testing.assert_array_equal(F.pad(weft.from_numpy(x[0]), flat, mode).numpy(), expected[0])
+
+
+def test_pad_cuts_and_says_what_it_expects() -> None:
+    x = weft.arange(6.0).reshape(1, 1, 6)
+    assert F.pad(x, [-1, -2]).tolist() == [[[1, 2, 3]]]
+    assert F.pad(x, [-1, 1], "replicate").tolist() == [[[1, 2, 3, 4, 5, 5]]]
+    assert F.pad(x, [-1, 1], "circular").tolist() == [[[1, 2, 3, 4, 5, 1]]]
+    for widths, mode, error, text in (
+        ([6, 0], "reflect", RuntimeError, "expected widths of at most 5 for mode 'reflect'"),
+        ([7, 0], "circular", RuntimeError, "expected widths of at most 6 for mode 'circular'"),
+        ([1], "constant", RuntimeError, "expected two numbers for each of at most 3 dims"),
+        ([1, 1], "mirror", NotImplementedError, "expected mode constant, reflect"),
+        ([1, 1, 1, 1, 1, 1], "reflect", NotImplementedError, "expected 4 or 5 dims"),
+    ):
+        with pytest.raises(error, match=text):
+            F.pad(x, widths, mode)
+
+
+def test_padding_layers() -> None:
+    x = weft.from_numpy(_array(2, 3, 4, 5))
+    for kind, mode in (
+        (nn.ReflectionPad2d, "reflect"),
+        (nn.ReplicationPad2d, "replicate"),
+        (nn.CircularPad2d, "circular"),
+        (nn.ZeroPad2d, "constant"),
+    ):
+        assert bool((kind(2)(x) == F.pad(x, (2, 2, 2, 2), mode)).all())
+    assert nn.ConstantPad1d((1, 2), 3.5)(weft.zeros(1, 1, 2)).tolist() == [[[3.5, 0, 0, 3.5, 3.5]]]
+    assert repr(nn.ConstantPad1d(1, 3.5)) == "ConstantPad1d(padding=(1, 1), value=3.5)"
+    assert repr(nn.ReflectionPad2d((1, 2, 3, 4))) == "ReflectionPad2d((1, 2, 3, 4))"
+    with pytest.raises(ValueError, match="ZeroPad2d: expected 1 or 4 numbers"):
+        nn.ZeroPad2d((1, 2))
+
+
+# ---- resampling ----
+
+
+def _along(x: np.ndarray, axis: int, matrix: np.ndarray) -> np.ndarray:
+    return np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+
+
+def _linear_matrix(size: int, out: int, align: bool) -> np.ndarray:
+    matrix = np.zeros((out, size))
+    for i in range(out):
+        if align:
+            at = i * (size - 1) / (out - 1) if out > 1 else 0.0
+        else:
+            at = max((i + 0.5) * size / out - 0.5, 0)
+        low = min(int(at), size - 1)
+        matrix[i, low] += 1 - (at - low)
+        matrix[i, min(low + 1, size - 1)] += at - low
+    return matrix
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "sizes"), [("linear", [7]), ("bilinear", [3, 9]), ("trilinear", [5, 2, 6])]
+)
+def test_interpolate_linearly(mode: str, sizes: list[int], align: bool) -> None:
+    x = _array(2, 2, *[4, 5, 3][: len(sizes)])
+    expected = x
+    for i, out in enumerate(sizes):
+        expected = _along(expected, i + 2, _linear_matrix(x.shape[i + 2], out, align))
+    _check(lambda t: F.interpolate(t, sizes, mode=mode, align_corners=align), [x], expected)
+
+
+@pytest.mark.parametrize(("mode", "shift"), [("nearest", 0.0), ("nearest-exact", 0.5)])
+def test_interpolate_by_the_nearest(mode: str, shift: float) -> None:
+    x = _array(1, 2, 5, 4)
+    rows, columns = (
+        np.minimum(((np.arange(out) + shift) * n / out).astype(int), n - 1)
+        for n, out in ((5, 8), (4, 3))
+    )
+    _check(lambda t: F.interpolate(t, (8, 3), mode=mode), [x], x[:, :, rows][..., columns])
+    whole = weft.arange(4, dtype=weft.uint8).reshape(1, 1, 4)
+    assert F.interpolate(whole, scale_factor=2, mode=mode).tolist() == [[[0, 0, 1, 1, 2, 2, 3, 3]]]
+
+
+def test_interpolate_cubically_and_with_antialias() -> None:
+    x = _array(1, 2, 6, 5)
+
+    def at_ones(**kwargs: Any) -> weft.Tensor:
+        return F.interpolate(weft.ones(1, 1, 6, 5, dtype=weft.float64), (9, 3), **kwargs)
+
+    for options in (
+        {"mode": "bicubic"},
+        {"mode": "bicubic", "align_corners": True},
+        {"mode": "bicubic", "antialias": True},
+        {"mode": "bilinear", "antialias": True},
+    ):
+        np.testing.assert_allclose(at_ones(**options).numpy(), 1, rtol=1e-12)  # weights sum to 1
+        same = F.interpolate(weft.from_numpy(x), (6, 5), **options)
+        np.testing.assert_allclose(same.numpy(), x, rtol=1e-12)
+        assert gradcheck(
+            lambda t, o=options: F.interpolate(t, (4, 7), **o),
+            [weft.from_numpy(x).requires_grad_()],
+        )
+    line = (np.arange(9.0) ** 2).reshape(1, 1, 1, 9)
+    wide = F.interpolate(weft.from_numpy(line), (1, 17), mode="bicubic", align_corners=True)
+    half = -0.09375 * (2**2 + 5**2) + 0.59375 * (3**2 + 4**2)  # Keys's kernel, a = -0.75, at 3.5
+    assert wide[0, 0, 0, 7].item() == pytest.approx(half, rel=1e-12)
+    halved = F.interpolate(weft.from_numpy(line), (1, 3), mode="bilinear", antialias=True)
+    assert (
+        abs(halved[0, 0, 0, 1].item() - np.average(line[0, 0, 0, 2:7], weights=[1, 2, 3, 2, 1]))
+        < 1e-12
+    )
+
+
+def test_interpolate_sizes_and_errors() -> None:
+    x = weft.ones(1, 1, 5, 5)
+    assert tuple(F.interpolate(x, scale_factor=1.5).shape) == (1, 1, 7, 7)
+    assert tuple(F.interpolate(x, scale_factor=(2, 0.4)).shape) == (1, 1, 10, 2)
+    ramp = weft.arange(5.0).reshape(1, 1, 5)
+    by_scale = F.interpolate(ramp, scale_factor=1.5, mode="linear")
+    by_size = F.interpolate(ramp, scale_factor=1.5, mode="linear", recompute_scale_factor=True)
+    assert by_scale.tolist() != by_size.tolist() == F.interpolate(ramp, 7, mode="linear").tolist()
+    assert (
+        F.interpolate(x, (2, 3), mode="area").tolist() == F.adaptive_avg_pool2d(x, (2, 3)).tolist()
+    )
+    assert repr(nn.Upsample(scale_factor=2)) == "Upsample(scale_factor=2.0, mode='nearest')"
+    assert tuple(nn.Upsample(scale_factor=2, mode="bilinear")(x).shape) == (1, 1, 10, 10)
+    assert nn.UpsamplingBilinear2d(9)(x).tolist() == F.upsample_bilinear(x, 9).tolist()
+    for args, kwargs, error, text in (
+        ((), {}, ValueError, "expected either size or scale_factor, got None and None"),
+        ((3,), {"mode": "trilinear"}, NotImplementedError, "expected a mode for 4 dims"),
+        ((3,), {"align_corners": True}, ValueError, "expected align_corners=None for nearest"),
+        ((0,), {}, RuntimeError, "expected sizes of at least 1"),
+        (((1, 2, 3),), {}, ValueError, "expected 2 numbers"),
+        ((3,), {"antialias": True}, ValueError, "expected antialias=False for nearest"),
+    ):
+        with pytest.raises(error, match=text):
+            F.interpolate(x, *args, **kwargs)
+    with pytest.raises(RuntimeError, match="expected a floating dtype for bilinear, got int64"):
+        F.interpolate(x.long(), 3, mode="bilinear")
+
+
+def _sampled(
+    x: np.ndarray, grid: np.ndarray, nearest: bool, align: bool, border: bool
+) -> np.ndarray:
+    """Two dimensions, pixel by pixel."""
+    n, c, h, w = x.shape
+    out = np.zeros((n, c, *grid.shape[1:3]))
+    for b, i, j in np.ndindex(n, *grid.shape[1:3]):
+        place = []
+        for at, size in zip(grid[b, i, j], (w, h)):
+            p = (at + 1) / 2 * (size - 1) if align else ((at + 1) * size - 1) / 2
+            place.append(np.clip(p, 0, size - 1) if border else p)
+        px, py = place
+        if nearest:
+            taps = [(int(np.rint(py)), int(np.rint(px)), 1.0)]
+        else:
+            y0, x0 = int(np.floor(py)), int(np.floor(px))
+            taps = [
+                (y0 + a, x0 + b_, (1 - abs(py - y0 - a)) * (1 - abs(px - x0 - b_)))
+                for a, b_ in itertools.product((0, 1), (0, 1))
+            ]
+        for y, x_, weight in taps:
+            if 0 <= y < h and 0 <= x_ < w:
+                out[b, :, i, j] += weight * x[b, :, y, x_]
+    return out
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_grid_sample(mode: str, padding_mode: str, align: bool) -> None:
+    x, grid = _array(2, 3, 4, 5), RNG.uniform(-1.4, 1.4, (2, 3, 2, 2))
+
+    def sample(t: weft.Tensor, g: weft.Tensor) -> weft.Tensor:
+        return F.grid_sample(t, g, mode, padding_mode, align)
+
+    expected = _sampled(x, grid, mode == "nearest", align, padding_mode == "border")
+    _check(sample, [x, grid], expected)
+
+
+def test_grid_sample_of_an_identity_grid_gives_the_image_back() -> None:
+    for shape in ((2, 3, 4, 5), (1, 2, 3, 4, 5)):
+        x = weft.from_numpy(_array(*shape))
+        spatial = len(shape) - 2
+        theta = weft.eye(spatial, spatial + 1, dtype=weft.float64).expand(shape[0], -1, -1)
+        for align, padding_mode in itertools.product(
+            (False, True), ("zeros", "border", "reflection")
+        ):
+            grid = F.affine_grid(theta, shape, align)
+            assert tuple(grid.shape) == (shape[0], *shape[2:], spatial)
+            modes = ("bilinear", "nearest", "bicubic") if spatial == 2 else ("bilinear", "nearest")
+            for mode in modes:
+                same = F.grid_sample(x, grid, mode, padding_mode, align)
+                np.testing.assert_allclose(same.numpy(), x.numpy(), atol=1e-12)
+    with pytest.raises(RuntimeError, match="grid_sample: expected an input"):
+        F.grid_sample(weft.ones(1, 1, 2, 2), weft.ones(1, 2, 2, 3))
+    with pytest.raises(ValueError, match="affine_grid: expected theta"):
+        F.affine_grid(weft.ones(1, 2, 2), (1, 1, 2, 2))
+
+
+# ---- pooling ----
+
+
+def _windows(
+    x: np.ndarray, kernel: int, stride: int, padding: int, fill: float, dims: int
+) -> np.ndarray:
+    padded = np.pad(x, [(0, 0)] * 2 + [(padding, padding)] * dims, constant_values=fill)
+    axes = tuple(range(2, 2 + dims))
+    view = np.lib.stride_tricks.sliding_window_view(padded, (kernel,) * dims, axes)
+    return view[(slice(None), slice(None), *[slice(None, None, stride)] * dims)]
+
+
+@pytest.mark.parametrize(("dims", "names"), [(1, "1d"), (2, "2d"), (3, "3d")])
+def test_pools(dims: int, names: str) -> None:
+    x = _distinct(2, 2, *[6, 5, 7][:dims])
+    last = tuple(range(-dims, 0))
+    for window in ((2, 2, 0), (3, 2, 1), (3, 1, 0)):
+        high = _windows(x, *window, -np.inf, dims).max(last)
+        _check(lambda t, w=window: getattr(F, f"max_pool{names}")(t, *w), [x], high)
+        mean = _windows(x, *window, 0, dims).mean(last)
+        _check(lambda t, w=window: getattr(F, f"avg_pool{names}")(t, *w), [x], mean)
+    norm = (np.abs(_windows(x + 1, 2, 2, 0, 0, dims)) ** 3).sum(last) ** (1 / 3)
+    _check(lambda t: getattr(F, f"lp_pool{names}")(t, 3.0, 2), [x + 1], norm)
+
+
+def test_max_pool_indices_lead_back() -> None:
+    for dims in (1, 2, 3):
+        x = weft.from_numpy(_distinct(2, 3, *[4, 6, 4][:dims])).requires_grad_()
+        values, places = getattr(F, f"max_pool{dims}d")(x, 2, return_indices=True)
+        assert bool((x.flatten(2).gather(2, places.flatten(2)) == values.flatten(2)).all())
+        back = getattr(F, f"max_unpool{dims}d")(values, places, 2)
+        assert tuple(back.shape) == tuple(x.shape)
+        assert bool(((back == x) | (back == 0)).all())
+        assert back.sum().item() == pytest.approx(values.sum().item())
+        layer = getattr(nn, f"MaxUnpool{dims}d")(2)
+        assert bool((layer(values, places) == back).all())
+    with pytest.raises(
+        RuntimeError, match=r"max_unpool1d: expected indices in \[0, 3\], got 9 to 9"
+    ):
+        F.max_unpool1d(weft.ones(1, 1, 2), weft.full((1, 1, 2), 9), 2)
+
+
+def test_average_options_and_adaptive_pools() -> None:
+    x = weft.ones(1, 1, 4, 4, 4, dtype=weft.float64)
+    assert F.avg_pool3d(x, 3, 1, 1, count_include_pad=False).unique().tolist() == [1]
+    assert F.avg_pool3d(x, 2, divisor_override=4).unique().tolist() == [2]
+    corner = F.avg_pool3d(x, 3, 1, 1)[0, 0, 0, 0, 0].item()
+    assert corner == pytest.approx(8 / 27)
+    y = _distinct(2, 3, 7, 5, 4)
+    for dims, sizes in ((1, (3,)), (2, (3, 2)), (3, (3, 2, 5))):
+        part = y.reshape(2, 3, -1)[:, :, :7] if dims == 1 else y[..., 0] if dims == 2 else y
+        edges = [
+            [(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
+            for n, out in zip(part.shape[2:], sizes)
+        ]
+        for fold, name in ((np.mean, "avg"), (np.max, "max")):
+            expected = np.zeros((2, 3, *sizes))
+            for place in itertools.product(*(range(n) for n in sizes)):
+                cut = tuple(slice(*edges[d][i]) for d, i in enumerate(place))
+                cells = part[(slice(None), slice(None), *cut)].reshape(2, 3, -1)
+                expected[(slice(None), slice(None), *place)] = fold(cells, -1)
+            function = getattr(F, f"adaptive_{name}_pool{dims}d")
+            _check(lambda t, f=function, s=sizes: f(t, s), [part], expected)
+        values, places = getattr(F, f"adaptive_max_pool{dims}d")(
+            weft.from_numpy(part.copy()), sizes, True
+        )
+        flat = weft.from_numpy(part.copy()).flatten(2)
+        assert bool((flat.gather(2, places.flatten(2)) == values.flatten(2)).all())
+    assert tuple(F.adaptive_max_pool2d(weft.ones(1, 1, 5, 4), (None, 2)).shape) == (1, 1, 5, 2)
+    assert tuple(nn.AdaptiveMaxPool2d(1)(weft.ones(3, 2, 2)).shape) == (3, 1, 1)
+    with pytest.raises(RuntimeError, match="max_pool3d: expected 4 or 5 dims"):
+        F.max_pool3d(weft.ones(2, 2, 2), 2)
+
+
+# ---- windows and convolutions ----
+
+
+def test_unfold_and_fold() -> None:
+    x = _array(2, 3, 5, 6)
+    kernel, stride, padding = (2, 3), (1, 2), (1, 0)
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (0, 0)])
+    view = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))[:, :, ::1, ::2]
+    columns = view.transpose(0, 1, 4, 5, 2, 3).reshape(2, 3 * 6, -1)
+    _check(lambda t: F.unfold(t, kernel, 1, padding, stride), [x], columns)
+    ones = F.unfold(weft.ones(2, 3, 5, 6, dtype=weft.float64), kernel, 1, padding, stride)
+    counts = F.fold(ones, (5, 6), kernel, 1, padding, stride)
+    whole = F.fold(weft.from_numpy(columns), (5, 6), kernel, 1, padding, stride) / counts
+    np.testing.assert_allclose(
+        whole.numpy()[..., :5], x[..., :5]
+    )  # the last column is in no window
+    assert gradcheck(
+        lambda t: F.fold(t, (5, 6), kernel, 1, padding, stride),
+        [weft.from_numpy(columns).requires_grad_()],
+    )
+    assert bool((nn.Fold((5, 6), kernel, 1, padding, stride)(ones) == counts).all())
+    with pytest.raises(RuntimeError, match="fold: expected channels divisible by 6 and"):
+        F.fold(ones, (5, 7), kernel)
+    with pytest.raises(RuntimeError, match="unfold: expected windows that fit the input"):
+        F.unfold(weft.ones(1, 1, 2, 2), 3)
+
+
+def _conv3d(x: np.ndarray, w: np.ndarray, stride: int, padding: int, dilation: int) -> np.ndarray:
+    padded = np.pad(x, [(0, 0)] * 2 + [(padding, padding)] * 3)
+    span = [dilation * (k - 1) + 1 for k in w.shape[2:]]
+    view = np.lib.stride_tricks.sliding_window_view(padded, span, (2, 3, 4))
+    view = view[:, :, ::stride, ::stride, ::stride, ::dilation, ::dilation, ::dilation]
+    return np.einsum("ncdhwijk,ocijk->nodhw", view, w)
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 0, 1), (2, 1, 1), (1, 2, 2)])
+def test_conv3d_and_its_transpose(stride: int, padding: int, dilation: int) -> None:
+    x, w = _array(2, 2, 5, 4, 5), _array(3, 2, 3, 2, 2)
+
+    def conv(t: weft.Tensor, k: weft.Tensor) -> weft.Tensor:
+        return F.conv3d(t, k, None, stride, padding, dilation)
+
+    _check(conv, [x, w], _conv3d(x, w, stride, padding, dilation))
+    # <conv(x), y> = <x, transpose(y)> for every y.
+    tensors = weft.from_numpy(x).requires_grad_(), weft.from_numpy(w)
+    y = conv(*tensors)
+    upstream = weft.from_numpy(_array(*y.shape))
+    (expected,) = weft.autograd.grad(y, tensors[0], upstream)
+    got = F.conv_transpose3d(upstream, tensors[1], None, stride, padding, 0, 1, dilation)
+    cut = [slice(0, n) for n in got.shape]
+    np.testing.assert_allclose(got.numpy(), expected[tuple(cut)].numpy(), atol=1e-12)
+
+
+def test_groups_bias_and_layers_of_convolutions() -> None:
+    x, w, b = (
+        weft.from_numpy(a) for a in (_array(1, 4, 3, 3, 3), _array(4, 2, 2, 2, 2), _array(4))
+    )
+    halves = [F.conv3d(x[:, i : i + 2], w[i : i + 2], b[i : i + 2]) for i in (0, 2)]
+    np.testing.assert_allclose(
+        F.conv3d(x, w, b, groups=2).numpy(), weft.cat(halves, 1).numpy(), atol=1e-12
+    )
+    same = F.conv3d(x, w, padding="same", groups=2)
+    assert tuple(same.shape) == (1, 4, 3, 3, 3)
+    layer = nn.Conv3d(4, 6, 3, padding=1, padding_mode="circular")
+    assert "padding_mode=circular" in repr(layer)
+    around = F.pad(x.float(), (1,) * 6, "circular")
+    expected = F.conv3d(around, layer.weight, layer.bias)
+    np.testing.assert_allclose(layer(x.float()).detach().numpy(), expected.detach().numpy())
+    up = nn.ConvTranspose1d(2, 3, 4, stride=2, padding=1)
+    assert tuple(up(weft.ones(1, 2, 5)).shape) == (1, 3, 10)
+    assert tuple(nn.ConvTranspose3d(2, 3, 2, stride=2)(weft.ones(1, 2, 2, 3, 4)).shape) == (
+        1,
+        3,
+        4,
+        6,
+        8,
+    )
+    signal, taps = _array(2, 2, 6), _array(2, 3, 3)
+    _check(
+        lambda t, k: F.conv_transpose1d(t, k),
+        [signal, taps],
+        np.stack([sum(np.apply_along_axis(np.convolve, 0, s[c], taps[c, o]) for c in range(2))
+                  for s in signal for o in range(3)]).reshape(2, 3, 8),
+    )  # fmt: skip
+    with pytest.raises(RuntimeError, match="conv3d: expected a weight of shape"):
+        F.conv3d(x, w)
+    with pytest.raises(ValueError, match="Conv2d: expected padding_mode 'zeros', 'reflect'"):
+        nn.Conv2d(1, 1, 3, padding_mode="mirror")
+
+
+def test_channels_dropped_and_instances_normalised() -> None:
+    weft.manual_seed(3)
+    x = weft.ones(4, 50, 3, 3)
+    y = nn.Dropout2d(0.25)(x)
+    assert set(y.flatten(2).sum(2).round(decimals=3).flatten().tolist()) == {0.0, 12.0}
+    assert nn.Dropout2d(0.25).eval()(x) is x
+    z = F.alpha_dropout(weft.randn(20000), 0.3, True)
+    assert abs(z.mean().item()) < 0.05 and abs(z.std().item() - 1) < 0.05
+    norm = nn.InstanceNorm2d(3, affine=True)
+    out = norm(weft.randn(2, 3, 4, 5))
+    np.testing.assert_allclose(out.mean((2, 3)).detach().numpy(), 0, atol=1e-6)
+    assert tuple(norm(weft.randn(3, 4, 5)).shape) == (3, 4, 5)
+    assert tuple(nn.BatchNorm3d(2)(weft.randn(2, 2, 2, 2, 2)).shape) == (2, 2, 2, 2, 2)
+    with pytest.raises(ValueError, match="expected 3D or 4D input"):
+        norm(weft.ones(2, 2))
