@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from weft import _C
 
 if TYPE_CHECKING:
-    from weft import autograd, cuda, memory, nn, optim, random, serialization, utils
+    from weft import autograd, cuda, fft, memory, nn, optim, random, serialization, utils
     from weft._C import *  # noqa: F403
 
 # Operators of the table, then what the bindings write by hand: dtypes, tensor(), from_numpy(), ...
 globals().update(_C._functions)
 globals().update({name: value for name, value in vars(_C).items() if not name.startswith("_")})
 
-from weft import _tensor  # noqa: E402  (Tensor gets its Python-written methods)
+from weft import _aliases, _tensor  # noqa: E402  (Tensor gets its Python-written methods)
 from weft._tensor import (  # noqa: E402
     get_rng_state,
     is_complex,
@@ -60,6 +60,7 @@ _LAZY_MODULES = frozenset(
     (
         "autograd",
         "cuda",
+        "fft",
         "functional",
         "linalg",
         "memory",
@@ -67,6 +68,7 @@ _LAZY_MODULES = frozenset(
         "optim",
         "random",
         "serialization",
+        "signal",
         "special",
         "utils",
     )
@@ -89,9 +91,36 @@ _FUNCTIONS = (
     "nonzero norm polar quantile row_stack tensor_split tensordot unique unique_consecutive "
     "view_as_complex view_as_real vstack"
 )
+_SHAPING = (
+    "chain_matmul cumulative_trapezoid dsplit gradient hsplit imag logspace mvlgamma pinverse "
+    "resolve_conj resolve_neg split_copy split_with_sizes_copy trapezoid trapz unbind_copy "
+    "unravel_index vsplit"
+)
+_FOURIER = "bartlett_window blackman_window hamming_window hann_window istft kaiser_window stft"
 _LAZY_NAMES.update(dict.fromkeys(_FUNCTIONS.split(), "weft.functional"))
+_LAZY_NAMES.update(dict.fromkeys(_SHAPING.split(), "weft.shaping"))
+_LAZY_NAMES.update(dict.fromkeys(_FOURIER.split(), "weft._spectrogram"))
+_LAZY_NAMES.update(
+    dict.fromkeys(
+        (
+            "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor",
+            "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "ShortTensor",
+        ),
+        "weft._typed",
+    )
+)  # fmt: skip
+_NN_FUNCTIONS = (
+    "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bilinear conv3d conv_transpose1d "
+    "conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss hinge_embedding_loss "
+    "margin_ranking_loss max_pool1d max_pool1d_with_indices max_pool3d pairwise_distance pdist "
+    "poisson_nll_loss triplet_margin_loss"
+)
+_LAZY_NAMES.update(
+    {name: "weft.nn.functional" for name in _NN_FUNCTIONS.split() if name not in globals()}
+)
 for _name in ("block_diag", "cdist", "nonzero", "norm", "tensor_split"):
     globals().pop(_name, None)
+_aliases.install(globals())
 
 __all__ = sorted(
     {name for name in globals() if not name.startswith("_")}.union(_LAZY_MODULES, _LAZY_NAMES)
@@ -106,6 +135,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
+    if name.startswith("_foreach_"):
+        return getattr(importlib.import_module("weft._foreach"), name)
     raise AttributeError(f"module 'weft' has no attribute {name!r}")
 
 

@@ -177,13 +177,13 @@ def _dir(self: Tensor) -> list[str]:
     return sorted({*dir(type(self)), *self.__dict__})
 
 
-def _of_functional(name: str) -> Any:
-    """The method that calls weft.functional's function; that is imported at the first call."""
+def _of_functional(name: str, module: str = "functional") -> Any:
+    """The method that calls the function of a module of weft; imported at the first call."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        from weft import functional
+        import importlib
 
-        return getattr(functional, name)(self, *args, **kwargs)
+        return getattr(importlib.import_module(f"weft.{module}"), name)(self, *args, **kwargs)
 
     method.__doc__ = f"weft.{name} of this tensor."
     return method
@@ -216,6 +216,21 @@ _METHODS = {
             "unique_consecutive",
         )
     },
+    **{
+        name: _of_functional(name, "shaping")
+        for name in (
+            "dsplit",
+            "hsplit",
+            "mvlgamma",
+            "pinverse",
+            "resolve_conj",
+            "resolve_neg",
+            "sum_to_size",
+            "vsplit",
+        )
+    },
+    "stft": _of_functional("stft", "_spectrogram"),
+    "istft": _of_functional("istft", "_spectrogram"),
 }
 for _name, _method in _METHODS.items():
     _method.__name__ = _name

@@ -2,24 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import weft
+from weft import Tensor
 
+_aten = weft._C._aten
 _OTHER_NAMES = {
     "gammaln": "lgamma",
+    "multigammaln": "mvlgamma",
     "psi": "digamma",
     "expit": "sigmoid",
+    "modified_bessel_i0": "i0",
     "round": "round",
 }
 _SAME_NAMES = frozenset(
     "digamma erf erfc erfinv exp2 expm1 i0 log1p log_softmax logit logsumexp polygamma sinc "  # noqa: SIM905
     "softmax xlogy".split()
 )
-i1 = weft._C._aten.special_i1
+_ROWS = frozenset("entr erfcx i0e i1 i1e log_ndtr ndtr ndtri".split())  # noqa: SIM905
+_BESSEL = frozenset(
+    "bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1 "  # noqa: SIM905
+    "scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0".split()
+)
+_POLYNOMIALS = frozenset(
+    "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "  # noqa: SIM905
+    "hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p "
+    "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
+    "shifted_chebyshev_polynomial_w".split()
+)
+
+
+def _pair(function: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """Two tensors; a number takes the dtype of the other where that is floating."""
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        raise TypeError(f"{function}: expected at least one tensor, got {a!r} and {b!r}")
+    if not isinstance(a, Tensor):
+        return weft.tensor(a, dtype=b.dtype if b.is_floating_point() else None), b
+    if not isinstance(b, Tensor):
+        return a, weft.tensor(b, dtype=a.dtype if a.is_floating_point() else None)
+    return a, b
+
+
+def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """input * log1p(other), 0 where input is 0; either may be a number."""
+    result = _aten.special_xlog1py(*_pair("xlog1py", input, other))
+    return result if out is None else out.copy_(result)
+
+
+def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """Hurwitz's zeta function: the sum of (other + k) ** -input over k >= 0."""
+    result = _aten.special_zeta(*_pair("zeta", input, other))
+    return result if out is None else out.copy_(result)
+
+
+def _bessel(name: str) -> Callable[..., Tensor]:
+    def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        result = _aten._special_bessel(input, name)
+        return result if out is None else out.copy_(result)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The Bessel function {name}, element by element; without gradient."
+    return function
+
+
+def _polynomial(name: str) -> Callable[..., Tensor]:
+    def function(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
+        result = _aten._special_polynomial(*_pair(name, input, n), name)
+        return result if out is None else out.copy_(result)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The {name} of degree n at input; without gradient."
+    return function
 
 
 def __getattr__(name: str) -> Any:
     if name in _OTHER_NAMES or name in _SAME_NAMES:
         return getattr(weft, _OTHER_NAMES.get(name, name))
+    if name in _ROWS:
+        return getattr(_aten, f"special_{name}")
+    if name == "modified_bessel_i1":
+        return _aten.special_i1
+    if name in _BESSEL or name in _POLYNOMIALS:
+        made = globals()[name] = (_bessel if name in _BESSEL else _polynomial)(name)
+        return made
     raise AttributeError(f"module 'weft.special' has no attribute {name!r}")

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 import weft
+from weft import nn
 
 #: dtypes both libraries have, in the order they are run
 DTYPES = (
@@ -84,6 +85,8 @@ def to_weft(value: Any) -> Any:
         return {key: to_weft(item) for key, item in value.items()}
     if isinstance(value, slice):
         return slice(to_weft(value.start), to_weft(value.stop), to_weft(value.step))
+    if isinstance(value, torch.nn.Module) and not value.state_dict():
+        return getattr(nn, type(value).__name__)()  # without parameters: its twin
     if callable(value) and value not in (bool, int, float, complex):
         raise Unconvertible(f"{value!r} as an argument")
     return value

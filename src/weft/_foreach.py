@@ -1,0 +1,96 @@
+"""One operator over lists of tensors: weft._foreach_add_(parameters, gradients, alpha=-0.1).
+
+The lists have one length; an argument that is no list goes with every tensor. In-place forms return
+nothing, the others a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import weft
+from weft import Tensor
+
+_UNARY = (
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 "
+    "neg reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
+)
+_BINARY = "add sub mul div pow maximum minimum clamp_min clamp_max"
+NAMES = frozenset(
+    name + suffix
+    for name in f"{_UNARY} {_BINARY} addcmul addcdiv lerp".split()
+    for suffix in ("", "_")
+) | {"zero_", "copy_", "norm", "max"}
+
+
+def _rows(name: str, tensors: Any, args: Sequence[Any]) -> list[list[Any]]:
+    """The arguments of each call."""
+    if not isinstance(tensors, (list, tuple)) or not tensors:
+        raise RuntimeError(f"{name}: expected a list of at least one tensor, got {tensors!r}")
+    columns: list[Sequence[Any]] = [tensors]
+    for arg in args:
+        if not isinstance(arg, (list, tuple)):
+            columns.append([arg] * len(tensors))
+        elif len(arg) == len(tensors):
+            columns.append(arg)
+        else:
+            raise RuntimeError(f"{name}: expected lists of {len(tensors)}, got one of {len(arg)}")
+    return [list(row) for row in zip(*columns)]
+
+
+def _addc(name: str) -> Callable[..., Tensor]:
+    """addcmul and addcdiv with `value` as their last argument."""
+
+    def call(self: Tensor, a: Tensor, b: Tensor, value: Any = 1) -> Tensor:
+        number = value.item() if isinstance(value, Tensor) else value
+        return getattr(self, name)(a, b, value=number)
+
+    return call
+
+
+def _limit(name: str) -> Callable[..., Tensor]:
+    """maximum, minimum and their kind, of a number as well as of a tensor."""
+    plain = {"maximum": "clamp_min", "minimum": "clamp_max"}.get(name.rstrip("_"), name.rstrip("_"))
+    suffix = "_" if name.endswith("_") else ""
+
+    def call(self: Tensor, other: Any) -> Tensor:
+        if suffix:
+            return self.copy_(getattr(self, plain)(other))
+        return getattr(self, plain)(other)
+
+    return call
+
+
+def _function(operator: str) -> Callable[..., Tensor]:
+    base = operator.rstrip("_")
+    if base in ("addcmul", "addcdiv"):
+        return _addc(operator)
+    if base in ("maximum", "minimum", "clamp_min", "clamp_max"):
+        return _limit(operator)
+    if operator == "norm":
+        return lambda x, ord=2: weft.linalg.vector_norm(x, ord)
+    if operator == "pow":  # the base may be a number
+        return lambda x, exponent: weft.pow(x, exponent)
+    return getattr(Tensor, operator)
+
+
+def __getattr__(name: str) -> Any:
+    operator = name.removeprefix("_foreach_")
+    if operator == name or operator not in NAMES:
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    function = _function(operator)
+
+    def foreach(tensors: Any, *args: Any, **kwargs: Any) -> list[Tensor] | None:
+        if operator == "pow" and not isinstance(tensors, (list, tuple)):
+            return [function(tensors, exponent) for exponent in args[0]]
+        if operator == "norm":
+            args = (*args, *kwargs.values())
+            kwargs = {}
+        results = [function(*row, **kwargs) for row in _rows(name, tensors, args)]
+        return None if operator.endswith("_") else results
+
+    foreach.__name__ = foreach.__qualname__ = name
+    foreach.__doc__ = f"{operator} of each tensor of a list."
+    globals()[name] = foreach
+    return foreach

@@ -1,0 +1,205 @@
+"""Windows, and Fourier transforms of short stretches of a signal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import weft
+from weft import Tensor, fft
+
+# ---- windows ----
+
+
+def _places(name: str, length: int, periodic: bool, dtype: Any) -> tuple[Tensor, Any]:
+    """k / (length - 1), or k / length where periodic, in float64; and the dtype to give."""
+    if length < 0:
+        raise RuntimeError(f"{name}: expected window_length >= 0, got {length}")
+    kind = weft.get_default_dtype() if dtype is None else dtype
+    if not kind.is_floating_point:
+        raise RuntimeError(f"{name}: expected a floating dtype, got {kind}")
+    span = length if periodic else length - 1
+    return weft.arange(length, dtype=weft.float64) / max(span, 1), kind
+
+
+def _finished(window: Tensor, dtype: Any, requires_grad: bool) -> Tensor:
+    window = weft.ones(1, dtype=dtype) if window.numel() == 1 else window.to(dtype)
+    return window.requires_grad_() if requires_grad else window
+
+
+def hann_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Half a cosine wave lifted to [0, 1]."""
+    x, kind = _places("hann_window", window_length, periodic, dtype)
+    return _finished(0.5 - 0.5 * (x * (2 * math.pi)).cos(), kind, requires_grad)
+
+
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
+    dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """alpha - beta * cos."""
+    x, kind = _places("hamming_window", window_length, periodic, dtype)
+    return _finished(alpha - beta * (x * (2 * math.pi)).cos(), kind, requires_grad)
+
+
+def blackman_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """0.42 - 0.5 cos + 0.08 cos of twice the angle."""
+    x, kind = _places("blackman_window", window_length, periodic, dtype)
+    angle = x * (2 * math.pi)
+    window = (0.42 - 0.5 * angle.cos() + 0.08 * (2 * angle).cos()).clamp_min(0)
+    return _finished(window, kind, requires_grad)
+
+
+def bartlett_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A triangle."""
+    x, kind = _places("bartlett_window", window_length, periodic, dtype)
+    return _finished(1 - (2 * x - 1).abs(), kind, requires_grad)
+
+
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None,
+    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """i0(beta * sqrt(1 - x^2)) / i0(beta) for x over [-1, 1]."""
+    x, kind = _places("kaiser_window", window_length, periodic, dtype)
+    arch = (1 - (2 * x - 1).square()).clamp_min(0).sqrt()
+    top = weft.tensor(float(beta), dtype=weft.float64).i0()
+    return _finished((arch * beta).i0() / top, kind, requires_grad)
+
+
+# ---- short stretches ----
+
+
+def _whole_window(
+    function: str, window: Tensor | None, length: int | None, n_fft: int, dtype: Any
+) -> Tensor:
+    """The window with zeros around it, n_fft long."""
+    length = n_fft if length is None else length
+    if not 0 < length <= n_fft:
+        raise RuntimeError(f"{function}: expected win_length in [1, {n_fft}], got {length}")
+    if window is None:
+        window = weft.ones(length, dtype=dtype)
+    if tuple(window.shape) != (length,):
+        raise RuntimeError(
+            f"{function}: expected a window of shape ({length},), got {tuple(window.shape)}"
+        )
+    left = (n_fft - length) // 2
+    return weft.constant_pad_nd(window, [left, n_fft - length - left])
+
+
+def stft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """The spectra of windows of [n, l] or [l], hop_length (n_fft // 4) apart: [n, f, windows].
+
+    center pads so that window t lies around entry t * hop_length. onesided (the default for real
+    signals) leaves out the mirrored half. return_complex must be true, or false for parts in a last
+    dimension of 2.
+    """
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"stft: expected 1 or 2 dims, got shape {tuple(input.shape)}")
+    is_complex = input.is_complex() or (window is not None and window.is_complex())
+    if return_complex is None and not is_complex:
+        raise RuntimeError("stft: expected return_complex as True or False, got None")
+    if align_to_window is not None:
+        raise NotImplementedError(f"stft: expected align_to_window=None, got {align_to_window}")
+    hop = n_fft // 4 if hop_length is None else hop_length
+    x = input.unsqueeze(0) if input.dim() == 1 else input
+    if center:
+        half = n_fft // 2
+        x = weft.nn.functional.pad(x.unsqueeze(1), [half, half], pad_mode).squeeze(1)
+    if not 0 < n_fft <= x.size(1) or hop <= 0:
+        raise RuntimeError(
+            f"stft: expected n_fft in [1, {x.size(1)}] and hop_length > 0, got {n_fft} and {hop}"
+        )
+    frames = x.unfold(1, n_fft, hop)
+    real = x.dtype.to_real() if x.is_complex() else x.dtype
+    frames = frames * _whole_window("stft", window, win_length, n_fft, real)
+    half_only = not is_complex if onesided is None else onesided
+    if half_only and is_complex:
+        raise RuntimeError("stft: expected onesided=False for complex numbers, got True")
+    norm = "ortho" if normalized else None
+    spectra = (fft.rfft if half_only else fft.fft)(frames, norm=norm).transpose(1, 2)
+    spectra = spectra.squeeze(0) if input.dim() == 1 else spectra
+    return spectra if return_complex is not False else weft.view_as_real(spectra)
+
+
+def istft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """The signal (of `length` entries) whose windows have the spectra [n, f, windows] or [f, t]:
+    the inverse of stft. RuntimeError where the windows leave a gap."""
+    if not input.is_complex() or input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"istft: expected a complex tensor of 2 or 3 dims, got {input.dtype} of shape "
+            f"{tuple(input.shape)}"
+        )
+    hop = n_fft // 4 if hop_length is None else hop_length
+    spectra = (input.unsqueeze(0) if input.dim() == 2 else input).transpose(1, 2)
+    half_only = spectra.size(2) != n_fft if onesided is None else onesided
+    bins = n_fft // 2 + 1 if half_only else n_fft
+    if spectra.size(2) != bins or hop <= 0 or spectra.size(1) == 0:
+        raise RuntimeError(
+            f"istft: expected {bins} frequencies, at least 1 window and hop_length > 0, got shape "
+            f"{tuple(input.shape)} and {hop}"
+        )
+    norm = "ortho" if normalized else None
+    if half_only and return_complex:
+        raise RuntimeError("istft: expected onesided=False for return_complex, got True")
+    if return_complex:
+        frames = fft.ifft(spectra, norm=norm)
+    else:  # the second half of a real signal's spectrum is the first one's mirror
+        frames = fft.irfft(spectra[..., : n_fft // 2 + 1], n_fft, norm=norm)
+    whole = _whole_window("istft", window, win_length, n_fft, input.dtype.to_real())
+    count = frames.size(1)
+    total = n_fft + hop * (count - 1)
+    places = (weft.arange(count) * hop).unsqueeze(1) + weft.arange(n_fft)
+    places = places.reshape(-1)
+    signal = (frames * whole).flatten(1)
+    signal = signal.new_zeros((signal.size(0), total)).index_add(1, places, signal)
+    weight = (whole * whole).expand(count, -1).reshape(-1)
+    weight = weight.new_zeros(total).index_add(0, places, weight)
+    start = n_fft // 2 if center else 0
+    end = start + length if length is not None else total - start
+    signal, weight = signal[:, start:end], weight[start:end]
+    if weight.numel() and not bool((weight.detach().abs() > 1e-11).all()):
+        raise RuntimeError("istft: expected windows that leave no gap, got one that is 0 there")
+    signal = signal / weight
+    if length is not None and signal.size(1) < length:
+        signal = weft.constant_pad_nd(signal, [0, length - signal.size(1)])
+    return signal.squeeze(0) if input.dim() == 2 else signal
+
+
+__all__ = [
+    "bartlett_window", "blackman_window", "hamming_window", "hann_window", "istft",
+    "kaiser_window", "stft",
+]  # fmt: skip

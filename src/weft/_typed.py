@@ -1,0 +1,56 @@
+"""Constructors by type: weft.FloatTensor(2, 3), weft.LongTensor([1, 2])."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import Tensor
+
+# PyTorch's names of the dtypes' types
+TYPES = {
+    "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
+    "BFloat16Tensor": "bfloat16", "ByteTensor": "uint8", "CharTensor": "int8",
+    "ShortTensor": "int16", "IntTensor": "int32", "LongTensor": "int64", "BoolTensor": "bool",
+}  # fmt: skip
+
+
+class _Typed(type):
+    """isinstance(x, weft.FloatTensor) asks for the dtype."""
+
+    dtype: Any
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        """Uninitialised memory of the sizes given, or a copy of a sequence or an array.
+
+        A tensor must have the type's dtype; it is returned as another tensor over its memory.
+        """
+        name, dtype = cls.__name__, cls.dtype
+        if not args:
+            return weft.empty(0, dtype=dtype, device=device)
+        (first, *rest) = args
+        if all(isinstance(n, int) and not isinstance(n, bool) for n in args):
+            return weft.empty(args, dtype=dtype, device=device)
+        if rest:
+            raise TypeError(f"{name}: expected sizes or one sequence, got {len(args)} arguments")
+        if isinstance(first, weft.Size):
+            return weft.empty(first, dtype=dtype, device=device)
+        if isinstance(first, Tensor):
+            if first.dtype != dtype:
+                raise TypeError(f"{name}: expected a tensor of {dtype}, got {first.dtype}")
+            return first.detach()
+        if not hasattr(first, "__len__"):
+            raise TypeError(f"{name}: expected sizes or a sequence, got {type(first).__name__}")
+        return weft.tensor(first, dtype=dtype, device=device)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in TYPES:
+        raise AttributeError(f"module 'weft._typed' has no attribute {name!r}")
+    doc = f"Makes tensors of {TYPES[name]}: of given sizes, or from a sequence."
+    members = {"dtype": getattr(weft, TYPES[name]), "__doc__": doc, "__module__": "weft"}
+    made = globals()[name] = _Typed(name, (), members)
+    return made

@@ -1,0 +1,5 @@
+"""Signals: `torch.signal`."""
+
+from weft.signal import windows
+
+__all__ = ["windows"]

@@ -1,0 +1,133 @@
+"""Windows of M entries, symmetric, or (sym=False) periodic: `torch.signal.windows`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import weft
+from weft import Tensor
+
+
+def _made(
+    name: str, m: int, sym: bool, dtype: Any, requires_grad: bool, shape: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """shape(k) over k = 0, 1, ..., computed in float64; k counts in parts of the span."""
+    kind = weft.get_default_dtype() if dtype is None else dtype
+    if m < 0 or kind not in (weft.float32, weft.float64):
+        raise ValueError(
+            f"{name}: expected M >= 0 and dtype float32 or float64, got {m} and {kind}"
+        )
+    places = weft.arange(m, dtype=weft.float64)
+    window = weft.ones(m, dtype=kind) if m <= 1 else shape(places).to(kind)
+    return window.requires_grad_() if requires_grad else window
+
+
+def _span(m: int, sym: bool) -> int:
+    return m - 1 if sym else m
+
+
+def exponential(
+    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """exp(-|k - center| / tau)."""
+    if tau <= 0:
+        raise ValueError(f"exponential: expected tau > 0, got {tau}")
+    if sym and center is not None:
+        raise ValueError(f"exponential: expected center=None with sym, got {center}")
+    middle = _span(M, sym) / 2 if center is None else center
+    return _made("exponential", M, sym, dtype, requires_grad,
+                 lambda k: (-(k - middle).abs() / tau).exp())  # fmt: skip
+
+
+def cosine(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Half a sine wave."""
+    count = M if sym else M + 1
+    return _made("cosine", M, sym, dtype, requires_grad,
+                 lambda k: ((k + 0.5) * (math.pi / count)).sin())  # fmt: skip
+
+
+def gaussian(
+    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """exp(-((k - centre) / std)^2 / 2)."""
+    if std <= 0:
+        raise ValueError(f"gaussian: expected std > 0, got {std}")
+    middle = _span(M, sym) / 2
+    return _made("gaussian", M, sym, dtype, requires_grad,
+                 lambda k: (-0.5 * ((k - middle) / std).square()).exp())  # fmt: skip
+
+
+def kaiser(
+    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """i0(beta * sqrt(1 - x^2)) / i0(beta) for x over [-1, 1]."""
+    if beta < 0:
+        raise ValueError(f"kaiser: expected beta >= 0, got {beta}")
+
+    def shape(k: Tensor) -> Tensor:
+        arch = (1 - (2 * k / _span(M, sym) - 1).square()).clamp_min(0).sqrt()
+        return (arch * beta).i0() / weft.tensor(float(beta), dtype=weft.float64).i0()
+
+    return _made("kaiser", M, sym, dtype, requires_grad, shape)
+
+
+def general_cosine(
+    M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """a[0] - a[1] cos(x) + a[2] cos(2 x) - ..., x over [0, 2 pi]."""
+    weights = list(a)
+    if not weights:
+        raise ValueError("general_cosine: expected at least one coefficient, got none")
+
+    def shape(k: Tensor) -> Tensor:
+        angle = k * (2 * math.pi / _span(M, sym))
+        terms = ((-1) ** i * w * (angle * i).cos() for i, w in enumerate(weights))
+        result: Any = 0
+        for term in terms:
+            result = result + term
+        return result
+
+    return _made("general_cosine", M, sym, dtype, requires_grad, shape)
+
+
+def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Tensor:
+    """alpha - (1 - alpha) cos(x)."""
+    return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, **options)
+
+
+def hamming(M: int, *, sym: bool = True, **options: Any) -> Tensor:
+    """general_hamming with 0.54."""
+    return general_hamming(M, sym=sym, **options)
+
+
+def hann(M: int, *, sym: bool = True, **options: Any) -> Tensor:
+    """general_hamming with 0.5."""
+    return general_hamming(M, alpha=0.5, sym=sym, **options)
+
+
+def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
+    """general_cosine of Blackman's coefficients."""
+    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, **options)
+
+
+def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
+    """general_cosine of Nuttall's coefficients, as Blackman and Nuttall's window has them."""
+    return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **options)
+
+
+def bartlett(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A triangle."""
+    return _made("bartlett", M, sym, dtype, requires_grad,
+                 lambda k: 1 - (2 * k / _span(M, sym) - 1).abs())  # fmt: skip

@@ -1,0 +1,176 @@
+"""Second names, constructors by type, operators over lists, and the functions of weft.shaping."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import weft
+from weft import _aliases, _foreach, _typed
+from weft.autograd import gradcheck
+
+
+@pytest.mark.parametrize("alias", sorted(_aliases.ALIASES))
+def test_a_second_name_is_the_first_ones_operator(alias: str) -> None:
+    name = _aliases.ALIASES[alias]
+    assert getattr(weft, alias) is getattr(weft, name)
+    assert getattr(weft.Tensor, alias) is getattr(weft.Tensor, name)
+    if hasattr(weft.Tensor, f"{name}_"):
+        assert getattr(weft.Tensor, f"{alias}_") is getattr(weft.Tensor, f"{name}_")
+
+
+@pytest.mark.parametrize("name", sorted(_typed.TYPES))
+def test_constructors_by_type(name: str) -> None:
+    make, dtype = getattr(weft, name), getattr(weft, _typed.TYPES[name])
+    assert make(2, 3).dtype == make([0, 1]).dtype == make().dtype == dtype
+    assert tuple(make(2, 3).shape) == tuple(make(weft.Size([2, 3])).shape) == (2, 3)
+    assert make([[1, 0]]).tolist() == [[1, 0]]
+    assert make(np.array([1, 0])).tolist() == [1, 0]
+    assert tuple(make().shape) == (0,)
+    x = weft.ones(2, dtype=dtype)
+    assert isinstance(x, make)
+    assert not isinstance(weft.ones(2, dtype=weft.complex64), make)
+    assert make(x).data_ptr() == x.data_ptr()
+    with pytest.raises(TypeError, match=f"{name}: expected a tensor of"):
+        make(weft.ones(1, dtype=weft.complex64))
+    with pytest.raises(TypeError, match=f"{name}: expected sizes or one sequence, got 2"):
+        make([1], [2])
+
+
+def test_operators_over_lists() -> None:
+    first = [weft.tensor([1.0, 2.0]), weft.tensor([[3.0]])]
+    second = [weft.tensor([4.0, 5.0]), weft.tensor([[6.0]])]
+
+    def values(tensors: list[weft.Tensor]) -> list[object]:
+        return [t.tolist() for t in tensors]
+
+    assert values(weft._foreach_add(first, second, alpha=2)) == [[9, 12], [[15]]]
+    assert values(weft._foreach_mul(first, 2)) == [[2, 4], [[6]]]
+    assert values(weft._foreach_mul(first, [2, 3])) == [[2, 4], [[9]]]
+    assert values(weft._foreach_sqrt([t * t for t in first])) == values(first)
+    assert values(weft._foreach_addcmul(first, second, second, value=1)) == [[17, 27], [[39]]]
+    assert values(weft._foreach_addcdiv(first, second, second, [2, 3])) == [[3, 4], [[6]]]
+    assert values(weft._foreach_lerp(first, second, 0.5)) == [[2.5, 3.5], [[4.5]]]
+    assert values(weft._foreach_maximum(first, 2.5)) == [[2.5, 2.5], [[3]]]
+    assert values(weft._foreach_minimum(first, [weft.tensor(1.5), weft.tensor(9.0)])) == [
+        [1, 1.5],
+        [[3]],
+    ]
+    assert values(weft._foreach_pow(2, first)) == [[2, 4], [[8]]]
+    norms = weft._foreach_norm(second)
+    assert [n.item() for n in norms] == pytest.approx([math.sqrt(41), 6])
+    assert weft._foreach_norm(second, math.inf)[0].item() == 5
+    targets = [t.clone() for t in first]
+    for name, args in (("add_", (second,)), ("mul_", (2,)), ("sub_", (second,)), ("neg_", ())):
+        assert getattr(weft, f"_foreach_{name}")(targets, *args) is None
+    assert values(targets) == [[-6, -9], [[-12]]]
+    weft._foreach_addcdiv_(targets, second, second, -1)
+    weft._foreach_clamp_min_(targets, -8)
+    assert values(targets) == [[-7, -8], [[-8]]]
+    weft._foreach_copy_(targets, first)
+    assert values(targets) == values(first)
+    weft._foreach_zero_(targets)
+    assert values(targets) == [[0, 0], [[0]]]
+    with pytest.raises(RuntimeError, match="_foreach_add: expected lists of 2, got one of 1"):
+        weft._foreach_add(first, second[:1])
+    with pytest.raises(RuntimeError, match="_foreach_mul: expected a list of at least one tensor"):
+        weft._foreach_mul([], 2)
+    with pytest.raises(AttributeError, match="_foreach_sort"):
+        weft._foreach_sort  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sorted(_foreach.NAMES))
+def test_every_list_operator_runs(name: str) -> None:
+    lists = [[weft.full((2,), 0.5)], [weft.full((2,), 0.25)], [weft.full((2,), 0.75)]]
+    base = name.rstrip("_")
+    count = 3 if base in ("addcmul", "addcdiv") else 2 if base in _foreach._BINARY.split() else 1
+    count = 3 if base == "lerp" else 2 if base == "copy" else count
+    got = getattr(weft, f"_foreach_{name}")(*lists[:count])
+    result = lists[0][0] if name.endswith("_") else got[0]
+    one = getattr(weft.Tensor, base + "_" if base in ("copy", "zero") else base, None)
+    expected = one(*(weft.full((2,), v) for v in (0.5, 0.25, 0.75)[:count])) if one else None
+    assert expected is not None
+    np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-6)
+
+
+# ---- weft.shaping ----
+
+
+def test_splits() -> None:
+    x = weft.arange(24).reshape(2, 4, 3)
+    array = x.numpy()
+    for ours, theirs, where in (
+        (weft.hsplit, np.hsplit, 2),
+        (weft.vsplit, np.vsplit, [1]),
+        (weft.dsplit, np.dsplit, [1, 2]),
+    ):
+        for part, other in zip(ours(x, where), theirs(array, where)):
+            np.testing.assert_array_equal(part.numpy(), other)
+    assert [p.tolist() for p in weft.hsplit(weft.arange(4), 2)] == [[0, 1], [2, 3]]
+    assert [p.tolist() for p in x[0].vsplit(2)] == [x[0, :2].tolist(), x[0, 2:].tolist()]
+    copies = weft.unbind_copy(x, 1)
+    assert copies[0].tolist() == x[:, 0].tolist() and copies[0].data_ptr() != x.data_ptr()
+    assert [p.size(1) for p in weft.split_with_sizes_copy(x, [1, 3], 1)] == [1, 3]
+    with pytest.raises(
+        RuntimeError, match="hsplit: expected sections that divide the size 4, got 3"
+    ):
+        weft.hsplit(x, 3)
+    with pytest.raises(RuntimeError, match="dsplit: expected at least 3 dims"):
+        weft.dsplit(x[0], 1)
+
+
+def test_integrals_and_slopes() -> None:
+    y, x = np.random.default_rng(2).normal(size=(3, 5)), np.array([0.0, 0.5, 2.0, 2.5, 4.0])
+    places = weft.from_numpy(x)
+    t = weft.from_numpy(y).requires_grad_()
+    np.testing.assert_allclose(
+        weft.trapezoid(t, places).detach().numpy(),
+        np.trapezoid(y, x) if hasattr(np, "trapezoid") else np.trapz(y, x),
+    )
+    np.testing.assert_allclose(weft.trapz(t, dx=2).detach().numpy(), (y[:, 1:] + y[:, :-1]).sum(1))
+    running = weft.cumulative_trapezoid(t, places)
+    np.testing.assert_allclose(
+        running[:, -1].detach().numpy(), weft.trapezoid(t, places).detach().numpy()
+    )
+    assert gradcheck(lambda v: weft.cumulative_trapezoid(v, places, dim=1), [t])
+    for order in (1, 2):
+        for got, expected in zip(
+            weft.gradient(t, edge_order=order), np.gradient(y, edge_order=order)
+        ):
+            np.testing.assert_allclose(got.detach().numpy(), expected)
+        (slope,) = weft.gradient(t, spacing=(places,), dim=1, edge_order=order)
+        np.testing.assert_allclose(
+            slope.detach().numpy(), np.gradient(y, x, axis=1, edge_order=order)
+        )
+    with pytest.raises(
+        RuntimeError, match="gradient: expected at least 2 entries along dim 0, got 1"
+    ):
+        weft.gradient(weft.ones(1))
+
+
+def test_ladders_and_places() -> None:
+    np.testing.assert_allclose(weft.logspace(0, 3, 4).numpy(), [1, 10, 100, 1000], rtol=1e-6)
+    np.testing.assert_allclose(weft.logspace(0, 3, 4, base=2).numpy(), [1, 2, 4, 8])
+    index = weft.tensor([0, 5, 11])
+    assert [t.tolist() for t in weft.unravel_index(index, (3, 4))] == [[0, 1, 2], [0, 1, 3]]
+    with pytest.raises(ValueError, match=r"unravel_index: expected indices in \[0, 11\]"):
+        weft.unravel_index(weft.tensor([12]), (3, 4))
+    x = weft.tensor([3.0, 4.5], dtype=weft.float64)
+    expected = math.log(math.pi) / 2 + np.array(
+        [math.lgamma(v) + math.lgamma(v - 0.5) for v in (3.0, 4.5)]
+    )
+    np.testing.assert_allclose(x.mvlgamma(2).numpy(), expected)
+    np.testing.assert_allclose(weft.special.multigammaln(x, 2).numpy(), expected)
+    wide = weft.ones(2, 3, 4)
+    assert wide.sum_to_size(3, 1).tolist() == [[8], [8], [8]]
+    assert wide.sum_to_size((1, 1, 4)).tolist() == [[[6, 6, 6, 6]]]
+    with pytest.raises(RuntimeError, match="sum_to_size: expected sizes that expand to"):
+        wide.sum_to_size(2, 4)
+    z = weft.tensor([1 + 2j])
+    assert weft.imag(z).tolist() == [2]
+    with pytest.raises(RuntimeError, match="imag: expected a complex tensor"):
+        weft.imag(weft.ones(1))
+    assert weft.special.xlog1py(0.0, weft.tensor([1.0])).tolist() == [0]
+    assert weft.special.zeta(weft.tensor([2.0]), 1.0).item() == pytest.approx(math.pi**2 / 6)
