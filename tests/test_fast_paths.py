@@ -151,3 +151,31 @@ def test_small_reductions_over_first_dimensions(shape: tuple[int, ...]) -> None:
     assert np.array_equal(a.amax(0, keepdim=True).numpy(), x.max(0, keepdims=True))
     assert np.array_equal(a.argmin(0).numpy(), x.argmin(0))
     assert np.allclose(a.var(0).numpy(), x.var(0, ddof=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64, weft.int64, weft.uint8])
+@pytest.mark.parametrize(
+    "rows, inner, columns",
+    [(12, 5, 32), (13, 256, 33), (64, 300, 127), (240, 513, 40), (30, 256, 200), (30, 240, 130)],
+)
+def test_products_of_a_few_rows(rows: int, inner: int, columns: int, dtype: weft.dtype) -> None:
+    """Strips of the second matrix are packed while the first rows meet them."""
+    generator = np.random.default_rng(0)
+    # Rows of `a` a kilobyte apart are packed first.
+    a = weft.tensor(generator.integers(-3, 4, (rows, 512 + 2 * inner // 512 * 256))).to(dtype)
+    a, b = a[:, :inner], weft.tensor(generator.integers(-3, 4, (inner, columns))).to(dtype)
+    want = a.to(weft.int64).numpy() @ b.to(weft.int64).numpy()
+    assert np.array_equal((a @ b).numpy(), weft.tensor(want).to(dtype).numpy())
+    start = weft.ones(rows, columns, dtype=dtype)
+    both = weft.addmm(start, a, b, beta=2)
+    assert np.array_equal(both.numpy(), weft.tensor(want + 2).to(dtype).numpy())
+
+
+def test_strided_convolution() -> None:
+    """A stride of 2 takes every other value of a line, whole vectors at a time but for the end."""
+    for width in (5, 31, 32, 33, 34, 64, 97):
+        x, w = _random(2, 3, 6, width, seed=1), _random(4, 3, 3, 3, seed=2)
+        options = {"stride": 2, "padding": 1}
+        want = F.conv2d(weft.tensor(x), weft.tensor(w), **options).numpy()
+        got = F.conv2d(weft.tensor(x).float(), weft.tensor(w).float(), **options).numpy()
+        assert np.abs(got - want).max() < 1e-5

@@ -47,10 +47,12 @@ WEFT_INLINE void store(const Lanes<T>& sums, int64_t n, T beta, T* out) {
   }
 }
 
-// One tile of Rows x (Vectors * 16) results, of which n columns are wanted.
-template <int Rows, int Vectors, class T>
+// One tile of Rows x (Vectors * 16) results, of which n columns are wanted. With Keep, what is read
+// of b is left in `packed`, rows kStripColumns apart.
+template <int Rows, int Vectors, bool Keep = false, class T>
 WEFT_INLINE void tile(int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column,
-                      const T* b, int64_t b_row, T beta, T* c, int64_t c_row) {
+                      const T* b, int64_t b_row, T beta, T* c, int64_t c_row,
+                      [[maybe_unused]] T* packed = nullptr) {
   Lanes<T> sums[Rows][Vectors];
   for (int r = 0; r < Rows; ++r) {  // not "= {}", which sets them in memory
     for (int v = 0; v < Vectors; ++v) sums[r][v] = Lanes<T>{};
@@ -58,16 +60,30 @@ WEFT_INLINE void tile(int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, 
   for (int64_t p = 0; p < k; ++p) {
     Lanes<T> line[Vectors];
     for (int v = 0; v < Vectors; ++v) load(line[v], b + p * b_row + v * kLanes);
+    if constexpr (Keep) {
+      std::memcpy(packed + p * kStripColumns, line, sizeof(line));
+      // The next strip comes while this one is multiplied: rows lie too far apart for the processor
+      // to guess it.
+      for (int v = 0; v < Vectors; ++v) {
+        __builtin_prefetch(b + p * b_row + kStripColumns + v * kLanes, 0, 2);
+      }
+    }
     for (int r = 0; r < Rows; ++r) {
       const T x = a[r * a_row + p * a_column];
       for (int v = 0; v < Vectors; ++v) sums[r][v] += x * line[v];
     }
   }
-  if (n >= Vectors * kLanes && beta == T(0)) {
+  if (n >= Vectors * kLanes) {
     for (int r = 0; r < Rows; ++r) {
       for (int v = 0; v < Vectors; ++v) {
-        const Lanes<T> result = sums[r][v] * alpha;
-        std::memcpy(c + r * c_row + v * kLanes, &result, sizeof(result));
+        T* const to = c + r * c_row + v * kLanes;
+        Lanes<T> result = sums[r][v] * alpha;
+        if (beta != T(0)) {
+          Lanes<T> old;
+          load(old, to);
+          result += old * beta;
+        }
+        std::memcpy(to, &result, sizeof(result));
       }
     }
     return;
@@ -126,6 +142,20 @@ WEFT_INLINE void gemm_packed_body(int64_t m, int64_t n, int64_t k, T alpha, cons
   }
 }
 
+// The first tile of rows packs the strip while it waits for it; the others read it from there.
+template <int Rows, int Vectors, class T>
+WEFT_INLINE void gemm_strip_body(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row,
+                                 int64_t a_column, const T* b, int64_t b_row, T* packed, T beta,
+                                 T* c, int64_t c_row) {
+  constexpr int64_t kColumns = Vectors * kLanes;
+  for (int64_t j = 0; j < kStripColumns; j += kColumns) {
+    tile<Rows, Vectors, true>(kColumns, k, alpha, a, a_row, a_column, b + j, b_row, beta, c + j,
+                              c_row, packed + j);
+    strip<Rows, Vectors>(m - Rows, kColumns, k, alpha, a + Rows * a_row, a_row, a_column,
+                         packed + j, kStripColumns, beta, c + Rows * c_row + j, c_row);
+  }
+}
+
 template <class T>
 WEFT_INLINE T dot_body(int64_t n, const T* a, const T* b) {
   Lanes<T> sums[4] = {};
@@ -181,23 +211,31 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
   }
 }
 
-#define DEFINE(level, target, width)                                                          \
-  template <class T>                                                                          \
-  target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,       \
-                                  int64_t a_row, int64_t a_column, const T* b, int64_t b_row, \
-                                  T beta, T* c, int64_t c_row) {                              \
-    constexpr TileShape shape = tile_shape(width, sizeof(T));                                 \
-    gemm_packed_body<shape.rows, shape.vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row, \
-                                                beta, c, c_row);                              \
-  }                                                                                           \
-  template <class T>                                                                          \
-  target T dot_##level(int64_t n, const T* a, const T* b) {                                   \
-    return dot_body(n, a, b);                                                                 \
-  }                                                                                           \
-  template <class T>                                                                          \
-  target void accumulate_rows_##level(int64_t n, int64_t k, const T* x, int64_t x_stride,     \
-                                      const T* b, int64_t b_row, T* y) {                      \
-    accumulate_rows_body(n, k, x, x_stride, b, b_row, y);                                     \
+#define DEFINE(level, target, width)                                                              \
+  template <class T>                                                                              \
+  target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,           \
+                                  int64_t a_row, int64_t a_column, const T* b, int64_t b_row,     \
+                                  T beta, T* c, int64_t c_row) {                                  \
+    constexpr TileShape shape = tile_shape(width, sizeof(T));                                     \
+    gemm_packed_body<shape.rows, shape.vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row,     \
+                                                beta, c, c_row);                                  \
+  }                                                                                               \
+  template <class T>                                                                              \
+  target void gemm_strip_##level(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row,        \
+                                 int64_t a_column, const T* b, int64_t b_row, T* packed, T beta,  \
+                                 T* c, int64_t c_row) {                                           \
+    constexpr TileShape shape = tile_shape(width, sizeof(T));                                     \
+    gemm_strip_body<shape.rows, shape.vectors>(m, k, alpha, a, a_row, a_column, b, b_row, packed, \
+                                               beta, c, c_row);                                   \
+  }                                                                                               \
+  template <class T>                                                                              \
+  target T dot_##level(int64_t n, const T* a, const T* b) {                                       \
+    return dot_body(n, a, b);                                                                     \
+  }                                                                                               \
+  template <class T>                                                                              \
+  target void accumulate_rows_##level(int64_t n, int64_t k, const T* x, int64_t x_stride,         \
+                                      const T* b, int64_t b_row, T* y) {                          \
+    accumulate_rows_body(n, k, x, x_stride, b, b_row, y);                                         \
   }
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
@@ -208,6 +246,12 @@ template <class T>
 void gemm_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row,
                  int64_t a_column, const T* b, int64_t b_row, T beta, T* c, int64_t c_row) {
   WEFT_PICK(gemm_packed, m, n, k, alpha, a, a_row, a_column, b, b_row, beta, c, c_row);
+}
+
+template <class T>
+void gemm_strip(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column,
+                const T* b, int64_t b_row, T* packed, T beta, T* c, int64_t c_row) {
+  WEFT_PICK(gemm_strip, m, k, alpha, a, a_row, a_column, b, b_row, packed, beta, c, c_row);
 }
 
 template <class T>
@@ -224,6 +268,8 @@ void accumulate_rows(int64_t n, int64_t k, const T* x, int64_t x_stride, const T
 #define INSTANTIATE(T)                                                                             \
   template void gemm_packed<T>(int64_t, int64_t, int64_t, T, const T*, int64_t, int64_t, const T*, \
                                int64_t, T, T*, int64_t);                                           \
+  template void gemm_strip<T>(int64_t, int64_t, T, const T*, int64_t, int64_t, const T*, int64_t,  \
+                              T*, T, T*, int64_t);                                                 \
   template T dot_contiguous<T>(int64_t, const T*, const T*);                                       \
   template void accumulate_rows<T>(int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*);
 INSTANTIATE(float)

@@ -21,6 +21,12 @@ constexpr int64_t kLanes = 16;
 // Columns and rows that tiles come in, at most: blocks are best cut in multiples of them.
 constexpr int64_t kStripColumns = 2 * kLanes;
 constexpr int64_t kTileRows = 12;
+// The same for one whole strip, kStripColumns columns of b, and at least kTileRows rows. Copies the
+// strip to `packed`, k rows of kStripColumns, as it goes.
+template <class T>
+void gemm_strip(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column,
+                const T* b, int64_t b_row, T* packed, T beta, T* c, int64_t c_row);
+
 constexpr int64_t packed_columns(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 // Sum of a[i] * b[i], both contiguous.

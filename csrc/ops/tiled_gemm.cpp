@@ -30,7 +30,7 @@ namespace {
 
 // How a product is cut: blocks of b of kDepth x kWidth are packed into strips, blocks of a of
 // kHeight x kDepth meet them while both stay in the second-level cache.
-constexpr int64_t kWidth = 1024, kNarrow = 8 * kStripColumns, kHeight = 20 * kTileRows;
+constexpr int64_t kWidth = 1024, kHeight = 20 * kTileRows;
 // Elements of an a that is packed as a whole rather than for each block of b.
 constexpr int64_t kSmallA = 64 * 1024;
 
@@ -110,6 +110,23 @@ void multiply_block(int64_t m, int64_t n, int64_t depth, T alpha, Matrix<const T
   }
 }
 
+// A single block of a: each strip of b meets all of it as soon as it is read, and is packed
+// meanwhile.
+template <class T>
+void gemm_by_strips(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
+                    const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
+  const int64_t whole = n / kStripColumns * kStripColumns;
+  Scratch<T> packed(std::min(k, kDepth) * kStripColumns);
+  for (int64_t j = 0; j < whole; j += kStripColumns) {
+    for (int64_t p = 0; p < k; p += kDepth) {
+      gemm_strip(m, std::min(kDepth, k - p), alpha, a.data + p * a.column, a.row, a.column,
+                 b.data + p * b.row + j, b.row, packed.data(), p == 0 ? beta : T(1), c + j, c_row);
+    }
+  }
+  if (whole == n) return;
+  tiled_gemm<T>(m, n - whole, k, alpha, a, {b.data + whole, b.row, 1}, beta, c + whole, c_row);
+}
+
 }  // namespace
 
 template <class T>
@@ -124,10 +141,8 @@ void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
                        in_place ? b.row : kLanes, beta, c, c_row);
   }
   const Packing packing = packing_of(a, n);
-  // With a single block of a that needs no packing there is no use in a wide block of b.
-  const int64_t width = m <= kHeight && packing == Packing::None ? kNarrow : kWidth;
   const int64_t strip_columns =
-      (std::min(n, width) + kStripColumns - 1) / kStripColumns * kStripColumns;
+      (std::min(n, kWidth) + kStripColumns - 1) / kStripColumns * kStripColumns;
   const int64_t depth = std::min(k, kDepth);
   if (packing == Packing::Rows && m <= kHeight && m * k <= kSmallA) {
     const bool apart = packing_of<T>({a.data, k + kLanes, 1}, n) == Packing::None;
@@ -136,11 +151,15 @@ void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
     pack_rows(a, m, k, rows.data(), line);
     return tiled_gemm<T>(m, n, k, alpha, {rows.data(), line, 1}, b, beta, c, c_row);
   }
+  if (packing == Packing::None && b.column == 1 && n >= kStripColumns && m >= kTileRows &&
+      m <= kHeight) {
+    return gemm_by_strips(m, n, k, alpha, a, b, beta, c, c_row);
+  }
   const int64_t height = (std::min(m, kHeight) + kTileRows - 1) / kTileRows * kTileRows;
   Scratch<T> strips(depth * strip_columns);
   Scratch<T> packed(packing == Packing::None ? 0 : kPaddedDepth * height);
-  for (int64_t j = 0; j < n; j += width) {
-    const int64_t columns = std::min(width, n - j);
+  for (int64_t j = 0; j < n; j += kWidth) {
+    const int64_t columns = std::min(kWidth, n - j);
     for (int64_t p = 0; p < k; p += kDepth) {
       const int64_t rows = std::min(kDepth, k - p);
       pack_strips<T>({b.data + p * b.row + j * b.column, b.row, b.column}, rows, columns,
