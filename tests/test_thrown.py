@@ -170,7 +170,7 @@ def test_whatever_is_thrown_is_answered(case: Case) -> None:
         for operand in call.operands():
             while operand.held:
                 held = operand.held.pop()
-                assert sys.getrefcount(held) == 2, "an argument is held"
+                assert sys.getrefcount(held) <= 2, "an argument is held"
         assert bytes_in_use() == before
 
     gc.collect()
