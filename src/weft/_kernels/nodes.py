@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .expr import Expr, components
 from .target import Target
-from .types import BOOL, F32, DType
+from .types import BOOL, DType
 
 if TYPE_CHECKING:
     from .lower import Scope
@@ -62,13 +61,9 @@ def expand(e: Expr, target: Target) -> Expr | None:
     """The node in terms of simpler ones, where this target has no instruction for it."""
     from . import convert, math
 
-    if e.op == "scale2" and not target.avx512:
+    if e.op == "scale2" and not target.scale2:
         scale = math.scale2_directly if e.value == "normal" else math.scale2_by_factors
         return components(scale(e.args[0], e.args[1]))[0]
-    if e.op == "quotient":
-        by_estimate = target.avx512 and e.dtype == F32
-        quotient = math.quotient_by_estimate if by_estimate else operator.truediv
-        return components(quotient(e.args[0], e.args[1]))[0]
     if e.op == "fmod":
         return components(math.fmod(e.args[0], e.args[1], target.fma))[0]
     if target.f16 or e.op not in ("f16_to_f32", "f32_to_f16"):
@@ -184,20 +179,7 @@ def _half(scope: Scope, e: Expr, args: list[str]) -> str:
 
 
 def _scale2(scope: Scope, e: Expr, args: list[str]) -> str:
-    """vscalef: x * 2^n."""
-    return _avx512(scope, e, args, "mask.scalef", rounds=True)
-
-
-def _rcp14(scope: Scope, e: Expr, args: list[str]) -> str:
-    """1 / x to 14 bits."""
-    return _avx512(scope, e, args, "rcp14", rounds=False)
-
-
-def _avx512(scope: Scope, e: Expr, args: list[str], op: str, rounds: bool) -> str:
-    """An instruction that AVX-512 has for each number of lanes, as masked intrinsics.
-
-    rounds: the 512-bit one has a rounding mode as its last operand.
-    """
+    """vscalef: x * 2^n. AVX-512 has it for each number of lanes, as masked intrinsics."""
     f, lanes, d = scope.function, scope.lanes, e.dtype
     per_register = 512 // d.bits
     t = _type(d, lanes)
@@ -209,10 +191,9 @@ def _avx512(scope: Scope, e: Expr, args: list[str], op: str, rounds: bool) -> st
     if lanes == 1:
         args = [f.emit(f"insertelement {vector} poison, {t} {a}, i64 0") for a in args]
     kind = "ps" if d.bits == 32 else "pd"
-    name = f"llvm.x86.avx512.{op}.{kind}.{bits}"
-    extra = [(vector, "zeroinitializer"), (f"i{max(8, wide)}", "-1")]
-    if rounds and bits == 512:
-        extra.append(("i32", "4"))
+    name = f"llvm.x86.avx512.mask.scalef.{kind}.{bits}"
+    mask = f"i{max(8, wide)}"
+    extra = [(vector, "zeroinitializer"), (mask, "-1")] + ([("i32", "4")] if bits == 512 else [])
     operands = [(vector, a) for a in args] + extra
     f.declare(vector, name, *(k for k, _ in operands))
     value = f.emit(f"call {vector} @{name}({', '.join(f'{k} {a}' for k, a in operands)})")
@@ -281,6 +262,5 @@ def _call(scope: Scope, e: Expr, args: list[str]) -> str:
 _WRITERS: dict[str, Callable[[Scope, Expr, list[str]], str]] = {
     "neg": _neg, "not": _not, "shr": _shr, "idiv": _integer_division, "irem": _integer_division,
     "select": _select, "cast": _cast, "bitcast": _convert("bitcast"), "fptosi": _convert("fptosi"),
-    "call": _call, "rare": _rare, "scale2": _scale2, "rcp14": _rcp14,
-    "f16_to_f32": _half, "f32_to_f16": _half,
+    "call": _call, "rare": _rare, "scale2": _scale2, "f16_to_f32": _half, "f32_to_f16": _half,
 }  # fmt: skip

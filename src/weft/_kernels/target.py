@@ -15,14 +15,14 @@ class Target:
     features: str = ""
     f16: bool = True  # converts float16 in hardware
     fma: bool = True  # `fma` nodes round once
-    avx512: bool = False  # multiplies by a power of two, estimates a reciprocal in one instruction
+    scale2: bool = False  # multiplies by a power of two in one instruction
     accumulators: int = 4  # vectors a long fold keeps
 
 
 X86 = {
     "v2": Target("v2", "x86-64-v2", f16=False, fma=False, accumulators=2),
     "v3": Target("v3", "x86-64-v3"),
-    "v4": Target("v4", "x86-64-v4", avx512=True, accumulators=8),
+    "v4": Target("v4", "x86-64-v4", scale2=True, accumulators=8),
 }
 AARCH64 = Target("neon", "generic", "+neon")
 
