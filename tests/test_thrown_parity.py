@@ -44,6 +44,7 @@ OUR_DTYPES = re.compile(
 #: weft answers where PyTorch raises
 WIDER = {
     "flipud": "a number has no rows to turn: itself",
+    "batch_norm": "a batch of nothing",
     "scatter_reduce.two": "checked where there is something to scatter",
     "scatter_reduce_.two": "checked where there is something to scatter",
     "unique_dim": "nothing along the other dims", "unique_consecutive": "of a number",
@@ -106,6 +107,7 @@ DIFFERENT = {
     "div.Scalar": "a complex number by 0", "div.Scalar_mode": "a complex number by 0", "div_.Scalar_mode": "a complex number by 0",
     "logit": "eps over a half", "logit_": "eps over a half",
     "index_put": "two values at one index", "index_put_": "two values at one index",
+    "put": "two values at one index", "put_": "two values at one index",
     "unique_consecutive": "PyTorch gives the inverse unasked",
     "block_diag": "the dtype where those of the arguments differ",
     "i0": "near its greatest value PyTorch's overflows", "special_i1": "near its greatest value PyTorch's overflows",

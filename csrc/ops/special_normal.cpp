@@ -16,7 +16,9 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 double erfcx_of(double x) {
   if (x < 25) {
     if (x < -26.7) return kInf;
-    return std::exp(x * x) * std::erfc(x);
+    // The exponential would make the rounding of x * x hundreds of units: it is put right after.
+    const double square = x * x, rest = std::fma(x, x, -square);
+    return std::exp(square) * std::erfc(x) * (1 + rest);
   }
   const double inverse = 1 / (2 * x * x);
   double term = 1, sum = 1;

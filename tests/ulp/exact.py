@@ -99,3 +99,27 @@ def erfinv(y: Number) -> Number:
         miss = mp.erf(x) - abs(y) if abs(y) < 0.5 else (1 - abs(y)) - mp.erfc(x)
         x -= miss * mp.sqrt(mp.pi) / 2 * mp.exp(x * x)
     return mp.sign(y) * x
+
+
+def i0e(x: Number) -> Number:
+    return mp.besseli(0, x) * mp.exp(-abs(x))
+
+
+def i1e(x: Number) -> Number:
+    return mp.besseli(1, x) * mp.exp(-abs(x))
+
+
+def erfcx(x: Number) -> Number:
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+def ndtr(x: Number) -> Number:
+    return mp.erfc(-x / mp.sqrt(2)) / 2
+
+
+def log_ndtr(x: Number) -> Number:
+    return mp.log(ndtr(x))
+
+
+def ndtri(p: Number) -> Number:
+    return mp.sqrt(2) * mp.erfinv(2 * p - 1)

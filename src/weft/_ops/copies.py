@@ -33,7 +33,7 @@ _copied("unsqueeze_copy(Tensor self, int dim) -> Tensor", "self.unsqueeze(dim)")
 _copied(
     "expand_copy(Tensor self, int[] size, *, bool implicit=False) -> Tensor", "self.expand(size)"
 )
-_copied("view_copy(Tensor self, int[] size) -> Tensor", "self.view(size)")
+_copied("view_copy(Tensor self, int[] size) -> Tensor", "self.reshape(size)")
 _copied("select_copy.int(Tensor self, int dim, int index) -> Tensor", "self.select(dim, index)")
 _copied(
     "slice_copy.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1)"

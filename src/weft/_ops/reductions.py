@@ -329,23 +329,47 @@ backward_op(
     doc="The gradient of the variance.",
     compose=_var_backward,
 )
-for _name, _doc in (("var", "The variance"), ("std", "The standard deviation")):
+
+
+def _any_variance(self: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    if self.is_complex():
+        distance = (self - self.mean(dim, True)).abs()
+        count = float(ops.reduced_count(self.shape, dim))
+        return distance.square().sum(dim, keepdim) / ops.max(count - correction, 0.0)
+    return ops._var(self, dim, correction, keepdim)
+
+
+backward_op(
+    "_variance(Tensor self, int[]? dim, float correction, bool keepdim) -> Tensor",
+    doc="The variance; of complex numbers the mean square of distances in the plane.",
+    compose=_any_variance,
+)
+backward_op(
+    "_deviation(Tensor self, int[]? dim, float correction, bool keepdim) -> Tensor",
+    doc="The standard deviation; of complex numbers that of both parts together.",
+    compose="_variance(self, dim, correction, keepdim).sqrt() if self.is_complex() "
+    "else _std(self, dim, correction, keepdim)",
+)
+for _name, _body, _doc in (
+    ("var", "_variance", "The variance"),
+    ("std", "_deviation", "The standard deviation"),
+):
     op(
         f"{_name}(Tensor self, bool unbiased=True) -> Tensor",
         doc=f"{_doc} of all elements; unbiased divides by one less than their count.",
-        compose=f"_{_name}(self, None, 1.0 if unbiased else 0.0, False)",
+        compose=f"{_body}(self, None, 1.0 if unbiased else 0.0, False)",
     )
     op(
         f"{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
         doc=f"{_doc} over the dimensions `dim`.",
-        compose=f"_{_name}(self, dim, 1.0 if unbiased else 0.0, keepdim)",
+        compose=f"{_body}(self, dim, 1.0 if unbiased else 0.0, keepdim)",
         out="out",
     )
     op(
         f"{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
         "bool keepdim=False) -> Tensor",
         doc=f"{_doc} over the dimensions `dim`, dividing by count - correction (None: 1).",
-        compose=f"_{_name}(self, dim, 1.0 if correction is None else float(correction), keepdim)",
+        compose=f"{_body}(self, dim, 1.0 if correction is None else float(correction), keepdim)",
         out="correction_out",
     )
 
@@ -454,14 +478,14 @@ op(
 
 
 def _logsumexp(row: Any, self: Any) -> Any:
-    greatest = row.max(self)
+    greatest = row.max(self.real)
     shift = where(isinf(greatest), 0, greatest)
     return log(row.sum(exp(self - shift))) + shift
 
 
 def _logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
     kept = ops.kept_sizes(self.shape, dim)
-    return grad.reshape(kept) * (self - result.reshape(kept)).exp()
+    return grad.reshape(kept) * (self - result.reshape(kept)).exp().conj()
 
 
 op(
@@ -469,7 +493,7 @@ op(
     doc="log of the sum of exp(self) over the dimensions `dim`, without overflow.",
     reduce=_logsumexp,
     promotion="floating",
-    dtypes=FLOATS,
+    dtypes=FLOATS + COMPLEX,
     grad={"self": "_logsumexp_backward(grad, self, result, dim)"},
 )
 backward_op(

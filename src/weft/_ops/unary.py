@@ -152,40 +152,32 @@ _function("reciprocal", lang.reciprocal, "-grad * (result * result).conj()", "1 
 # ---- exponentials and logarithms ----
 
 _function("exp", lang.exp, "grad * result.conj()", "e to the power of self.")
-_real_function(
+_function(
     "exp2", lang.exp2, "grad * (result.conj() * 0.6931471805599453)", "2 to the power of self."
 )
-_real_function("expm1", lang.expm1, "grad * (result.conj() + 1)", "exp(self) - 1, exact near 0.")
+_function("expm1", lang.expm1, "grad * (result.conj() + 1)", "exp(self) - 1, exact near 0.")
 _function("log", lang.log, "grad / self.conj()", "The natural logarithm.")
-_real_function(
+_function(
     "log2", lang.log2, "grad / (self.conj() * 0.6931471805599453)", "The logarithm to base 2."
 )
-_real_function(
+_function(
     "log10", lang.log10, "grad / (self.conj() * 2.302585092994046)", "The logarithm to base 10."
 )
-_real_function("log1p", lang.log1p, "grad / (self + 1).conj()", "log(1 + self), exact near 0.")
+_function("log1p", lang.log1p, "grad / (self + 1).conj()", "log(1 + self), exact near 0.")
 
 # ---- angles ----
 
 _function("sin", lang.sin, "grad * self.cos().conj()", "The sine; radians.")
 _function("cos", lang.cos, "grad * -self.sin().conj()", "The cosine; radians.")
-_real_function("tan", lang.tan, "grad * (result.square() + 1).conj()", "The tangent; radians.")
-_real_function(
-    "asin", lang.asin, "grad * (1 - self.square()).rsqrt().conj()", "The angle of a sine."
-)
-_real_function(
-    "acos", lang.acos, "grad * -(1 - self.square()).rsqrt().conj()", "The angle of a cosine."
-)
-_real_function("atan", lang.atan, "grad / (self.square() + 1).conj()", "The angle of a tangent.")
+_function("tan", lang.tan, "grad * (result.square() + 1).conj()", "The tangent; radians.")
+_function("asin", lang.asin, "grad * (1 - self.square()).rsqrt().conj()", "The angle of a sine.")
+_function("acos", lang.acos, "grad * -(1 - self.square()).rsqrt().conj()", "The angle of a cosine.")
+_function("atan", lang.atan, "grad / (self.square() + 1).conj()", "The angle of a tangent.")
 _function("sinh", lang.sinh, "grad * self.cosh().conj()", "The hyperbolic sine.")
 _function("cosh", lang.cosh, "grad * self.sinh().conj()", "The hyperbolic cosine.")
-_real_function(
-    "asinh", lang.asinh, "grad * (self.square() + 1).rsqrt().conj()", "The inverse of sinh."
-)
-_real_function(
-    "acosh", lang.acosh, "grad * (self.square() - 1).rsqrt().conj()", "The inverse of cosh."
-)
-_real_function("atanh", lang.atanh, "grad / (1 - self.square()).conj()", "The inverse of tanh.")
+_function("asinh", lang.asinh, "grad * (self.square() + 1).rsqrt().conj()", "The inverse of sinh.")
+_function("acosh", lang.acosh, "grad * (self.square() - 1).rsqrt().conj()", "The inverse of cosh.")
+_function("atanh", lang.atanh, "grad / (1 - self.square()).conj()", "The inverse of tanh.")
 op(
     "atan2(Tensor self, Tensor other) -> Tensor",
     doc="The angle of the point (other, self), between -pi and pi.",
