@@ -176,7 +176,13 @@ _function("atan", lang.atan, "grad / (self.square() + 1).conj()", "The angle of 
 _function("sinh", lang.sinh, "grad * self.cosh().conj()", "The hyperbolic sine.")
 _function("cosh", lang.cosh, "grad * self.sinh().conj()", "The hyperbolic cosine.")
 _function("asinh", lang.asinh, "grad * (self.square() + 1).rsqrt().conj()", "The inverse of sinh.")
-_function("acosh", lang.acosh, "grad * (self.square() - 1).rsqrt().conj()", "The inverse of cosh.")
+_function(
+    "acosh",
+    lang.acosh,
+    "grad * ((self - 1).rsqrt() * (self + 1).rsqrt()).conj() if self.is_complex() "
+    "else grad * (self.square() - 1).rsqrt()",
+    "The inverse of cosh.",
+)
 _function("atanh", lang.atanh, "grad / (1 - self.square()).conj()", "The inverse of tanh.")
 op(
     "atan2(Tensor self, Tensor other) -> Tensor",
