@@ -350,26 +350,26 @@ backward_op(
     compose="_variance(self, dim, correction, keepdim).sqrt() if self.is_complex() "
     "else _std(self, dim, correction, keepdim)",
 )
-for _name, _body, _doc in (
+for _name, _formula, _doc in (
     ("var", "_variance", "The variance"),
     ("std", "_deviation", "The standard deviation"),
 ):
     op(
         f"{_name}(Tensor self, bool unbiased=True) -> Tensor",
         doc=f"{_doc} of all elements; unbiased divides by one less than their count.",
-        compose=f"{_body}(self, None, 1.0 if unbiased else 0.0, False)",
+        compose=f"{_formula}(self, None, 1.0 if unbiased else 0.0, False)",
     )
     op(
         f"{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
         doc=f"{_doc} over the dimensions `dim`.",
-        compose=f"{_body}(self, dim, 1.0 if unbiased else 0.0, keepdim)",
+        compose=f"{_formula}(self, dim, 1.0 if unbiased else 0.0, keepdim)",
         out="out",
     )
     op(
         f"{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
         "bool keepdim=False) -> Tensor",
         doc=f"{_doc} over the dimensions `dim`, dividing by count - correction (None: 1).",
-        compose=f"{_body}(self, dim, 1.0 if correction is None else float(correction), keepdim)",
+        compose=f"{_formula}(self, dim, 1.0 if correction is None else float(correction), keepdim)",
         out="correction_out",
     )
 
