@@ -1,0 +1,196 @@
+"""Blocks: nodes in order, with parameters and returned values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from weft.jit.ir.types import Type
+from weft.jit.ir.value import Use, Value
+
+if TYPE_CHECKING:
+    from weft.jit.ir.graph import Graph
+    from weft.jit.ir.node import Node
+
+
+class Block:
+    """Nodes in order, with parameters and returned values. `node` is None for that of a graph."""
+
+    __slots__ = ("_first", "_graph", "_last", "_numbered", "_returns", "node", "params", "size")
+
+    def __init__(self, graph: Graph, node: Node | None) -> None:
+        self._graph = graph
+        self.node = node
+        self.params: list[Value] = []
+        self.size = 0
+        self._returns: tuple[Value, ...] = ()
+        self._first: Node | None = None
+        self._last: Node | None = None
+        self._numbered = True
+
+    @property
+    def graph(self) -> Graph:
+        """The graph it belongs to."""
+        return self._graph
+
+    @property
+    def owner(self) -> Node | Graph:
+        """The node whose block it is, or the graph."""
+        return self.node if self.node is not None else self._graph
+
+    @property
+    def parent_node(self) -> Node | None:
+        """The node whose block it is; None for the block of the graph."""
+        return self.node
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Its nodes, as a new list."""
+        result, node = [], self._first
+        while node is not None:
+            result.append(node)
+            node = node._next
+        return result
+
+    def __iter__(self) -> Iterator[Node]:
+        """Its nodes, leaving out those that have been removed since the start."""
+        return (node for node in self.nodes if node._owner is self)
+
+    def __reversed__(self) -> Iterator[Node]:
+        """Its nodes from the last to the first, leaving out those removed since the start."""
+        return (node for node in reversed(self.nodes) if node._owner is self)
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def first(self) -> Node | None:
+        """The first node."""
+        return self._first
+
+    @property
+    def last(self) -> Node | None:
+        """The last node."""
+        return self._last
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes in order, each before those of its nested blocks."""
+        for node in self:
+            yield node
+            yield from node.walk()
+
+    def is_within(self, block: Block) -> bool:
+        """Whether it is the block or nested in it."""
+        inner: Block | None = self
+        while inner is not None and inner is not block:
+            inner = inner.node._owner if inner.node is not None else None
+        return inner is block
+
+    # Parameters and returns
+
+    def add_param(self, type: Type, name: str = "") -> Value:
+        """One more parameter, the last."""
+        return self.insert_param(len(self.params), type, name)
+
+    def insert_param(self, index: int, type: Type, name: str = "") -> Value:
+        """One more parameter, before the one at index."""
+        value = Value(self._graph._names.unique(name), type, None, self)
+        self.params.insert(index, value)
+        return value
+
+    def remove_param(self, index: int) -> None:
+        """One parameter less; ValueError if it is used."""
+        value = self.params[index]
+        if value.has_uses:
+            raise ValueError(f"remove_param: expected a value without uses, got %{value.name}")
+        self._graph._names.release(value.name)
+        del self.params[index]
+
+    @property
+    def returns(self) -> tuple[Value, ...]:
+        """The values it gives."""
+        return self._returns
+
+    def set_returns(self, values: Iterable[Value]) -> None:
+        """Gives these values instead."""
+        for index, value in enumerate(self._returns):
+            del value._uses[Use(self, index)]
+        self._returns = tuple(values)
+        for index, value in enumerate(self._returns):
+            value._uses[Use(self, index)] = None
+
+    def set_return(self, index: int, value: Value) -> None:
+        """Gives another value in one place."""
+        index = range(len(self._returns))[index]
+        del self._returns[index]._uses[Use(self, index)]
+        self._returns = (*self._returns[:index], value, *self._returns[index + 1 :])
+        value._uses[Use(self, index)] = None
+
+    replace_use = set_return
+
+    def add_return(self, value: Value) -> None:
+        """Gives one more value, the last."""
+        self._returns = (*self._returns, value)
+        value._uses[Use(self, len(self._returns) - 1)] = None
+
+    def remove_return(self, index: int) -> None:
+        """Gives one value less."""
+        index = range(len(self._returns))[index]
+        self.set_returns(self._returns[:index] + self._returns[index + 1 :])
+
+    # Nodes
+
+    def append(self, node: Node) -> Node:
+        """Puts a node, which is in no block, at the end."""
+        self._link(node, None)
+        return node
+
+    def prepend(self, node: Node) -> Node:
+        """Puts a node, which is in no block, at the start."""
+        self._link(node, self._first)
+        return node
+
+    def clear(self) -> None:
+        """Removes all nodes and returned values."""
+        self.set_returns(())
+        for node in reversed(self):
+            node.destroy()
+
+    def _link(self, node: Node, before: Node | None) -> None:
+        if node._owner is not None:
+            raise ValueError(f"insert: {node.kind} is in a block already; move it instead")
+        if node._graph is not self._graph:
+            raise ValueError(f"insert: {node.kind} belongs to another graph")
+        after = self._last if before is None else before._prev
+        node._owner, node._prev, node._next = self, after, before
+        if after is None:
+            self._first = node
+        else:
+            after._next = node
+        if before is None:
+            self._last = node
+            node._order = after._order + 1 if after is not None else 0
+        else:
+            before._prev = node
+            self._numbered = False
+        self.size += 1
+
+    def _unlink(self, node: Node) -> None:
+        if node._prev is None:
+            self._first = node._next
+        else:
+            node._prev._next = node._next
+        if node._next is None:
+            self._last = node._prev
+        else:
+            node._next._prev = node._prev
+        node._owner = node._prev = node._next = None
+        self.size -= 1
+
+    def _position(self, node: Node) -> int:
+        """A number that grows from node to node; renumbers after insertions in the middle."""
+        if not self._numbered:
+            for order, each in enumerate(self.nodes):
+                each._order = order
+            self._numbered = True
+        return node._order

@@ -1,0 +1,155 @@
+"""The graph: values, nodes, blocks. Structured SSA: a value is made once, by a node or as a
+parameter of a block, and may be used by everything after it in its block and in the blocks within.
+
+Uses are kept exact: inputs of nodes and returns of blocks are tuples, changed only by the methods
+here. Iterating over the nodes of a block is safe while nodes are destroyed, moved and inserted: it
+visits those that were there when it began and still are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from weft.jit.ir.block import Block
+from weft.jit.ir.literals import type_of_constant
+from weft.jit.ir.names import Names
+from weft.jit.ir.node import Node
+from weft.jit.ir.source import SourceRange
+from weft.jit.ir.types import Type
+from weft.jit.ir.value import Use, Value
+
+__all__ = ["Block", "Graph", "Node", "Use", "Value"]
+
+
+class Graph:
+    """A block with a place where new nodes go: the end of the block, or inside `inserting`."""
+
+    def __init__(self) -> None:
+        self._names = Names()
+        self.block = Block(self, None)
+        self._place: tuple[Block, Node | None] = (self.block, None)
+        self._range: SourceRange | None = None
+
+    @property
+    def inputs(self) -> list[Value]:
+        """Parameters of its block."""
+        return self.block.params
+
+    @property
+    def returns(self) -> tuple[Value, ...]:
+        """The values its block gives."""
+        return self.block.returns
+
+    def add_input(self, type: Type, name: str = "") -> Value:
+        """One more parameter, the last."""
+        return self.block.add_param(type, name)
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes in order, those of nested blocks included."""
+        return self.block.walk()
+
+    def create(
+        self,
+        kind: str,
+        inputs: Iterable[Value] = (),
+        output_types: Iterable[Type] = (),
+        attrs: dict[str, Any] | None = None,
+        range: SourceRange | None = None,
+    ) -> Node:
+        """A node that is in no block yet. Its range is by default the one set by `at_range`."""
+        node = Node(self, kind, dict(attrs or {}), range or self._range)
+        node.set_inputs(inputs)
+        for type in output_types:
+            node.add_output(type)
+        return node
+
+    def insert(self, node: Node) -> Node:
+        """Puts a node, which is in no block, at the insertion point."""
+        block, before = self._place
+        block._link(node, before)
+        return node
+
+    def emit(
+        self,
+        kind: str,
+        inputs: Iterable[Value] = (),
+        output_types: Iterable[Type] = (),
+        attrs: dict[str, Any] | None = None,
+        range: SourceRange | None = None,
+    ) -> Node:
+        """Creates a node and puts it at the insertion point."""
+        return self.insert(self.create(kind, inputs, output_types, attrs, range))
+
+    def constant(self, value: Any, type: Type | None = None) -> Value:
+        """A prim::Constant at the insertion point. The type follows from the value if not given."""
+        type = type if type is not None else type_of_constant(value)
+        return self.emit("prim::Constant", (), (type,), {"value": value}).output
+
+    @contextmanager
+    def inserting(
+        self,
+        before: Node | None = None,
+        after: Node | None = None,
+        at_end: Block | None = None,
+        at_start: Block | None = None,
+    ) -> Iterator[None]:
+        """Within, new nodes go before or behind a node, or to the end or start of a block."""
+        given = [place for place in (before, after, at_end, at_start) if place is not None]
+        if len(given) != 1:
+            raise ValueError(f"inserting: expected one place, got {len(given)}")
+        if before is not None:
+            place: tuple[Block, Node | None] = (before.owner, before)
+        elif after is not None:
+            place = (after.owner, after.next)
+        elif at_end is not None:
+            place = (at_end, None)
+        else:
+            assert at_start is not None
+            place = (at_start, at_start.first)
+        saved, self._place = self._place, place
+        try:
+            yield
+        finally:
+            self._place = saved
+
+    @contextmanager
+    def at_range(self, range: SourceRange | None) -> Iterator[None]:
+        """Within, new nodes have this source range unless another is given."""
+        saved, self._range = self._range, range or self._range
+        try:
+            yield
+        finally:
+            self._range = saved
+
+    def copy(self) -> Graph:
+        """A graph with the same text; constants and attributes are shared, not copied."""
+        from weft.jit.ir.clone import clone_block_into
+
+        result = Graph()
+        mapping = {p: result.add_input(p.type, p.name) for p in self.inputs}
+        for old, new in mapping.items():
+            new.shape = old.shape
+        clone_block_into(self.block, result.block, mapping)
+        return result
+
+    def to_dot(self) -> str:
+        """Text for Graphviz."""
+        from weft.jit.ir.dot import to_dot
+
+        return to_dot(self)
+
+    def to_html(self, title: str = "graph") -> str:
+        """One page that shows the graph beside its source, linked line by line."""
+        from weft.jit.ir.html import to_html
+
+        return to_html(self, title)
+
+    def __str__(self) -> str:
+        from weft.jit.ir.printer import print_graph
+
+        return print_graph(self)
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -1,0 +1,102 @@
+"""Values, and the places where they are used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from weft.jit.ir.shape import ShapeInfo
+from weft.jit.ir.types import Type
+
+if TYPE_CHECKING:
+    from weft.jit.ir.block import Block
+    from weft.jit.ir.graph import Graph
+    from weft.jit.ir.node import Node
+
+
+class Use(NamedTuple):
+    """A place where a value is used: input `index` of a node, or return `index` of a block."""
+
+    user: Node | Block
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+
+
+class Value:
+    """A value: the output of `node`, or (node None) a parameter of `block`."""
+
+    __slots__ = ("_name", "_uses", "block", "node", "shape", "type")
+
+    def __init__(self, name: str, type: Type, node: Node | None, block: Block | None) -> None:
+        self._name = name
+        self.type = type
+        self.node = node
+        self.block = block  # of which it is a parameter
+        self.shape: ShapeInfo | None = None
+        self._uses: dict[Use, None] = {}
+
+    @property
+    def is_param(self) -> bool:
+        """Whether it is a parameter of a block."""
+        return self.node is None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph it belongs to."""
+        owner = self.node or self.block
+        assert owner is not None
+        return owner.graph
+
+    @property
+    def owner(self) -> Block:
+        """The block in which it is made."""
+        block = self.node.owner if self.node is not None else self.block
+        assert block is not None
+        return block
+
+    @property
+    def index(self) -> int:
+        """Which output of its node, or parameter of its block, it is."""
+        among = self.node.outputs if self.node is not None else self.owner.params
+        return next(i for i, value in enumerate(among) if value is self)
+
+    @property
+    def name(self) -> str:
+        """Unique in the graph. Setting it makes it so: letters that cannot stand in a name become
+        `_`, and a taken name gets a number behind it ("x", "x.1", "x.2")."""
+        return self._name
+
+    @name.setter
+    def name(self, wanted: str) -> None:
+        names = self.graph._names
+        names.release(self._name)
+        self._name = names.unique(wanted)
+
+    @property
+    def uses(self) -> list[Use]:
+        """All uses, in order of their making."""
+        return list(self._uses)
+
+    @property
+    def has_uses(self) -> bool:
+        """Whether anything uses it."""
+        return bool(self._uses)
+
+    @property
+    def constant(self) -> Any:
+        """The value of the constant it is; raises ValueError if it is none (see `is_constant`)."""
+        if not self.is_constant:
+            raise ValueError(f"Value.constant: expected a constant, got %{self.name}")
+        assert self.node is not None
+        return self.node.attrs["value"]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether a prim::Constant makes it."""
+        return self.node is not None and self.node.kind == "prim::Constant"
+
+    def replace_all_uses_with(self, other: Value) -> None:
+        """Everything that used this value uses the other one instead."""
+        for user, index in self.uses:
+            user.replace_use(index, other)
+
+    def __repr__(self) -> str:
+        return f"%{self._name} : {self.type}"

@@ -1,0 +1,1 @@
+"""Tests of script and trace, stage by stage."""
