@@ -15,7 +15,9 @@ function(weft_absolute variable)
   set(${variable} ${ARGN} PARENT_SCOPE)
 endfunction()
 
-file(GLOB WEFT_TABLE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/weft/_ops/*.py")
+file(GLOB WEFT_TABLE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/weft/_ops/*.py"
+  "${PROJECT_SOURCE_DIR}/src/weft/_ops/builtins/*.py"
+  "${PROJECT_SOURCE_DIR}/src/weft/jit/codegen/instructions.py")
 if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/gen.py")
   file(GLOB WEFT_GEN_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/gen.py"
     "${PROJECT_SOURCE_DIR}/tools/gen/*.py")

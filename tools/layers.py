@@ -30,6 +30,8 @@ GENERATED = {
     "nodes.h": "autograd",
     "boxed.h": "runtime",
     "op_records.h": "runtime",
+    "builtin_bodies.h": "runtime",
+    "builtin_scalars.h": "runtime",
 }
 
 # What each part of the package may import, besides the standard library and itself.

@@ -105,6 +105,9 @@ PyObject* wrap_node(const Ref<autograd::Node>& node);
 // ---- grad_mode.cpp ----
 void init_grad_mode(PyObject* module);  // no_grad and enable_grad
 
+// ---- jit_fused.cpp ----
+void bind_fused(nanobind::module_& module);
+
 // Adds a new reference to `object` under `name`.
 void add_object(PyObject* module, const char* name, PyObject* object);
 

@@ -23,6 +23,12 @@ PyObject* exception_class(ErrorKind kind) {
       return PyExc_TypeError;
     case ErrorKind::Index:
       return PyExc_IndexError;
+    case ErrorKind::Key:
+      return PyExc_KeyError;
+    case ErrorKind::ZeroDivision:
+      return PyExc_ZeroDivisionError;
+    case ErrorKind::Overflow:
+      return PyExc_OverflowError;
     case ErrorKind::NotImplemented:
       return PyExc_NotImplementedError;
     case ErrorKind::OutOfMemory:

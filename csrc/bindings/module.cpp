@@ -3,6 +3,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
+#include "bindings/jit.h"
 #include "bindings/objects.h"
 #include "bindings/tensor_object.h"
 
@@ -26,6 +27,11 @@ NB_MODULE(_C, module) {
     init_view_dtype();
     bind_autograd(module);
     init_grad_mode(module.attr("_autograd").ptr());
+    bind_fused(module);
+    bind_jit_objects(module);
+    init_jit_function(module.ptr());
+    bind_jit_program(module);
+    bind_call_operator(module);
   } catch (const PythonError&) {
     nanobind::raise_python_error();
   }

@@ -12,7 +12,18 @@
 namespace weft {
 
 // Names the Python exception a failure turns into (the C interface maps it to an error code).
-enum class ErrorKind { Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Internal };
+enum class ErrorKind {
+  Runtime,
+  Value,
+  Type,
+  Index,
+  Key,
+  ZeroDivision,
+  Overflow,
+  NotImplemented,
+  OutOfMemory,
+  Internal
+};
 
 class Error final : public std::exception {
  public:

@@ -74,7 +74,8 @@ struct Slot {
   bool per_row = false;  // Output only: one value a row
 };
 
-inline constexpr int kMaxOperands = 8;
+inline constexpr int kMaxOperands = 16;
+inline constexpr int kMaxAttributes = 32;
 
 struct Step {
   // Over a tile of one row. Row slots among `row_reads` come as scalars.
@@ -91,6 +92,8 @@ struct Step {
   uint8_t operands[kMaxOperands] = {};  // slot numbers, written ones first
   uint8_t row_read_count = 0;
   uint8_t row_reads[kMaxOperands] = {};
+  // Fused pointwise programs: where this step's attributes begin among the program's.
+  uint8_t first_attribute = 0;
 };
 
 struct Pass {
@@ -111,7 +114,7 @@ struct Program {
   uint32_t bool_inputs = 0;      // bit i: input i is a mask, outside promotion
   uint32_t int_inputs = 0;       // bit i: input i is int64 indices, outside promotion
   uint32_t weak_attributes = 0;  // bit i: attribute i takes no part in promotion (alpha, eps)
-  SlotType attribute_types[8] = {};
+  SlotType attribute_types[kMaxAttributes] = {};
   bool row = false;
   bool needs_elements = false;  // an empty row has no result (max): raises
   // Kernels read kPositionSlot: the elements of a row come in the order of its dimensions.

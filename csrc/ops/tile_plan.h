@@ -12,7 +12,6 @@ namespace weft::tile {
 inline constexpr int kMaxSlots = 64;
 inline constexpr int kMaxSteps = 64;
 inline constexpr int kMaxCallOperands = 32;
-inline constexpr int kMaxAttributes = 8;
 inline constexpr int kMaxScalars = kFirstAttribute + kMaxAttributes + kMaxOperands;
 
 struct Types {

@@ -76,7 +76,7 @@ class Worker {
     for (const Step& step : walk_.program.steps) {
       void* operands[kMaxOperands];
       for (int i = 0; i < step.operand_count; ++i) operands[i] = at_[step.operands[i]];
-      step.horizontal->get(walk_.compute)(operands, n, walk_.scalars);
+      step.horizontal->get(walk_.compute)(operands, n, walk_.scalars + step.first_attribute);
     }
     for (auto [slot, v] : walk_.writes) {
       const View& view = walk_.views[v];

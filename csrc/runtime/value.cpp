@@ -47,6 +47,29 @@ Value Value::borrow(std::span<const Tensor> v) {
   return value;
 }
 
+Value::Value(std::vector<Value> v)
+    : Value(ValueTag::List, make_ref<ListObject<Value>>(std::move(v))) {}
+
+void ValueObject::destroy(ValueObject* object) {
+  constexpr int kDeepest = 64;
+  static thread_local int depth = 0;
+  static thread_local std::vector<ValueObject*> waiting;
+  if (depth >= kDeepest) {
+    waiting.push_back(object);
+    return;
+  }
+  ++depth;
+  delete object;
+  if (depth == 1) {
+    while (!waiting.empty()) {
+      ValueObject* next = waiting.back();
+      waiting.pop_back();
+      delete next;
+    }
+  }
+  --depth;
+}
+
 void Value::retain() const noexcept {
   if (tag_ == ValueTag::Tensor) {
     data_.tensor.impl()->retain();
@@ -115,7 +138,7 @@ Device Value::to_device() const {
   return device;
 }
 
-std::string Value::to_string() const {
+const std::string& Value::text() const {
   WEFT_INTERNAL_ASSERT(tag_ == ValueTag::String);
   return object<StringObject>()->text;
 }

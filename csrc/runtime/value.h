@@ -2,6 +2,10 @@
 //
 // Spans are borrowed: they are only good for the duration of one call (the Python binder builds its
 // arguments on the stack). Lists that live longer are owned objects.
+//
+// Lists, dicts and class instances are shared by reference, as in Python: a copied Value is the
+// same list. They are counted, never traced: objects that refer to themselves through each other
+// are not freed. Two threads may read one container, but not while a third changes it.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +39,20 @@ enum class ValueTag : uint8_t {
   BoolList,
   TensorList,
   OptionalTensorList,
-  ScalarList,
+  List,    // of anything else: Value by Value (list.h)
+  Dict,    // dict.h
+  Tuple,   // tuple.h
+  Enum,    // a member of an enumeration (object.h)
+  Future,  // future.h
   Generator,
-  Object,
+  Object,  // an instance of a class (object.h)
 };
 
 // An owned list or object inside a Value.
 struct ValueObject : RefCounted {
   virtual ~ValueObject() = default;
+  // Frees a chain of any length in bounded stack: what lies deep is freed after what holds it.
+  static void destroy(ValueObject* object);
 };
 template <class T>
 struct ListObject final : ValueObject {
@@ -83,6 +93,7 @@ class Value {
       : Value(ValueTag::IntList, make_ref<ListObject<int64_t>>(std::move(v))) {}
   Value(std::vector<double> v)
       : Value(ValueTag::DoubleList, make_ref<ListObject<double>>(std::move(v))) {}
+  Value(std::complex<double> v) : Value(ValueTag::Complex, make_ref<ComplexObject>(v)) {}
   Value(std::vector<bool> v)
       : Value(ValueTag::BoolList, make_ref<ListObject<bool>>(std::move(v))) {}
   Value(TensorList v) : Value(ValueTag::TensorList, make_ref<ListObject<Tensor>>(std::move(v))) {}
@@ -92,6 +103,7 @@ class Value {
   static Value borrow(IntList v);
   static Value borrow(std::span<const double> v);
   static Value borrow(std::span<const Tensor> v);
+  Value(std::vector<Value> v);  // a List
   Value(ValueTag tag, Ref<ValueObject> object) : tag_(tag) { data_.object = object.detach(); }
 
   Value(const Value& other) noexcept : tag_(other.tag_), length_(other.length_) {
@@ -113,6 +125,11 @@ class Value {
   ValueTag tag() const noexcept { return tag_; }
   bool is_none() const noexcept { return tag_ == ValueTag::None; }
 
+  // For code that knows the tag from the program's types: no check at all.
+  int64_t int_unchecked() const noexcept { return data_.integer; }
+  double double_unchecked() const noexcept { return data_.real; }
+  bool bool_unchecked() const noexcept { return data_.integer != 0; }
+
   // Unchecked in release of the tag the schema promised; a wrong tag is an internal error.
   bool to_bool() const;
   int64_t to_int() const;    // Bool and Int
@@ -131,7 +148,8 @@ class Value {
   }
   DType to_dtype() const;
   Device to_device() const;
-  std::string to_string() const;
+  std::string to_string() const { return text(); }
+  const std::string& text() const;       // valid while *this lives
   Ref<Generator> to_generator() const {  // None gives null
     return is_none() ? Ref<Generator>() : object<GeneratorValue>()->generator;
   }

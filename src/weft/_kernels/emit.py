@@ -16,9 +16,13 @@ SymbolSet = dict[DType, str]
 
 def header(programs: Iterable[Program]) -> str:
     """tile_ops.h: one `extern const tile::Program` for each row."""
-    lines = [NOTICE + "#pragma once\n", '#include "ops/tile.h"\n', "namespace weft::tile_ops {\n"]
+    lines = [NOTICE + "#pragma once\n", "#include <string_view>\n", '#include "ops/tile.h"\n']
+    lines += ["namespace weft::tile_ops {\n"]
     lines += [f"extern const tile::Program {p.row.id};" for p in programs]
     lines += [
+        "",
+        "// The program of a row, by its identifier (add_Tensor); null where there is none.",
+        "const tile::Program* find(std::string_view id);",
         "",
         "}  // namespace weft::tile_ops\n",
     ]
@@ -34,6 +38,7 @@ class Source:
         self._sets: dict[str, str] = {}
         self._set_lines: list[str] = []
         self._program_lines: list[str] = []
+        self._ids: list[str] = []
 
     def add(self, program: Program, symbols: dict[tuple[int, str], SymbolSet]) -> None:
         """One program; `symbols` of its kernels by step and role."""
@@ -46,6 +51,7 @@ class Source:
         steps = [self._step(step, i, symbols) for i, step in enumerate(first.steps)]
         passes = ", ".join(f"{{{at}, {count}}}" for at, count in first.passes)
         name = row.id
+        self._ids.append(name)
         self._program_lines += [
             f"static constexpr Slot {name}_slots[] = {{",
             *slots,
@@ -106,6 +112,23 @@ class Source:
         self._symbols |= {n: None for n in names if n != "nullptr"}
         return ", ".join(names)
 
+    def _find(self) -> list[str]:
+        """The look-up of a program by name: binary search in a sorted table."""
+        entries = [f'    {{"{name}", &{name}}},' for name in sorted(self._ids)]
+        return [
+            "struct Named {",
+            "  std::string_view id;",
+            "  const Program* program;",
+            "};",
+            "static constexpr Named programs[] = {",
+            *entries,
+            "};\n",
+            "const Program* find(std::string_view id) {",
+            "  const auto* at = std::ranges::lower_bound(programs, id, {}, &Named::id);",
+            "  return at != std::end(programs) && at->id == id ? at->program : nullptr;",
+            "}\n",
+        ]
+
     def text(self, convert: dict[tuple[DType, DType], str]) -> str:
         """The whole file. `convert` has the symbol for each (to, from)."""
         tables = []
@@ -120,7 +143,8 @@ class Source:
         ]
         return "\n".join(
             [
-                NOTICE + '#include "tile_ops.h"\n\n#include "ops/convert.h"\n',
+                NOTICE
+                + '#include "tile_ops.h"\n\n#include <algorithm>\n\n#include "ops/convert.h"\n',
                 "namespace weft::tile_ops {",
                 "using namespace tile;\n",
                 'extern "C" {',
@@ -132,6 +156,7 @@ class Source:
                 "static constexpr KernelFn convert_table[kIsaCount][kDTypeCount][kDTypeCount] = {",
                 *tables,
                 "};\n",
+                *self._find(),
                 "}  // namespace weft::tile_ops\n",
                 "weft::tile::KernelFn weft::tile::convert_kernel(DType to, DType from) {",
                 "  const auto& table = tile_ops::convert_table[static_cast<int>(active_isa())];",

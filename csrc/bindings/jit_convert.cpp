@@ -1,0 +1,433 @@
+// Values across the border, by the declared types.
+#include "bindings/jit.h"
+#include "bindings/tensor_object.h"
+#include "runtime/dict.h"
+#include "runtime/list.h"
+#include "runtime/print.h"
+#include "runtime/tuple.h"
+
+namespace weft::py {
+namespace {
+
+constexpr int kDeepest = 200;  // lists within lists: a list may contain itself
+thread_local int depth = 0;
+struct Deeper {
+  Deeper() {
+    if (++depth > kDeepest) {
+      --depth;
+      fail(ErrorKind::Value, weft::str("expected a value nested at most ", kDeepest, " deep"));
+    }
+  }
+  ~Deeper() { --depth; }
+};
+
+bool is_sequence(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
+
+// A Python or NumPy integer; neither a bool nor a tensor.
+bool to_plain_int(PyObject* object, Value& out) {
+  int64_t value;
+  if (is_tensor(object) || !to_int(object, &value)) return false;
+  out = Value(value);
+  return true;
+}
+
+bool to_plain_double(PyObject* object, Value& out) {
+  double value;
+  if (PyBool_Check(object) || is_tensor(object) || !to_double(object, &value)) return false;
+  out = Value(value);
+  return true;
+}
+
+bool to_number(PyObject* object, Value& out) {
+  Scalar scalar;
+  if (!to_scalar(object, &scalar)) return false;
+  out = Value(scalar);
+  return true;
+}
+
+template <class T>
+bool to_number_list(const Type& element, PyObject* object, Value& out) {
+  const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
+  std::vector<T> items(count);
+  Value item;
+  for (size_t i = 0; i < count; ++i) {
+    if (!to_value(element, PySequence_Fast_ITEMS(object)[i], item)) return false;
+    if constexpr (std::is_same_v<T, Tensor>) {
+      items[i] = item.take_tensor();
+    } else if constexpr (std::is_same_v<T, double>) {
+      items[i] = item.double_unchecked();
+    } else {
+      items[i] = static_cast<T>(item.int_unchecked());
+    }
+  }
+  out = Value(std::move(items));
+  return true;
+}
+
+bool to_list(const Type& element, PyObject* object, Value& out) {
+  if (!is_sequence(object)) return false;
+  Deeper deeper;
+  switch (element.list_tag()) {
+    case ValueTag::IntList:
+      return to_number_list<int64_t>(element, object, out);
+    case ValueTag::DoubleList:
+      return to_number_list<double>(element, object, out);
+    case ValueTag::BoolList:
+      return to_number_list<bool>(element, object, out);
+    case ValueTag::TensorList:
+      return to_number_list<Tensor>(element, object, out);
+    default:
+      break;
+  }
+  std::vector<Value> items(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!to_value(element, PySequence_Fast_ITEMS(object)[i], items[i])) return false;
+  }
+  out = make_list(element.list_tag(), items.data(), items.size());
+  return true;
+}
+
+bool to_dict(const Type& type, PyObject* object, Value& out) {
+  if (!PyDict_Check(object)) return false;
+  Deeper deeper;
+  auto dict = make_ref<DictObject>();
+  Py_ssize_t at = 0;
+  PyObject *key, *item;
+  while (PyDict_Next(object, &at, &key, &item)) {
+    Value key_value, item_value;
+    if (!to_value(*type.children[0], key, key_value)) return false;
+    if (!to_value(*type.children[1], item, item_value)) return false;
+    dict->set(key_value, std::move(item_value));
+  }
+  out = make_dict(std::move(dict));
+  return true;
+}
+
+bool to_tuple(const Type& type, PyObject* object, Value& out) {
+  if (!is_sequence(object)) return false;
+  const size_t count = type.children.size();
+  if (static_cast<size_t>(PySequence_Fast_GET_SIZE(object)) != count) return false;
+  Deeper deeper;
+  std::vector<Value> items(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (!to_value(*type.children[i], PySequence_Fast_ITEMS(object)[i], items[i])) return false;
+  }
+  out = make_tuple_value(std::move(items), type.tuple);
+  return true;
+}
+
+bool to_enum(const Type& type, PyObject* object, Value& out) {
+  PyObject* known = registered_type(type.name);
+  if (!known || reinterpret_cast<PyObject*>(Py_TYPE(object)) != known) return false;
+  const Object name = Object::checked(PyObject_GetAttrString(object, "name"));
+  const std::string_view text = utf8(name.get());
+  const std::vector<std::string>& members = type.enumeration->members;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i] != text) continue;
+    out = make_enum(type.enumeration, i);
+    return true;
+  }
+  return false;
+}
+
+bool to_object(const Type& type, PyObject* object, Value& out) {
+  Ref<ClassObject> instance = class_object(object);
+  if (!instance) return false;
+  Value value(ValueTag::Object, std::move(instance));
+  if (!matches(type, value)) return false;
+  out = std::move(value);
+  return true;
+}
+
+template <class T>
+bool to_plain(bool (*convert)(PyObject*, T*), PyObject* object, Value& out) {
+  T value;
+  if (!convert(object, &value)) return false;
+  out = Value(value);
+  return true;
+}
+
+bool to_future(PyObject* object, Value& out) {
+  JitFuture* future = nullptr;
+  if (!nanobind::try_cast(nanobind::handle(object), future) || !future) return false;
+  out = future->future;
+  return true;
+}
+
+// A member that fits as it is; an int for a float only if no other does.
+bool to_union(const Type& type, PyObject* object, Value& out) {
+  for (const Ref<Type>& member : type.children) {
+    if (member->kind == TypeKind::Float && !PyFloat_Check(object)) continue;
+    if (to_value(*member, object, out)) return true;
+  }
+  for (const Ref<Type>& member : type.children) {
+    if (member->kind == TypeKind::Float && to_value(*member, object, out)) return true;
+  }
+  return false;
+}
+
+PyObject* from_list(const Value& list) {
+  const int64_t count = list_len(list);
+  Object result = Object::checked(PyList_New(count));
+  for (int64_t i = 0; i < count; ++i) {
+    PyList_SET_ITEM(result.get(), i, Object::checked(from_value(list_get(list, i))).release());
+  }
+  return result.release();
+}
+
+PyObject* from_dict(const DictObject& dict) {
+  Object result = Object::checked(PyDict_New());
+  dict.for_each([&](const Value& key, const Value& value) {
+    const Object name = Object::checked(from_value(Value(key)));
+    const Object item = Object::checked(from_value(Value(value)));
+    check_status(PyDict_SetItem(result.get(), name.get(), item.get()));
+  });
+  return result.release();
+}
+
+// The registered class of a named tuple, or one like it.
+Object tuple_class(const NamedTupleDef& def) {
+  if (PyObject* known = registered_type(def.name)) return Object::borrow(known);
+  const Object fields = Object::checked(PyList_New(static_cast<Py_ssize_t>(def.fields.size())));
+  for (size_t i = 0; i < def.fields.size(); ++i) {
+    PyList_SET_ITEM(fields.get(), static_cast<Py_ssize_t>(i), from_text(def.fields[i]));
+  }
+  const Object module = Object::checked(PyImport_ImportModule("collections"));
+  const std::string name(unqualified(def.name));
+  Object made = Object::checked(
+      PyObject_CallMethod(module.get(), "namedtuple", "sO", name.c_str(), fields.get()));
+  check_status(PyDict_SetItemString(jit_types(), def.name.c_str(), made.get()));
+  return made;
+}
+
+PyObject* from_tuple(const TupleObject& tuple) {
+  Object items = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(tuple.items.size())));
+  for (size_t i = 0; i < tuple.items.size(); ++i) {
+    PyTuple_SET_ITEM(items.get(), static_cast<Py_ssize_t>(i),
+                     Object::checked(from_value(Value(tuple.items[i]))).release());
+  }
+  if (!tuple.def) return items.release();
+  return Object::checked(PyObject_CallObject(tuple_class(*tuple.def).get(), items.get())).release();
+}
+
+// The Python member if its class is known, else what it stands for.
+PyObject* from_enum(const EnumObject& member) {
+  PyObject* known = registered_type(member.def->name);
+  if (!known) return from_value(Value(member.def->values[member.index]));
+  return Object::checked(PyObject_GetAttrString(known, member.def->members[member.index].c_str()))
+      .release();
+}
+
+// The elements' common kind decides how a list of unknown type is stored.
+ValueTag common_tag(const std::vector<Value>& items) {
+  if (items.empty()) return ValueTag::List;
+  const ValueTag first = items[0].tag();
+  for (const Value& item : items) {
+    if (item.tag() != first) return ValueTag::List;
+  }
+  switch (first) {
+    case ValueTag::Int:
+      return ValueTag::IntList;
+    case ValueTag::Double:
+      return ValueTag::DoubleList;
+    case ValueTag::Bool:
+      return ValueTag::BoolList;
+    case ValueTag::Tensor:
+      return ValueTag::TensorList;
+    default:
+      return ValueTag::List;
+  }
+}
+
+bool to_any_items(PyObject* object, std::vector<Value>& items) {
+  Deeper deeper;
+  items.resize(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!to_any_value(PySequence_Fast_ITEMS(object)[i], items[i])) return false;
+  }
+  return true;
+}
+
+bool to_any_dict(PyObject* object, Value& out) {
+  Deeper deeper;
+  auto dict = make_ref<DictObject>();
+  Py_ssize_t at = 0;
+  PyObject *key, *item;
+  while (PyDict_Next(object, &at, &key, &item)) {
+    Value key_value, item_value;
+    if (!to_any_value(key, key_value) || !to_any_value(item, item_value)) return false;
+    dict->set(key_value, std::move(item_value));
+  }
+  out = make_dict(std::move(dict));
+  return true;
+}
+
+}  // namespace
+
+bool to_any_value(PyObject* object, Value& out) {
+  if (object == Py_None) {
+    out = Value();
+    return true;
+  }
+  if (is_tensor(object)) {
+    out = Value(unwrap(object));
+    return true;
+  }
+  if (PyUnicode_Check(object)) {
+    out = Value(std::string(utf8(object)));
+    return true;
+  }
+  if (is_sequence(object)) {
+    std::vector<Value> items;
+    if (!to_any_items(object, items)) return false;
+    out = PyTuple_Check(object) ? make_tuple_value(std::move(items))
+                                : make_list(common_tag(items), items.data(), items.size());
+    return true;
+  }
+  if (PyDict_Check(object)) return to_any_dict(object, out);
+  if (Ref<ClassObject> instance = class_object(object)) {
+    out = Value(ValueTag::Object, std::move(instance));
+    return true;
+  }
+  if (to_number(object, out)) return true;
+  DType dtype;
+  if (!PyType_Check(object) && to_dtype(object, &dtype)) {
+    out = Value(dtype);
+    return true;
+  }
+  return to_plain<Device>(to_device, object, out) || to_future(object, out);
+}
+
+bool to_value(const Type& type, PyObject* object, Value& out) {
+  switch (type.kind) {
+    case TypeKind::Tensor:
+      if (!is_tensor(object)) return false;
+      out = Value(unwrap(object));
+      return true;
+    case TypeKind::Int:
+      return to_plain_int(object, out);
+    case TypeKind::Float:
+      return to_plain_double(object, out);
+    case TypeKind::Bool:
+      return to_plain<bool>(to_bool, object, out);
+    case TypeKind::Complex: {
+      Scalar scalar;
+      if (PyBool_Check(object) || !to_scalar(object, &scalar)) return false;
+      out = Value(scalar.to_complex());
+      return true;
+    }
+    case TypeKind::Number:
+      return to_number(object, out);
+    case TypeKind::Str:
+      if (!PyUnicode_Check(object)) return false;
+      out = Value(std::string(utf8(object)));
+      return true;
+    case TypeKind::None:
+      out = Value();
+      return object == Py_None;
+    case TypeKind::Device:
+      return to_plain<Device>(to_device, object, out);
+    case TypeKind::DType:
+      return to_plain<DType>(to_dtype, object, out);
+    case TypeKind::Layout:
+      return to_plain<int64_t>(to_layout, object, out);
+    case TypeKind::MemoryFormat:
+      return to_plain<int64_t>(to_memory_format, object, out);
+    case TypeKind::Generator: {
+      Ref<Generator> generator;
+      if (!to_generator(object, &generator)) return false;
+      out = Value(std::move(generator));
+      return true;
+    }
+    case TypeKind::Any:
+      return to_any_value(object, out);
+    case TypeKind::List:
+      return to_list(*type.children[0], object, out);
+    case TypeKind::Dict:
+      return to_dict(type, object, out);
+    case TypeKind::Tuple:
+      return to_tuple(type, object, out);
+    case TypeKind::Optional:
+      if (object != Py_None) return to_value(*type.children[0], object, out);
+      out = Value();
+      return true;
+    case TypeKind::Union:
+      return to_union(type, object, out);
+    case TypeKind::Future:
+      return to_future(object, out);
+    case TypeKind::Class:
+    case TypeKind::Interface:
+      return to_object(type, object, out);
+    case TypeKind::Enum:
+      return to_enum(type, object, out);
+  }
+  return false;
+}
+
+PyObject* from_value(Value&& value) {
+  switch (value.tag()) {
+    case ValueTag::Tensor:
+      return wrap(value.take_tensor());
+    case ValueTag::None:
+      return new_ref(Py_None);
+    case ValueTag::Bool:
+      return PyBool_FromLong(value.to_bool());
+    case ValueTag::Int:
+      return Object::checked(PyLong_FromLongLong(value.to_int())).release();
+    case ValueTag::Double:
+      return Object::checked(PyFloat_FromDouble(value.to_double())).release();
+    case ValueTag::Complex:
+      return from_scalar(value.to_scalar());
+    case ValueTag::String:
+      return from_text(value.text());
+    case ValueTag::Device:
+      return wrap_device(value.to_device());
+    case ValueTag::DType:
+      return new_ref(dtype_object(value.to_dtype()));
+    case ValueTag::IntList:
+    case ValueTag::DoubleList:
+    case ValueTag::BoolList:
+    case ValueTag::TensorList:
+    case ValueTag::OptionalTensorList:
+    case ValueTag::List:
+      return from_list(value);
+    case ValueTag::Dict:
+      return from_dict(*value.object<DictObject>());
+    case ValueTag::Tuple:
+      return from_tuple(*value.object<TupleObject>());
+    case ValueTag::Enum:
+      return from_enum(*value.object<EnumObject>());
+    case ValueTag::Future:
+      return wrap_future(std::move(value));
+    case ValueTag::Object:
+      return wrap_object(Ref<ClassObject>(value.object<ClassObject>()));
+    default:
+      break;
+  }
+  fail(ErrorKind::Type,
+       weft::str("expected a value that Python can have, got ", weft::type_name(value)));
+}
+
+PyObject* from_text(const std::string& text) {
+  return Object::checked(
+             PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"))
+      .release();
+}
+
+std::string describe_object(PyObject* object) {
+  if (object == Py_None) return "None";
+  Value value;
+  if (is_sequence(object) && to_any_value(object, value)) return weft::type_name(value);
+  return std::string(short_type_name(object));
+}
+
+PyObject* jit_types() {
+  static PyObject* types = Object::checked(PyDict_New()).release();
+  return types;
+}
+
+PyObject* registered_type(const std::string& name) {
+  return PyDict_GetItemString(jit_types(), name.c_str());
+}
+
+}  // namespace weft::py

@@ -1,0 +1,140 @@
+// Instances of a program's classes, the classes, and futures, as Python objects.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/caster.h"
+#include "bindings/jit.h"
+#include "core/error.h"
+#include "runtime/future.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+namespace {
+
+const ProgramClass& class_of(const JitObject& self) {
+  return *static_cast<const ProgramClass*>(self.object->def.get());
+}
+
+size_t slot_named(const ProgramClass& def, const std::string& name) {
+  const int slot = def.find_slot(name);
+  if (slot < 0) {
+    const std::string text =
+        weft::str("'", unqualified(def.name), "' object has no attribute '", name, "'");
+    PyErr_SetObject(PyExc_AttributeError, Object::steal(from_text(text)).get());
+    throw PythonError{};
+  }
+  return static_cast<size_t>(slot);
+}
+
+nb::object get_attribute(const JitObject& self, const std::string& name) {
+  const size_t slot = slot_named(class_of(self), name);
+  return nb::steal(from_value(Value(self.object->slots[slot])));
+}
+
+void set_attribute(const JitObject& self, const std::string& name, nb::handle object) {
+  const ProgramClass& def = class_of(self);
+  const size_t slot = slot_named(def, name);
+  Value value;
+  WEFT_CHECK_TYPE(to_value(*def.types[slot], object.ptr(), value), unqualified(def.name), ".", name,
+                  ": expected a value of type ", def.types[slot]->str(), ", got ",
+                  describe_object(object.ptr()));
+  self.object->slots[slot] = std::move(value);
+}
+
+nb::object wait(const JitFuture& self) {
+  Value result;
+  try {
+    ReleaseGil release;
+    result = self.future.object<FutureObject>()->wait();
+  } catch (...) {
+    translate_program_exception();
+    throw PythonError{};
+  }
+  return nb::steal(from_value(std::move(result)));
+}
+
+}  // namespace
+
+Ref<ClassObject> class_object(PyObject* object) {
+  JitObject* known = nullptr;
+  if (nb::try_cast(nb::handle(object), known) && known) return known->object;
+  // A wrapper of one. Only classes written in Python can be.
+  if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return nullptr;
+  static PyObject* name = PyUnicode_InternFromString("_jit_object");
+  const Object inner = Object::steal(PyObject_GetAttr(object, name));
+  if (!inner) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  if (nb::try_cast(nb::handle(inner.get()), known) && known) return known->object;
+  return nullptr;
+}
+
+// A class registered from Python makes its own wrapper.
+PyObject* wrap_object(Ref<ClassObject> object) {
+  PyObject* known = registered_type(object->def->name);
+  Object made = Object::checked(nb::cast(JitObject{std::move(object)}).release().ptr());
+  if (!known) return made.release();
+  return Object::checked(PyObject_CallMethod(known, "_from_jit", "O", made.get())).release();
+}
+
+PyObject* wrap_class(Ref<ProgramClass> def) {
+  return Object::checked(nb::cast(JitClass{std::move(def)}).release().ptr()).release();
+}
+
+PyObject* wrap_future(Value future) {
+  return Object::checked(nb::cast(JitFuture{std::move(future)}).release().ptr()).release();
+}
+
+void bind_jit_objects(nb::module_& module) {
+  nb::class_<JitObject>(module, "JitObject",
+                        "An instance of a compiled class, shared by reference.")
+      .def("__getattr__", get_attribute)
+      .def("__setattr__", set_attribute, nb::arg("name"), nb::arg("value").none())
+      .def("__eq__",
+           [](const JitObject& self, nb::handle other) {
+             JitObject* object = nullptr;
+             return nb::try_cast(other, object) && object && object->object == self.object;
+           })
+      .def("__hash__",
+           [](const JitObject& self) { return reinterpret_cast<intptr_t>(self.object.get()) >> 4; })
+      .def("__dir__", [](const JitObject& self) { return class_of(self).attributes; })
+      .def("__repr__",
+           [](const JitObject& self) {
+             return weft::str("<JitObject of ", class_of(self).name, ">");
+           })
+      .def_prop_ro("_class", [](const JitObject& self) {
+        return nb::steal(wrap_class(Ref<ProgramClass>(const_cast<ProgramClass*>(&class_of(self)))));
+      });
+  nb::class_<JitClass>(module, "JitClass", "A compiled class.")
+      .def(
+          "new",
+          [](const JitClass& self) {
+            return JitObject{make_ref<ClassObject>(Ref<ClassDef>(self.def))};
+          },
+          "A new instance; its attributes are not set.")
+      .def_prop_ro("name", [](const JitClass& self) { return self.def->name; })
+      .def_prop_ro("attributes", [](const JitClass& self) { return self.def->attributes; })
+      .def_prop_ro("attribute_types",
+                   [](const JitClass& self) {
+                     std::vector<std::string> texts;
+                     for (const Ref<Type>& type : self.def->types) texts.push_back(type->str());
+                     return texts;
+                   })
+      .def("__eq__",
+           [](const JitClass& self, nb::handle other) {
+             JitClass* known = nullptr;
+             return nb::try_cast(other, known) && known && known->def == self.def;
+           })
+      .def("__hash__",
+           [](const JitClass& self) { return reinterpret_cast<intptr_t>(self.def.get()) >> 4; });
+  nb::class_<JitFuture>(module, "JitFuture", "The result of a forked call.")
+      .def("wait", wait, "Blocks until there is a result; raises what the call raised.")
+      .def("value", wait)
+      .def("done",
+           [](const JitFuture& self) { return self.future.object<FutureObject>()->done(); });
+  module.attr("_jit_types") = nb::borrow(jit_types());
+}
+
+}  // namespace weft::py

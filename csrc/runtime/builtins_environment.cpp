@@ -1,0 +1,50 @@
+// Builtins that ask or change what lies around a program.
+#include <chrono>
+#include <cstdio>
+
+#include "autograd/mode.h"
+#include "builtin_bodies.h"
+#include "core/error.h"
+#include "core/generator.h"
+#include "runtime/builtins_support.h"
+#include "runtime/future.h"
+#include "runtime/object.h"
+
+namespace weft::builtins {
+
+void seed_generator(int64_t seed) {
+  Generator& generator = *default_generator();
+  std::lock_guard lock(generator.mutex);
+  generator.manual_seed(static_cast<uint64_t>(seed));
+}
+
+void set_recording(bool enabled) { autograd::set_grad_enabled(enabled); }
+
+void warn_user(const std::string& message, int64_t) {
+  std::fprintf(stderr, "Warning: %s\n", message.c_str());
+}
+
+std::string enum_name(const Value& member) {
+  const auto* object = member.object<EnumObject>();
+  return object->def->members[object->index];
+}
+
+int64_t object_id(const Value& value) {
+  return value.is_none() ? 0 : reinterpret_cast<int64_t>(value.object<ValueObject>());
+}
+
+Value unwrap_optional(const Value& value) {
+  WEFT_CHECK(!value.is_none(), "unwrap_optional: expected a value, got None");
+  return value;
+}
+
+Value future_wait(const Value& future) { return future.object<FutureObject>()->wait(); }
+
+double time_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+double time_counter() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace weft::builtins

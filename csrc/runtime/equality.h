@@ -1,0 +1,25 @@
+// Equality, identity, order and hash of Values, as Python has them.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/value.h"
+
+namespace weft {
+
+// Python's `==` of two values of a program. Containers compare item by item; a tensor inside one
+// compares as `bool(a == b)` does, so one of several elements raises RuntimeError.
+bool equal(const Value& a, const Value& b);
+
+// Python's `is`: the same object, or the same value where values have no identity.
+bool is_same(const Value& a, const Value& b);
+
+// Python's `<` of numbers, strings, and lists and tuples of them. TypeError for anything else.
+bool less(const Value& a, const Value& b);
+
+// Of dict keys: equal numbers are one key whatever their type; tensors are compared by identity.
+bool same_key(const Value& a, const Value& b);
+// TypeError for what cannot be a key.
+uint64_t hash_value(const Value& key);
+
+}  // namespace weft

@@ -1,0 +1,339 @@
+#include "runtime/fused.h"
+
+#include <bitset>
+#include <unordered_map>
+
+#include "autograd/node.h"
+#include "core/error.h"
+#include "ops/tile_plan.h"
+#include "runtime/fused_assembly.h"
+#include "runtime/fused_node.h"
+#include "runtime/operator.h"
+#include "tile_ops.h"
+
+namespace weft {
+namespace {
+
+using tile::Slot;
+using tile::SlotKind;
+using tile::SlotType;
+using tile::Step;
+
+std::atomic<FusedGroup::Hook> g_hook{nullptr};
+std::atomic<uint32_t> g_runs_before{2};
+
+constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
+
+bool is_real_number(const Value& value) {
+  return value.tag() == ValueTag::Bool || value.tag() == ValueTag::Int ||
+         value.tag() == ValueTag::Double;
+}
+
+// Native code: a program of one step, with the operands of the program it replaces.
+struct Native {
+  std::shared_ptr<const NativeCode> code;
+  tile::KernelSet kernels{};
+  Assembly assembly;
+};
+
+}  // namespace
+
+struct FusedGroup::Plan {
+  FusedKey key;
+  bool valid = false;  // the operators can run as one program
+  Assembly assembly;
+  FusedBinding binding;
+  bool full = true;  // every output depends on every operand
+  std::atomic<uint32_t> runs{0};
+  std::unique_ptr<Native> owned;  // set once, under the group's lock
+  std::atomic<const Native*> native{nullptr};
+};
+
+namespace {
+
+void check_operand(const FusedSpec& spec, size_t step, const FusedOperand& one, bool tensor) {
+  const size_t limit = one.kind == FusedOperand::Kind::Input  ? spec.input_count
+                       : one.kind == FusedOperand::Kind::Step ? step
+                                                              : spec.constants.size();
+  const bool kind_fits =
+      tensor ? one.kind != FusedOperand::Kind::Constant : one.kind != FusedOperand::Kind::Step;
+  WEFT_CHECK(kind_fits && one.index < limit, "fused: expected an operand below ", limit,
+             " in step ", step, ", got ", int{one.index});
+}
+
+void check_backward(const FusedSpec& spec) {
+  const FusedBackward& backward = *spec.backward;
+  const FusedSpec& inner = backward.group->spec();
+  bool fits = inner.input_count == spec.input_count + spec.outputs.size() &&
+              backward.depends.size() == spec.outputs.size() && !inner.backward;
+  for (const FusedBackward::Edge& edge : backward.edges) {
+    fits = fits && edge.input < spec.input_count &&
+           edge.index < (edge.from_output ? inner.outputs.size() : spec.outputs.size());
+  }
+  WEFT_CHECK(fits, "fused: expected a gradient that fits the group's inputs and outputs");
+}
+
+const tile::Program* check_step(const FusedSpec& spec, size_t index) {
+  const FusedStep& step = spec.steps[index];
+  const tile::Program* row = tile_ops::find(step.op);
+  WEFT_CHECK(
+      row && !row->row && row->steps.size() == 1 && row->output_count == 1 && row->int_inputs == 0,
+      "fused: expected a pointwise operator, got '", step.op, "'");
+  WEFT_CHECK(step.tensors.size() == row->input_count && step.numbers.size() == row->attribute_count,
+             "fused: expected ", int{row->input_count}, " tensors and ", int{row->attribute_count},
+             " numbers for ", step.op, ", got ", step.tensors.size(), " and ", step.numbers.size());
+  for (const FusedOperand& one : step.tensors) check_operand(spec, index, one, true);
+  for (const FusedOperand& one : step.numbers) check_operand(spec, index, one, false);
+  return row;
+}
+
+}  // namespace
+
+FusedGroup::FusedGroup(FusedSpec spec) : spec_(std::move(spec)) {
+  WEFT_CHECK(spec_.input_count <= 64, "fused: expected at most 64 inputs, got ",
+             int{spec_.input_count});
+  WEFT_CHECK(
+      !spec_.steps.empty() && spec_.steps.size() <= tile::kMaxSteps && !spec_.outputs.empty(),
+      "fused: expected 1 to ", tile::kMaxSteps, " steps and some output, got ", spec_.steps.size(),
+      " and ", spec_.outputs.size());
+  for (size_t s = 0; s < spec_.steps.size(); ++s) {
+    programs_.push_back(check_step(spec_, s));
+    for (const FusedOperand& one : spec_.steps[s].tensors) {
+      if (one.kind == FusedOperand::Kind::Input) tensor_inputs_ |= bit(one.index);
+    }
+    for (const FusedOperand& one : spec_.steps[s].numbers) {
+      if (one.kind == FusedOperand::Kind::Input) number_inputs_ |= bit(one.index);
+    }
+  }
+  WEFT_CHECK(!(tensor_inputs_ & number_inputs_),
+             "fused: expected every input as a tensor or as a number, got one as both");
+  std::bitset<256> seen;
+  for (uint8_t output : spec_.outputs) {
+    WEFT_CHECK(output < spec_.steps.size() && !seen[output],
+               "fused: expected distinct steps as outputs, got ", int{output});
+    seen[output] = true;
+  }
+  if (spec_.backward) check_backward(spec_);
+  for (const Value& value : spec_.constants) {
+    WEFT_CHECK(is_real_number(value), "fused: expected real numbers as constants");
+  }
+}
+
+FusedGroup::~FusedGroup() = default;
+
+// What the arguments are; false where no program can serve them.
+bool FusedGroup::classify(const Value* args, Operands& found) const {
+  bool any = false;
+  for (uint8_t i = 0; i < spec_.input_count; ++i) {
+    if (!(tensor_inputs_ & bit(i))) {
+      if ((number_inputs_ & bit(i)) && !is_real_number(args[i])) return false;
+      continue;
+    }
+    if (args[i].tag() != ValueTag::Tensor) return false;
+    const Tensor& tensor = args[i].to_tensor();
+    if (tensor.device().type != DeviceType::CPU) return false;
+    const DType dtype = tensor.dtype();
+    if (dtype == DType::Bool) {
+      found.key.masks |= bit(i);
+    } else if (any ? dtype != found.key.compute : dtype != DType::F32 && dtype != DType::F64) {
+      return false;
+    } else {
+      found.key.compute = dtype;
+      any = true;
+    }
+    if (autograd::needs_graph(tensor)) found.wanting |= bit(i);
+  }
+  return any;
+}
+
+FusedGroup::Plan* FusedGroup::find(const FusedKey& key) const {
+  for (const auto& plan : plans_) {
+    if (plan->key == key) return plan.get();
+  }
+  return nullptr;
+}
+
+FusedGroup::Plan* FusedGroup::plan_for(const FusedKey& key) {
+  Plan* latest = latest_.load(std::memory_order_acquire);
+  if (latest && latest->key == key) return latest;
+  std::lock_guard lock(mutex_);
+  Plan* plan = find(key);
+  if (!plan) {
+    plan = plans_.emplace_back(std::make_unique<Plan>()).get();
+    plan->key = key;
+    plan->valid = assemble(spec_, programs_, key, plan->assembly, plan->binding);
+    uint64_t all = 0;
+    for (uint8_t input : plan->binding.tensors) all |= bit(input);
+    for (uint64_t reads : plan->binding.reads) plan->full &= reads == all;
+  }
+  latest_.store(plan, std::memory_order_release);
+  return plan;
+}
+
+namespace {
+
+Dims shape_of(const Value* args, const std::vector<uint8_t>& tensors, uint64_t reads) {
+  Dims shape;
+  for (uint8_t input : tensors) {
+    if (!(reads & bit(input))) continue;
+    const Dims& sizes = args[input].to_tensor().layout().sizes;
+    if (!(sizes == shape)) shape = broadcast_sizes("fused", shape, sizes);
+  }
+  return shape;
+}
+
+// Whether every output has the shape that all operands broadcast to.
+bool outputs_are_full(const Value* args, const std::vector<uint8_t>& tensors,
+                      const std::vector<uint64_t>& reads) {
+  const Dims all = shape_of(args, tensors, ~uint64_t{0});
+  for (uint64_t part : reads) {
+    if (!(shape_of(args, tensors, part) == all)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// One node can stand for the operators when every result has the full shape (so that gradients are
+// summed where they would be summed) and leads to some input that requires a gradient.
+bool FusedGroup::can_record(const Value* args, const Plan& plan, uint64_t wanting) const {
+  if (!spec_.backward) return false;
+  for (uint64_t depends : spec_.backward->depends) {
+    if (depends && !(depends & wanting)) return false;
+  }
+  return outputs_are_full(args, plan.binding.tensors, plan.binding.step_reads);
+}
+
+void FusedGroup::record(const Value* args, Value* results, uint64_t wanting) {
+  const FusedBackward& backward = *spec_.backward;
+  const auto node = make_ref<FusedNode>(spec_.backward, spec_, args);
+  for (const FusedBackward::Edge& edge : backward.edges) {
+    const bool wanted = wanting & bit(edge.input);
+    node->add_input(wanted ? args[edge.input].to_tensor() : Tensor());
+  }
+  for (size_t i = 0; i < spec_.outputs.size(); ++i) {
+    autograd::set_history(backward.depends[i] ? results[i].to_tensor() : Tensor(), node);
+  }
+}
+
+bool FusedGroup::run(const Value* args, Value* results) {
+  Operands operands;
+  if (!classify(args, operands)) return false;
+  const FusedKey& key = operands.key;
+  Plan* plan = plan_for(key);
+  if (!plan->valid) return false;
+  if (operands.wanting && !can_record(args, *plan, operands.wanting)) return false;
+  if (!plan->full && !outputs_are_full(args, plan->binding.tensors, plan->binding.reads))
+    return false;
+
+  const Tensor* inputs[tile::kMaxCallOperands];
+  for (size_t i = 0; i < plan->binding.tensors.size(); ++i)
+    inputs[i] = &args[plan->binding.tensors[i]].to_tensor();
+  Scalar numbers[tile::kMaxAttributes];
+  for (size_t i = 0; i < plan->binding.attributes.size(); ++i) {
+    const FusedOperand& one = plan->binding.attributes[i];
+    numbers[i] = one.kind == FusedOperand::Kind::Input ? args[one.index].to_scalar()
+                                                       : spec_.constants[one.index].to_scalar();
+    if (plan->assembly.program.attribute_types[i] != SlotType::Compute &&
+        numbers[i].is_floating()) {
+      return false;
+    }
+  }
+  Tensor outputs[tile::kMaxCallOperands];
+  const Native* native = plan->native.load(std::memory_order_acquire);
+  const tile::Program& program = native ? native->assembly.program : plan->assembly.program;
+  const tile::Call call{.inputs = {inputs, plan->binding.tensors.size()},
+                        .attributes = {numbers, plan->binding.attributes.size()}};
+  tile::run(program, call, {outputs, spec_.outputs.size()});
+  for (size_t i = 0; i < spec_.outputs.size(); ++i) results[i] = Value(std::move(outputs[i]));
+  if (operands.wanting) record(args, results, operands.wanting);
+
+  if (!native && plan->runs.fetch_add(1, std::memory_order_relaxed) + 1 == g_runs_before.load()) {
+    if (const Hook hook = g_hook.load()) hook(Ref<FusedGroup>(this), key);
+  }
+  return true;
+}
+
+namespace {
+
+// Operators by the identifier of their row.
+const OpRecord& record_of(const std::string& id) {
+  static const auto* const all = [] {
+    auto* const found = new std::unordered_map<std::string, const OpRecord*>;
+    for (const OpRecord& record : op_records()) {
+      const std::string overload = record.overload;
+      found->emplace(record.name + (overload.empty() ? "" : "_" + overload), &record);
+    }
+    return found;
+  }();
+  return *all->at(id);
+}
+
+}  // namespace
+
+void FusedGroup::run_operators(const Value* args, Value* results) const {
+  std::vector<Value> made(spec_.steps.size());
+  const auto value = [&](const FusedOperand& one) -> const Value& {
+    return one.kind == FusedOperand::Kind::Input  ? args[one.index]
+           : one.kind == FusedOperand::Kind::Step ? made[one.index]
+                                                  : spec_.constants[one.index];
+  };
+  for (size_t s = 0; s < spec_.steps.size(); ++s) {
+    const FusedStep& step = spec_.steps[s];
+    const OpRecord& record = record_of(step.op);
+    std::vector<Value> operands;
+    auto tensor = step.tensors.begin();
+    auto number = step.numbers.begin();
+    for (std::string_view type : argument_types(record.schema)) {
+      operands.push_back(value(type.starts_with("Tensor") ? *tensor++ : *number++));
+    }
+    record.call(operands.data(), &made[s]);
+  }
+  for (size_t i = 0; i < spec_.outputs.size(); ++i) results[i] = made[spec_.outputs[i]];
+}
+
+void FusedGroup::install(const FusedKey& key, std::shared_ptr<const NativeCode> code) {
+  Plan* plan = plan_for(key);
+  std::lock_guard lock(mutex_);
+  WEFT_CHECK(plan->valid, "fused: expected dtypes the group can be fused for, got ", key.compute);
+  const size_t operands = plan->binding.tensors.size() + spec_.outputs.size();
+  WEFT_CHECK(operands <= tile::kMaxOperands, "fused: expected at most ", tile::kMaxOperands,
+             " operands of native code, got ", operands);
+  if (plan->owned) return;  // somebody was faster: both do the same
+  auto native = std::make_unique<Native>();
+  native->code = std::move(code);
+  for (auto& row : native->kernels.table) {
+    row[static_cast<int>(key.compute)] = native->code->entry();
+  }
+  Assembly& assembly = native->assembly;
+  assembly.program = plan->assembly.program;
+  Step& step = assembly.steps.emplace_back();
+  step.horizontal = &native->kernels;
+  for (SlotKind kind : {SlotKind::Output, SlotKind::Input}) {
+    const size_t count =
+        kind == SlotKind::Output ? spec_.outputs.size() : plan->binding.tensors.size();
+    for (size_t i = 0; i < count; ++i) {
+      for (const Slot& slot : plan->assembly.slots) {
+        if (slot.kind != kind || slot.index != i) continue;
+        step.operands[step.operand_count++] = static_cast<uint8_t>(assembly.slots.size());
+        assembly.slots.push_back(slot);
+      }
+    }
+  }
+  assembly.close(plan->assembly.program.input_count, plan->assembly.program.output_count);
+  plan->owned = std::move(native);
+  plan->native.store(plan->owned.get(), std::memory_order_release);
+}
+
+bool FusedGroup::has_native(const FusedKey& key) const {
+  std::lock_guard lock(mutex_);
+  const Plan* plan = find(key);
+  return plan && plan->native.load();
+}
+
+void FusedGroup::set_hook(Hook hook, uint32_t runs_before) noexcept {
+  g_runs_before = runs_before;
+  g_hook = hook;
+}
+
+}  // namespace weft

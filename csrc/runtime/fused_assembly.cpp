@@ -1,0 +1,218 @@
+#include "runtime/fused_assembly.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "ops/convert.h"
+#include "ops/tile_plan.h"
+
+namespace weft {
+namespace {
+
+using tile::Slot;
+using tile::SlotKind;
+using tile::SlotType;
+using tile::Step;
+
+constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
+
+// What a row takes and gives, in terms of its program of one step.
+const Slot& input_slot(const tile::Program& program, size_t index) {
+  for (const Slot& slot : program.slots) {
+    if (slot.kind == SlotKind::Input && slot.index == index) return slot;
+  }
+  WEFT_INTERNAL_ASSERT(false, "in ", program.name);
+  __builtin_unreachable();
+}
+
+// Groups compute in real numbers: the real part of one is the number itself.
+constexpr SlotType plain(SlotType type) {
+  return type == SlotType::Real ? SlotType::Compute : type;
+}
+
+// Puts the kernels of a group's steps together for one key.
+class Assembler {
+ public:
+  Assembler(const FusedSpec& spec, const std::vector<const tile::Program*>& programs,
+            const FusedKey& key, Assembly& assembly, FusedBinding& binding)
+      : spec_(spec), programs_(programs), key_(key), assembly_(assembly), binding_(binding) {}
+
+  bool run() {
+    find_last_uses();
+    for (size_t s = 0; s < spec_.steps.size(); ++s) {
+      if (!add(s)) return false;
+    }
+    for (uint8_t output : spec_.outputs) binding_.reads.push_back(results_[output].reads);
+    for (const Result& result : results_) binding_.step_reads.push_back(result.reads);
+    const size_t inputs = binding_.tensors.size(), outputs = spec_.outputs.size();
+    const bool fits = assembly_.slots.size() <= tile::kMaxSlots &&
+                      assembly_.steps.size() <= tile::kMaxSteps &&
+                      inputs + outputs <= tile::kMaxCallOperands &&
+                      binding_.attributes.size() <= tile::kMaxAttributes;
+    if (!fits || inputs == 0) return false;
+    assembly_.program.attribute_count = static_cast<uint8_t>(binding_.attributes.size());
+    assembly_.close(static_cast<uint8_t>(inputs), static_cast<uint8_t>(outputs));
+    return true;
+  }
+
+ private:
+  struct Result {
+    uint8_t slot = 0;
+    SlotType type = SlotType::Compute;
+    uint64_t reads = 0;
+    size_t last_use = 0;
+    bool leaves = false;
+  };
+
+  void find_last_uses() {
+    results_.resize(spec_.steps.size());
+    for (size_t s = 0; s < spec_.steps.size(); ++s) {
+      for (const FusedOperand& one : spec_.steps[s].tensors) {
+        if (one.kind == FusedOperand::Kind::Step) results_[one.index].last_use = s;
+      }
+    }
+    for (uint8_t output : spec_.outputs) results_[output].leaves = true;
+  }
+
+  bool add(size_t s) {
+    const FusedStep& step = spec_.steps[s];
+    const tile::Program& row = *programs_[s];
+    std::vector<uint8_t> inputs;
+    std::vector<SlotType> types;
+    bool computes = false;
+    for (const FusedOperand& one : step.tensors) {
+      types.push_back(SlotType::Compute);
+      inputs.push_back(operand(one, types.back(), results_[s].reads));
+      computes |= types.back() == SlotType::Compute;
+    }
+    if (!computes) return add_of_masks(s, row, inputs);
+    if (!row.steps[0].horizontal->get(key_.compute)) return false;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const SlotType wanted = plain(input_slot(row, i).type);
+      if (types[i] == wanted) continue;
+      if (types[i] != SlotType::Bool || wanted != SlotType::Compute) return false;
+      inputs[i] = convert(inputs[i]);
+    }
+    place(s, row, inputs, plain(tile::output_slot(row, 0).type), row.steps[0].horizontal);
+    return true;
+  }
+
+  // Arithmetic on masks alone stays with masks (`a & b`); all else would change the dtype.
+  bool add_of_masks(size_t s, const tile::Program& row, const std::vector<uint8_t>& inputs) {
+    const tile::KernelFn kernel = row.steps[0].horizontal->get(DType::Bool);
+    if (!kernel || row.promotion != tile::Promotion::Common || row.attribute_count > 0)
+      return false;
+    place(s, row, inputs, SlotType::Bool, own_set(kernel));
+    return true;
+  }
+
+  // A kernel that runs whatever the compute dtype is.
+  const tile::KernelSet* own_set(tile::KernelFn kernel) {
+    tile::KernelSet& set = assembly_.conversions.emplace_back();
+    for (auto& row : set.table) row[static_cast<int>(key_.compute)] = kernel;
+    return &set;
+  }
+
+  // The slot of an operand; group inputs get theirs when first read.
+  uint8_t operand(const FusedOperand& one, SlotType& type, uint64_t& reads) {
+    if (one.kind == FusedOperand::Kind::Step) {
+      const Result& result = results_[one.index];
+      type = result.type;
+      reads |= result.reads;
+      return result.slot;
+    }
+    type = (key_.masks & bit(one.index)) ? SlotType::Bool : SlotType::Compute;
+    reads |= bit(one.index);
+    for (size_t i = 0; i < binding_.tensors.size(); ++i) {
+      if (binding_.tensors[i] == one.index) return input_slots_[i];
+    }
+    const auto ordinal = static_cast<uint8_t>(binding_.tensors.size());
+    binding_.tensors.push_back(one.index);
+    if (type == SlotType::Bool) assembly_.program.bool_inputs |= uint32_t{1} << ordinal;
+    input_slots_.push_back(new_slot({SlotKind::Input, type, ordinal}));
+    return input_slots_.back();
+  }
+
+  uint8_t convert(uint8_t from) {
+    const tile::KernelSet* set = own_set(tile::convert_kernel(key_.compute, DType::Bool));
+    Step& step = assembly_.steps.emplace_back();
+    step.horizontal = set;
+    step.operand_count = 2;
+    step.operands[0] = new_slot({SlotKind::Tile, SlotType::Compute});
+    step.operands[1] = from;
+    return step.operands[0];
+  }
+
+  void place(size_t s, const tile::Program& row, const std::vector<uint8_t>& inputs, SlotType type,
+             const tile::KernelSet* kernels) {
+    for (const FusedOperand& one : spec_.steps[s].tensors) give_back(one, s);
+    Result& result = results_[s];
+    result.type = type;
+    result.slot = result.leaves ? new_slot({SlotKind::Output, result.type, output_index(s)})
+                                : temporary(result.type);
+    const Step& kernel = row.steps[0];
+    Step& step = assembly_.steps.emplace_back();
+    step.horizontal = kernels;
+    step.operand_count = kernel.operand_count;
+    step.first_attribute = static_cast<uint8_t>(binding_.attributes.size());
+    for (int i = 0; i < kernel.operand_count; ++i) {
+      const Slot& slot = row.slots[kernel.operands[i]];
+      step.operands[i] = slot.kind == SlotKind::Input ? inputs[slot.index] : result.slot;
+    }
+    add_attributes(spec_.steps[s], row);
+  }
+
+  void add_attributes(const FusedStep& step, const tile::Program& row) {
+    for (size_t i = 0; i < step.numbers.size(); ++i) {
+      if (binding_.attributes.size() < tile::kMaxAttributes) {
+        assembly_.program.attribute_types[binding_.attributes.size()] = row.attribute_types[i];
+      }
+      binding_.attributes.push_back(step.numbers[i]);
+    }
+  }
+
+  // Temporaries live in a few tiles that stay in the cache.
+  uint8_t temporary(SlotType type) {
+    for (size_t i = 0; i < free_.size(); ++i) {
+      if (assembly_.slots[free_[i]].type != type) continue;
+      const uint8_t slot = free_[i];
+      free_.erase(free_.begin() + static_cast<ptrdiff_t>(i));
+      return slot;
+    }
+    return new_slot({SlotKind::Tile, type});
+  }
+  void give_back(const FusedOperand& one, size_t s) {
+    if (one.kind != FusedOperand::Kind::Step) return;
+    const Result& result = results_[one.index];
+    if (result.leaves || result.last_use != s) return;
+    if (std::find(free_.begin(), free_.end(), result.slot) == free_.end()) {
+      free_.push_back(result.slot);
+    }
+  }
+
+  uint8_t new_slot(const Slot& slot) {
+    assembly_.slots.push_back(slot);
+    return static_cast<uint8_t>(assembly_.slots.size() - 1);
+  }
+  uint8_t output_index(size_t s) const {
+    const auto at = std::find(spec_.outputs.begin(), spec_.outputs.end(), s);
+    return static_cast<uint8_t>(at - spec_.outputs.begin());
+  }
+
+  const FusedSpec& spec_;
+  const std::vector<const tile::Program*>& programs_;
+  const FusedKey& key_;
+  Assembly& assembly_;
+  FusedBinding& binding_;
+  std::vector<Result> results_;
+  std::vector<uint8_t> input_slots_, free_;
+};
+
+}  // namespace
+
+bool assemble(const FusedSpec& spec, const std::vector<const tile::Program*>& programs,
+              const FusedKey& key, Assembly& assembly, FusedBinding& binding) {
+  return Assembler(spec, programs, key, assembly, binding).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,41 @@
+#include "runtime/fused_node.h"
+
+namespace weft {
+
+FusedNode::FusedNode(std::shared_ptr<const FusedBackward> backward, const FusedSpec& spec,
+                     const Value* args)
+    : backward_(std::move(backward)), tensors_(spec.input_count), numbers_(spec.input_count) {
+  for (uint8_t i = 0; i < spec.input_count; ++i) {
+    if (backward_->group->reads_tensor(i)) {
+      tensors_[i].save(args[i].to_tensor(), false, "fused");
+    } else if (args[i].tag() != ValueTag::Tensor) {
+      numbers_[i] = args[i];
+    }
+  }
+}
+
+TensorList FusedNode::apply(TensorList grads) {
+  FusedGroup& group = *backward_->group;
+  std::vector<Value> args(numbers_.begin(), numbers_.end());
+  for (uint8_t i = 0; i < tensors_.size(); ++i) {
+    if (group.reads_tensor(i)) args[i] = Value(tensors_[i].unpack(this));
+  }
+  for (const Tensor& grad : grads) args.emplace_back(grad);
+  std::vector<Value> outputs(group.spec().outputs.size());
+  // With create_graph the gradient has a gradient: then every operator records its own.
+  if (!outputs.empty() && !group.run(args.data(), outputs.data())) {
+    group.run_operators(args.data(), outputs.data());
+  }
+  TensorList result;
+  result.reserve(backward_->edges.size());
+  for (const FusedBackward::Edge& edge : backward_->edges) {
+    result.push_back(edge.from_output ? outputs[edge.index].to_tensor() : grads[edge.index]);
+  }
+  return result;
+}
+
+void FusedNode::release_saved() {
+  for (autograd::SavedTensor& tensor : tensors_) tensor.reset();
+}
+
+}  // namespace weft

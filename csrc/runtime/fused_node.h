@@ -1,0 +1,27 @@
+// The node of a fusion group: one for all its operators.
+#pragma once
+
+#include <vector>
+
+#include "autograd/node.h"
+#include "runtime/fused.h"
+
+namespace weft {
+
+class FusedNode final : public autograd::Node {
+ public:
+  // Saves those of the group's inputs that its gradient reads.
+  FusedNode(std::shared_ptr<const FusedBackward> backward, const FusedSpec& spec,
+            const Value* args);
+
+  const char* name() const override { return "FusedBackward"; }
+  TensorList apply(TensorList grads) override;
+  void release_saved() override;
+
+ private:
+  std::shared_ptr<const FusedBackward> backward_;
+  std::vector<autograd::SavedTensor> tensors_;  // by input; not all are in use
+  std::vector<Value> numbers_;                  // by input
+};
+
+}  // namespace weft

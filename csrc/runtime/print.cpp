@@ -1,0 +1,214 @@
+#include "runtime/print.h"
+
+#include <cstdio>
+
+#include "core/error.h"
+#include "ops.h"
+#include "runtime/dict.h"
+#include "runtime/future.h"
+#include "runtime/list.h"
+#include "runtime/object.h"
+#include "runtime/tuple.h"
+
+namespace weft {
+namespace {
+
+std::string list_text(const Value& list) {
+  std::string text = "[";
+  const int64_t size = list_len(list);
+  for (int64_t i = 0; i < size; ++i) {
+    if (i > 0) text += ", ";
+    text += repr(list_get(list, i));
+  }
+  return text + "]";
+}
+
+// (1, 2), (1,), Point(x=1, y=2)
+std::string tuple_text(const TupleObject& tuple) {
+  std::string text = tuple.def ? std::string(unqualified(tuple.def->name)) + "(" : "(";
+  for (size_t i = 0; i < tuple.items.size(); ++i) {
+    if (i > 0) text += ", ";
+    if (tuple.def) text += tuple.def->fields[i] + "=";
+    text += repr(tuple.items[i]);
+  }
+  return text + (tuple.items.size() == 1 && !tuple.def ? ",)" : ")");
+}
+
+std::string dict_text(const DictObject& dict) {
+  std::string text = "{";
+  dict.for_each([&](const Value& key, const Value& value) {
+    if (text.size() > 1) text += ", ";
+    text += repr(key) + ": " + repr(value);
+  });
+  return text + "}";
+}
+
+std::string enum_text(const EnumObject& member) {
+  return std::string(unqualified(member.def->name)) + "." + member.def->members[member.index];
+}
+
+std::string number_text(const Scalar& number) {
+  switch (number.category()) {
+    case DTypeCategory::Bool:
+      return number.to_bool() ? "True" : "False";
+    case DTypeCategory::Integral:
+      return std::to_string(number.to_int());
+    default:
+      return str(number);
+  }
+}
+
+// An element of a tensor: 1.0 is shown as 1., as tensors are in Python.
+std::string element_text(const Tensor& tensor) {
+  std::string text = number_text(tensor.item());
+  if (is_floating(tensor.dtype()) && text.ends_with(".0")) text.pop_back();
+  return text;
+}
+
+constexpr int64_t kShown = 1000, kEdge = 3;
+
+std::string elements_text(const Tensor& tensor, bool all) {
+  if (tensor.dim() == 0) return element_text(tensor);
+  std::string text = "[";
+  const int64_t size = tensor.size(0);
+  for (int64_t i = 0; i < size; ++i) {
+    if (i > 0) text += ", ";
+    if (!all && size > 2 * kEdge && i == kEdge) {
+      text += "..., ";
+      i = size - kEdge;
+    }
+    text += elements_text(ops::select(tensor, 0, i), all);
+  }
+  return text + "]";
+}
+
+const char* list_item_name(ValueTag tag) {
+  switch (tag) {
+    case ValueTag::IntList:
+      return "int";
+    case ValueTag::DoubleList:
+      return "float";
+    case ValueTag::BoolList:
+      return "bool";
+    case ValueTag::TensorList:
+      return "Tensor";
+    case ValueTag::OptionalTensorList:
+      return "Optional[Tensor]";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+std::string to_text(const Value& value) {
+  return value.tag() == ValueTag::String ? value.text() : repr(value);
+}
+
+std::string repr(const Value& value) {
+  if (is_list(value.tag())) return list_text(value);
+  switch (value.tag()) {
+    case ValueTag::None:
+      return "None";
+    case ValueTag::Bool:
+    case ValueTag::Int:
+    case ValueTag::Double:
+    case ValueTag::Complex:
+      return number_text(value.to_scalar());
+    case ValueTag::Tensor:
+      return tensor_text(value.to_tensor());
+    case ValueTag::String:
+      return quoted(value.text());
+    case ValueTag::Device:
+      return value.to_device().str();
+    case ValueTag::DType:
+      return str("weft.", dtype_name(value.to_dtype()));
+    case ValueTag::Dict:
+      return dict_text(*value.object<DictObject>());
+    case ValueTag::Tuple:
+      return tuple_text(*value.object<TupleObject>());
+    case ValueTag::Enum:
+      return enum_text(*value.object<EnumObject>());
+    case ValueTag::Object:
+      return str("<", value.object<ClassObject>()->def->name, " object at ",
+                 static_cast<const void*>(value.object<ClassObject>()), ">");
+    default:
+      return str("<", type_name(value), " object>");
+  }
+}
+
+std::string quoted(std::string_view text) {
+  const bool has_single = text.find('\'') != std::string_view::npos;
+  const bool has_double = text.find('"') != std::string_view::npos;
+  const char quote = has_single && !has_double ? '"' : '\'';
+  std::string result(1, quote);
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == quote || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (c == '\n' || c == '\r' || c == '\t') {
+      result += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      char escape[5];
+      std::snprintf(escape, sizeof(escape), "\\x%02x", byte);
+      result += escape;
+    } else {
+      result += c;
+    }
+  }
+  return result + quote;
+}
+
+std::string type_name(const Value& value) {
+  if (const char* item = list_item_name(value.tag())) return str("List[", item, "]");
+  switch (value.tag()) {
+    case ValueTag::None:
+      return "NoneType";
+    case ValueTag::Bool:
+      return "bool";
+    case ValueTag::Int:
+      return "int";
+    case ValueTag::Double:
+      return "float";
+    case ValueTag::Complex:
+      return "complex";
+    case ValueTag::Tensor:
+      return "Tensor";
+    case ValueTag::String:
+      return "str";
+    case ValueTag::Device:
+      return "Device";
+    case ValueTag::DType:
+      return "dtype";
+    case ValueTag::List:
+      return "List";
+    case ValueTag::Dict:
+      return "Dict";
+    case ValueTag::Tuple: {
+      const auto& def = value.object<TupleObject>()->def;
+      return def ? std::string(unqualified(def->name)) : "Tuple";
+    }
+    case ValueTag::Enum:
+      return std::string(unqualified(value.object<EnumObject>()->def->name));
+    case ValueTag::Future:
+      return "Future";
+    case ValueTag::Generator:
+      return "Generator";
+    case ValueTag::Object:
+      return std::string(unqualified(value.object<ClassObject>()->def->name));
+    default:
+      return "a borrowed list";
+  }
+}
+
+std::string tensor_text(const Tensor& tensor) {
+  const Tensor plain = ops::detach(tensor);
+  std::string text = "tensor(" + elements_text(plain, plain.numel() <= kShown);
+  const DType dtype = plain.dtype();
+  const bool implied = dtype == DType::Bool || dtype == DType::I64 || dtype == default_dtype();
+  if (!implied || plain.numel() == 0) text += str(", dtype=weft.", dtype_name(dtype));
+  return text + ")";
+}
+
+}  // namespace weft

@@ -1,0 +1,72 @@
+"""Comparison: of numbers exactly, of containers item by item."""
+
+from __future__ import annotations
+
+import operator
+from functools import partial
+from typing import Any
+
+from weft._ops.builtins.rows import builtin as _builtin
+
+_ORDER = (
+    ("lt", "<", operator.lt), ("gt", ">", operator.gt), ("le", "<=", operator.le),
+    ("ge", ">=", operator.ge),
+)  # fmt: skip
+_EQUALITY = (("eq", "==", operator.eq), ("ne", "!=", operator.ne))
+
+
+builtin = partial(_builtin, family="comparison")
+
+
+for _name, _sign, _function in (*_ORDER, *_EQUALITY):
+    _doc = f"a {_sign} b."
+    builtin(f"{_name}.int(int a, int b) -> bool", f"a {_sign} b", _function, _doc)
+    builtin(f"{_name}.float(float a, float b) -> bool", f"a {_sign} b", _function, _doc)
+    builtin(
+        f"{_name}.int_float(int a, float b) -> bool", f"compare(a, b) {_sign} 0", _function, _doc
+    )
+    builtin(
+        f"{_name}.float_int(float a, int b) -> bool", f"0 {_sign} compare(b, a)", _function, _doc
+    )
+    builtin(f"{_name}.str(str a, str b) -> bool", f"a {_sign} b", _function, _doc)
+    builtin(f"{_name}(Scalar a, Scalar b) -> bool", f"scalar_{_name}", _function, _doc)
+
+for _name, _sign, _function in _EQUALITY:
+    _doc = f"a {_sign} b."
+    _not = "" if _name == "eq" else "!"
+    builtin(f"{_name}.bool(bool a, bool b) -> bool", f"a {_sign} b", _function, _doc)
+    builtin(f"{_name}.complex(complex a, complex b) -> bool", f"a {_sign} b", _function, _doc)
+    builtin(f"{_name}.float_complex(float a, complex b) -> bool", f"a {_sign} b", _function, _doc)
+    builtin(f"{_name}.complex_float(complex a, float b) -> bool", f"a {_sign} b", _function, _doc)
+    for _type, _overload in (
+        ("Device", "device"), ("AnyEnumType", "enum"), ("ScalarType", "dtype"),
+        ("int[]", "int_list"), ("float[]", "float_list"), ("bool[]", "bool_list"),
+        ("str[]", "str_list"), ("Tensor[]", "Tensor_list"), ("t", "t"),
+    ):  # fmt: skip
+        builtin(
+            f"{_name}.{_overload}({_type} a, {_type} b) -> bool", f"{_not}equal(a, b)", _function,
+            _doc,
+        )  # fmt: skip
+
+for _name, _cpp, _function in (
+    ("lt", "less(a, b)", operator.lt), ("gt", "less(b, a)", operator.gt),
+    ("le", "!less(b, a)", operator.le), ("ge", "!less(a, b)", operator.ge),
+):  # fmt: skip
+    builtin(
+        f"{_name}.t(t a, t b) -> bool", _cpp, _function,
+        "The order of lists and tuples: that of the first items that differ.",
+    )  # fmt: skip
+
+
+def _is(a: Any, b: Any) -> bool:
+    """Numbers and strings have no identity of their own: equal ones of one type are the same."""
+    return a is b or (
+        type(a) is type(b) and isinstance(a, (int, float, complex, str)) and repr(a) == repr(b)
+    )
+
+
+builtin("__is__(t1 self, t2 obj) -> bool", "is_same(a, b)", _is, "The same object.")
+builtin(
+    "__isnot__(t1 self, t2 obj) -> bool", "!is_same(a, b)", lambda a, b: not _is(a, b),
+    "Another object.",
+)  # fmt: skip

@@ -1,0 +1,228 @@
+"""Rows of the builtins: operators on numbers, strings, lists, dicts and tuples.
+
+    builtin("add.int(int a, int b) -> int", cpp="checked_add(a, b)", python=operator.add)
+
+Names, overloads, argument names and defaults are TorchScript's. `cpp` is an expression over the
+arguments, called a, b, c, d by position, or the name of a function in `weft::builtins`
+(csrc/runtime). `python` computes the same from Python values: it folds constants and is what tests
+compare with. A row without one cannot be folded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+TABLE: dict[str, Builtin] = {}
+NAMES: dict[str, list[Builtin]] = {}
+# What a row may be besides a function of its arguments.
+TAGS = frozenset(
+    (
+        "side_effect",  # changes what no argument shows: a seed, a mode, the screen
+        "reads_state",  # its result depends on more than its arguments
+        "commutative",
+    )
+)
+# The types the interpreter keeps unboxed.
+SCALARS = {"int": "Int", "float": "Float", "bool": "Bool"}
+# Families whose rows are worth an instruction of their own.
+SCALAR_FAMILIES = ("arithmetic", "comparison", "conversion", "mathematics")
+PARAMETERS = "abcdefgh"
+
+
+@dataclass(frozen=True)
+class BuiltinArg:
+    """An argument: `type` without alias marks, `alias` ("a!", "a -> *") and default as written."""
+
+    name: str
+    type: str
+    default: str | None
+    kwarg_only: bool
+    alias: str
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the operator changes it: `t[](a!) self`."""
+        return "!" in self.alias
+
+
+@dataclass(frozen=True, eq=False)
+class Builtin:
+    """One row; `kind` is its full name: "aten::add.int"."""
+
+    text: str
+    cpp: str
+    python: Callable[..., Any] | None
+    doc: str
+    tags: frozenset[str]
+    family: str
+
+    @property
+    def kind(self) -> str:
+        """The name programs use: "aten::add.int"."""
+        name = self.text[: self.text.index("(")]
+        return name if "::" in name else f"aten::{name}"
+
+    @property
+    def name(self) -> str:
+        """The kind without the overload: "aten::add"."""
+        return self.kind.partition(".")[0]
+
+    @property
+    def overload(self) -> str:
+        """The overload's name, often empty."""
+        return self.kind.partition(".")[2]
+
+    @property
+    def id(self) -> str:
+        """A C identifier, distinct for every row: "add_int", "prim_min_int"."""
+        namespace, _, name = self.kind.partition("::")
+        name, _, overload = name.partition(".")
+        # Identifiers may not hold two underscores in a row; "not" and "and" are words of C++.
+        if name.startswith("__"):
+            name = name.strip("_") if overload else name.strip("_") + "_"
+        elif name.endswith("_"):
+            name = f"{name[:-1]}_in_place"
+        kind = f"{name}_{overload}" if overload else name
+        return kind if namespace == "aten" else f"{namespace}_{kind}"
+
+    @cached_property
+    def _split(self) -> tuple[tuple[BuiltinArg, ...], tuple[str, ...], bool]:
+        return split_schema(self.text)
+
+    @property
+    def args(self) -> tuple[BuiltinArg, ...]:
+        """The arguments, without the `...` of a row that takes any number."""
+        return self._split[0]
+
+    @property
+    def returns(self) -> tuple[str, ...]:
+        """The types of the results, with their alias marks."""
+        return self._split[1]
+
+    @property
+    def varargs(self) -> bool:
+        """Whether any number of arguments follows: they come to the body as one tuple."""
+        return self._split[2]
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether `cpp` is an expression rather than the name of a function."""
+        return not self.cpp.isidentifier()
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the interpreter can run it on unboxed numbers."""
+        return (
+            self.is_expression
+            and self.family in SCALAR_FAMILIES
+            and not self.tags - {"commutative"}
+            and len(self.args) in (1, 2)
+            and len(self.returns) == 1
+            and all(type_ in SCALARS for type_ in (*(a.type for a in self.args), *self.returns))
+        )
+
+
+def builtin(
+    text: str,
+    cpp: str,
+    python: Callable[..., Any] | None = None,
+    doc: str = "",
+    tags: tuple[str, ...] = (),
+    family: str = "",
+) -> None:
+    """Adds a row to the table."""
+    row = Builtin(text, cpp, python, doc, frozenset(tags), family)
+    if row.kind in TABLE:
+        raise ValueError(f"{row.kind}: expected one row per kind, got a second one")
+    if row.tags - TAGS:
+        raise ValueError(f"{row.kind}: expected tags among {sorted(TAGS)}, got {sorted(row.tags)}")
+    TABLE[row.kind] = row
+    NAMES.setdefault(row.name, []).append(row)
+
+
+def split_schema(text: str) -> tuple[tuple[BuiltinArg, ...], tuple[str, ...], bool]:
+    """Arguments, result types, and whether the arguments end in `...`.
+
+    >>> args, returns, varargs = split_schema("pop.t(t[](a!) self, int idx=-1) -> t(*)")
+    >>> [(arg.name, arg.type, arg.alias, arg.default) for arg in args], returns, varargs
+    ([('self', 't[]', 'a!', None), ('idx', 'int', '', '-1')], ('t(*)',), False)
+    """
+    inner, after = _bracketed(text, text.index("("))
+    result = text[after:].strip()
+    if not result.startswith("->"):
+        raise ValueError(f"schema: expected '->' after the arguments, got {text!r}")
+    args: list[BuiltinArg] = []
+    kwarg_only = varargs = False
+    for part in _split_commas(inner):
+        if part == "*":
+            kwarg_only = True
+        elif part == "...":
+            varargs = True
+        else:
+            args.append(_argument(part, kwarg_only))
+    result = result[2:].strip()
+    if result.startswith("(") and _bracketed(result, 0)[1] == len(result):
+        returns = tuple(_split_commas(result[1:-1]))
+    else:
+        returns = (result,)
+    return tuple(args), returns, varargs
+
+
+def _argument(text: str, kwarg_only: bool) -> BuiltinArg:
+    declaration, equals, default = text.partition("=")
+    type_, _, name = declaration.rpartition(" ")
+    plain, alias = strip_alias(type_)
+    return BuiltinArg(name, plain, default if equals else None, kwarg_only, alias)
+
+
+def strip_alias(type_: str) -> tuple[str, str]:
+    """A type without its first alias mark, and the mark: "t[](a!)" gives ("t[]", "a!").
+
+    >>> strip_alias("Dict(str, t)(a!)"), strip_alias("t(*)?"), strip_alias("((str, t)[])")
+    (('Dict(str, t)', 'a!'), ('t?', '*'), ('((str, t)[])', ''))
+    """
+    match = re.search(r"(?<!Future)\((\*|[a-z]!?(?: -> \*)?|[a-z]\|[a-z])\)", type_)
+    if match is None:
+        return type_, ""
+    return type_[: match.start()] + type_[match.end() :], match.group(1)
+
+
+def _bracketed(text: str, start: int) -> tuple[str, int]:
+    """What is inside the brackets that open at `start`, and the place after them."""
+    depth, quote = 0, ""
+    for at in range(start, len(text)):
+        char = text[at]
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+            if depth == 0:
+                return text[start + 1 : at], at + 1
+    raise ValueError(f"schema: expected balanced brackets, got {text!r}")
+
+
+def _split_commas(text: str) -> list[str]:
+    """The parts between commas outside of brackets and quotes."""
+    parts, depth, quote, last = [], 0, "", 0
+    for at, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[last:at].strip())
+            last = at + 1
+    parts.append(text[last:].strip())
+    return [part for part in parts if part]

@@ -1,0 +1,97 @@
+"""Functions of the IR to a program that runs: collects what they call, makes bytes, loads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from weft import _C
+from weft.jit.codegen.lower import Lowering
+from weft.jit.codegen.program import FunctionData, ProgramData
+from weft.jit.codegen.tables import Tables
+from weft.jit.ir import Function, Node
+from weft.jit.ir import types as ty
+
+
+class Compiler:
+    """A program under way."""
+
+    def __init__(self) -> None:
+        self.tables = Tables()
+        self.callables: list[Callable[..., Any]] = []
+        self.callable_types: list[int] = []
+        self.groups: list[Any] = []
+        self._index: dict[int, int] = {}
+        self._functions: list[Function] = []
+        self._methods: set[str] = set()  # names that are looked up by class while it runs
+
+    def function(self, function: Function) -> int:
+        """The place of a function, which becomes part of the program."""
+        if id(function) not in self._index:
+            self._index[id(function)] = len(self._functions)
+            self._functions.append(function)
+        return self._index[id(function)]
+
+    def method(self, name: str) -> None:
+        """Every class that has the method brings it along."""
+        self._methods.add(name)
+
+    def external(self, callable: Callable[..., Any], result: ty.Type) -> int:
+        """The place of a Python function."""
+        self.callables.append(callable)
+        self.callable_types.append(self.tables.type(result))
+        return len(self.callables) - 1
+
+    def group(self, node: Node) -> int:
+        """The place of a fusion group."""
+        from weft.jit.codegen.tiles import spec
+
+        self.groups.append(spec(node))
+        return len(self.groups) - 1
+
+    def run(self, classes: Iterable[ty.ClassType]) -> ProgramData:
+        """Lowers functions until none is missing."""
+        for t in classes:
+            self.tables.class_(t)
+        data: list[FunctionData] = []
+        while True:
+            while len(data) < len(self._functions):
+                data.append(Lowering(self._functions[len(data)], self).run())
+            self.tables.complete()
+            methods = self._dynamic_methods()
+            if len(data) == len(self._functions):
+                return ProgramData(
+                    self.tables, data, methods, self.callables, self.callable_types, self.groups
+                )
+
+    def _dynamic_methods(self) -> list[tuple[int, str, int]]:
+        return [
+            (self.tables.class_(t), name, self.function(t.methods[name]))
+            for t in self.tables.classes
+            for name in sorted(self._methods)
+            if name in t.methods
+        ]
+
+
+def lower_program(
+    functions: Iterable[Function], classes: Iterable[ty.ClassType] = ()
+) -> ProgramData:
+    """The program of some functions and all they call."""
+    compiler = Compiler()
+    for function in functions:
+        compiler.function(function)
+    return compiler.run(classes)
+
+
+def compile_program(
+    functions: Iterable[Function],
+    classes: Iterable[ty.ClassType] = (),
+    known: Mapping[str, _C.JitClass] | None = None,
+) -> _C.JitProgram:
+    """Functions, and all they call, ready to run: `program.function("name")`.
+
+    `classes`: classes whose instances may be handed in, though no function names them. `known`:
+    classes of earlier programs, by name; this program's objects are then of those.
+    """
+    data = lower_program(functions, classes)
+    return _C.JitProgram(data.encode(), data.tables.inputs, data.callables, dict(known or {}))

@@ -1,0 +1,309 @@
+"""Nodes without blocks, each as one instruction or a few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from weft.jit import schemas
+from weft.jit.codegen.registers import is_scalar_register
+from weft.jit.codegen.scalars import is_scalar_type, literal, scalar_instruction
+from weft.jit.codegen.tables import list_tag
+from weft.jit.ir import Node, Value
+from weft.jit.ir import types as ty
+
+if TYPE_CHECKING:
+    from weft.jit.codegen.lower import Lowering
+
+Handler = Callable[["Lowering", Node], None]
+_HANDLERS: dict[str, Handler] = {}
+
+
+def _handles(*kinds: str) -> Callable[[Handler], Handler]:
+    def add(handler: Handler) -> Handler:
+        _HANDLERS.update(dict.fromkeys(kinds, handler))
+        return handler
+
+    return add
+
+
+def lower(low: Lowering, node: Node) -> None:
+    """Adds the code of a node."""
+    handler = _HANDLERS.get(node.kind)
+    if handler is not None:
+        handler(low, node)
+        return
+    scalar = scalar_instruction(node.kind)
+    if scalar is not None and scalar.takes([value.type for value in node.inputs]):
+        _scalar(low, node)
+    else:
+        _operator(low, node)
+
+
+def _scalar(low: Lowering, node: Node) -> None:
+    scalar = scalar_instruction(node.kind)
+    assert scalar is not None
+    sources = [low.scalar_source(node.inputs[0])]
+    wide = None
+    if len(node.inputs) == 2:
+        if node.inputs[1].is_constant:
+            wide = literal(scalar.operands[1], node.inputs[1].constant)
+        if wide is None:
+            sources.append(low.scalar_source(node.inputs[1]))
+    low.forget(low.live.dies[node])
+    target = low.registers.define(node.output)
+    if wide is not None:
+        low.emit(f"{scalar.name}_imm", target, sources[0], x=wide)
+    else:
+        low.emit(scalar.name, target, *sources)
+
+
+def _operator(low: Lowering, node: Node) -> None:
+    """A table or builtin operator. What a builtin takes besides its parameters is one tuple."""
+    inputs, dying = node.inputs, low.live.dies[node]
+    try:
+        schema = schemas.of(node.kind).schema
+    except KeyError:
+        schema = None  # of an archive, maybe: the program says so when it gets there
+    extra = low.tables.string(node.kind)
+    if schema is None or not schema.varargs:
+        low.site("call_operator", inputs, node.outputs, dying, extra)
+        return
+    fixed = len(schema.args) - 1
+    rest = inputs[fixed:]
+    early = [value for value in dying if value in rest and value not in inputs[:fixed]]
+    words = low.words(rest, early)
+    low.forget(early)
+    pack = low.registers.take(False, node)
+    low.site_words("make_tuple", words, [pack])
+    late = [value for value in dying if value not in early]
+    words = low.words(inputs[:fixed], late)
+    low.forget(late)
+    low.registers.free(pack)
+    results = [low.registers.define(value) for value in node.outputs]
+    low.site_words("call_operator", [*words, low.last_use(pack)], results, extra)
+
+
+@_handles("prim::ListConstruct")
+def _list(low: Lowering, node: Node) -> None:
+    t = ty.non_none(node.output.type)
+    assert isinstance(t, ty.ListType)
+    low.site("make_list", node.inputs, node.outputs, low.live.dies[node], list_tag(t.elem))
+
+
+@_handles("prim::DictConstruct")
+def _dict(low: Lowering, node: Node) -> None:
+    low.site("make_dict", node.inputs, node.outputs, low.live.dies[node])
+
+
+@_handles("prim::TupleConstruct")
+def _tuple(low: Lowering, node: Node) -> None:
+    t = node.output.type
+    named = isinstance(t, ty.TupleType) and t.name is not None
+    extra = low.tables.type(t) + 1 if named else 0
+    low.site("make_tuple", node.inputs, node.outputs, low.live.dies[node], extra)
+
+
+@_handles("prim::TupleUnpack")
+def _tuple_unpack(low: Lowering, node: Node) -> None:
+    low.site("unpack_tuple", node.inputs, node.outputs, low.live.dies[node])
+
+
+@_handles("prim::ListUnpack")
+def _list_unpack(low: Lowering, node: Node) -> None:
+    low.site("unpack_list", node.inputs, node.outputs, low.live.dies[node])
+
+
+@_handles("prim::Print")
+def _print(low: Lowering, node: Node) -> None:
+    low.site("print", node.inputs, [], low.live.dies[node])
+
+
+def _fixed(low: Lowering, node: Node, name: str, x: int = 0, scalar: bool = False) -> None:
+    """a = name(b): one object in, one value out, into a register of the instruction's class."""
+    (value,) = node.inputs
+    register, copied = low.object_source(value)
+    dies = value in low.live.dies[node]
+    low.forget(low.live.dies[node])
+    if copied:
+        low.registers.free(register)
+    target = low.registers.define(node.output)
+    made = target
+    if is_scalar_register(target) != scalar:
+        made = low.registers.take(scalar, node)
+    low.emit(name, made, register, x=x)
+    if (copied or (dies and not is_scalar_register(low.registers.of[value]))) and register != made:
+        low.emit("release", register)
+    if made != target:
+        low.move(target, made, True)
+        low.registers.free(made)
+
+
+@_handles("aten::len.t")
+def _list_length(low: Lowering, node: Node) -> None:
+    _fixed(low, node, "list_length", scalar=True)
+
+
+@_handles("aten::__getitem__.t")
+def _list_item(low: Lowering, node: Node) -> None:
+    items, index = node.inputs
+    if items.is_constant or is_scalar_register(low.registers.of[items]):
+        _operator(low, node)
+        return
+    register, at = low.registers.of[items], low.scalar_source(index)
+    dying = low.live.dies[node]
+    low.forget(dying)
+    target = low.registers.define(node.output)
+    scalar = is_scalar_register(target)
+    low.emit("get_list_scalar" if scalar else "get_list_object", target, register, at)
+    if items in dying and register != target:
+        low.emit("release", register)
+
+
+@_handles("prim::TupleIndex")
+def _tuple_index(low: Lowering, node: Node) -> None:
+    _fixed(low, node, "get_item", node.attrs["index"])
+
+
+@_handles("prim::GetAttr")
+def _get_attribute(low: Lowering, node: Node) -> None:
+    scalar = is_scalar_type(node.output.type)
+    name = "get_scalar" if scalar else "get_attribute"
+    _fixed(low, node, name, _slot(node.inputs[0], node.attrs["name"]), scalar)
+
+
+@_handles("prim::SetAttr")
+def _set_attribute(low: Lowering, node: Node) -> None:
+    target, value = node.inputs
+    slot = _slot(target, node.attrs["name"])
+    obj = low.registers.of[target]
+    register = low.source(value)
+    name = "set_scalar" if is_scalar_register(register) else "set_attribute"
+    low.emit(name, obj, register, x=slot)
+    if value.is_constant and not is_scalar_register(register):
+        low.drop(register)
+    low.release(low.live.dies[node])
+
+
+def _slot(target: Value, name: str) -> int:
+    t = target.type
+    if not isinstance(t, ty.ClassType) or name not in t.attributes:
+        raise ValueError(f"expected an attribute of {t}, got {name!r}")
+    return list(t.attributes).index(name)
+
+
+@_handles("prim::CreateObject")
+def _create(low: Lowering, node: Node) -> None:
+    t = node.output.type
+    assert isinstance(t, ty.ClassType)
+    low.emit("create_object", low.registers.define(node.output), x=low.tables.class_(t))
+
+
+@_handles("prim::CallFunction")
+def _call(low: Lowering, node: Node) -> None:
+    index = low.compiler.function(node.attrs["function"])
+    low.site("call_function", node.inputs, node.outputs, low.live.dies[node], index)
+
+
+@_handles("prim::CallMethod")
+def _call_method(low: Lowering, node: Node) -> None:
+    t, name, dying = node.inputs[0].type, node.attrs["name"], low.live.dies[node]
+    if isinstance(t, ty.ClassType):
+        index = low.compiler.function(t.methods[name])
+        low.site("call_function", node.inputs, node.outputs, dying, index)
+    else:
+        low.compiler.method(name)
+        low.site("call_method", node.inputs, node.outputs, dying, low.tables.string(name))
+
+
+@_handles("prim::CallPython")
+def _call_python(low: Lowering, node: Node) -> None:
+    index = low.compiler.external(node.attrs["callable"], node.output.type)
+    low.site("call_external", node.inputs, node.outputs, low.live.dies[node], index)
+
+
+@_handles("prim::fork")
+def _fork(low: Lowering, node: Node) -> None:
+    index = low.compiler.function(node.attrs["function"])
+    low.site("fork", node.inputs, node.outputs, low.live.dies[node], index)
+
+
+@_handles("aten::wait")
+def _wait(low: Lowering, node: Node) -> None:
+    _fixed(low, node, "wait")
+
+
+@_handles("prim::EnumName")
+def _enum_name(low: Lowering, node: Node) -> None:
+    _fixed(low, node, "enum_name")
+
+
+@_handles("prim::EnumValue")
+def _enum_value(low: Lowering, node: Node) -> None:
+    _fixed(low, node, "enum_value")
+
+
+@_handles("prim::isinstance")
+def _is_instance(low: Lowering, node: Node) -> None:
+    types = node.attrs["types"]
+    t = ty.union_of(types if isinstance(types, (list, tuple)) else [types])
+    _fixed(low, node, "is_instance", low.tables.type(t), True)
+
+
+@_handles("prim::unchecked_cast")
+def _cast(low: Lowering, node: Node) -> None:
+    (value,) = node.inputs
+    if value.is_constant:
+        low.load(low.registers.define(node.output), value)
+        return
+    source, last = low.registers.of[value], bool(low.live.dies[node])
+    scalar = is_scalar_type(node.output.type)
+    if last and is_scalar_register(source) == scalar and node.output not in low.registers.hints:
+        low.registers.put(node.output, source)  # the same value in the same place
+        return
+    low.forget(low.live.dies[node])
+    target = low.registers.define(node.output)
+    if target != source:
+        low.move(target, source, last)
+
+
+@_handles("prim::Uninitialized")
+def _uninitialized(low: Lowering, node: Node) -> None:
+    low.registers.define(node.output)
+
+
+@_handles("prim::RaiseException")
+def _raise(low: Lowering, node: Node) -> None:
+    register, _ = low.object_source(node.inputs[0])
+    name = low.tables.string(node.attrs.get("exception", "RuntimeError"))
+    low.emit("raise", b=register, x=name)
+    low.forget(low.live.dies[node])
+    if node.inputs[0].is_constant:
+        low.registers.free(register)
+
+
+@_handles("prim::EnterGradMode")
+def _enter_grad_mode(low: Lowering, node: Node) -> None:
+    low.emit("enter_grad_mode", x=int(node.attrs["mode"]))
+
+
+@_handles("prim::ExitGradMode")
+def _exit_grad_mode(low: Lowering, node: Node) -> None:
+    low.emit("exit_grad_mode")
+
+
+@_handles("aten::__is__", "aten::__isnot__")
+def _is(low: Lowering, node: Node) -> None:
+    """With None on one side a question of its own, else the operator."""
+    left, right = node.inputs
+    if left.type == ty.NONE:
+        left, right = right, left
+    name = "is_none" if node.kind == "aten::__is__" else "is_not_none"
+    if right.type != ty.NONE or left.is_constant or is_scalar_register(low.registers.of[left]):
+        _operator(low, node)
+        return
+    register = low.registers.of[left]
+    low.forget(low.live.dies[node])
+    low.emit(name, low.registers.define(node.output), register)
+    if left in low.live.dies[node]:
+        low.emit("release", register)

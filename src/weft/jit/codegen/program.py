@@ -1,0 +1,181 @@
+"""Program data: tables and functions as dataclasses, and their bytes.
+
+The layout is read by csrc/runtime/program_reader.cpp. Integers are little-endian; tables come
+before what refers to them, so that the reader can check every index where it stands. Instructions
+are stored under numbers of the program's own, with their names beside: a newer weft may number them
+anew.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from weft.jit.codegen.tables import Tables, Writer
+from weft.jit.ir import SourceRange, Type
+
+if TYPE_CHECKING:
+    from weft.jit.codegen.tiles import BackwardSpec, GroupSpec
+
+VERSION = 1
+CONSTANT_BIT = 1 << 31
+LAST_USE_BIT = 1 << 30
+
+
+@dataclass
+class Site:
+    """Operands (registers, or constants with CONSTANT_BIT), result registers, one more word."""
+
+    args: list[int]
+    results: list[int]
+    extra: int = 0
+
+
+@dataclass(eq=False)
+class Code:
+    """One instruction. `target` is the index of an instruction; a literal jump has `x` besides."""
+
+    name: str
+    a: int = 0
+    b: int = 0
+    c: int = 0
+    x: int = 0
+    site: Site | None = None
+    target: int | None = None
+    range: SourceRange | None = None
+
+
+@dataclass
+class Param:
+    """A parameter: its register, and the constant it has when not given."""
+
+    name: str
+    type: Type
+    register: int
+    default: int | None = None
+
+
+@dataclass
+class FunctionData:
+    """A compiled function. Registers [0, objects) hold objects, the next `scalars` scalars; the
+    constants `preload` are in the registers from `preload_at` on when it starts."""
+
+    name: str
+    params: list[Param]
+    result: Type
+    objects: int = 0
+    scalars: int = 0
+    preload_at: int = 0
+    preload: list[int] = field(default_factory=list)
+    code: list[Code] = field(default_factory=list)
+
+
+@dataclass
+class ProgramData:
+    """What becomes bytes: functions, methods of classes (class, name, function), and the tables."""
+
+    tables: Tables
+    functions: list[FunctionData] = field(default_factory=list)
+    methods: list[tuple[int, str, int]] = field(default_factory=list)
+    callables: list[Callable[..., Any]] = field(default_factory=list)
+    callable_types: list[int] = field(default_factory=list)
+    groups: list[GroupSpec] = field(default_factory=list)
+
+    def encode(self) -> bytes:
+        """The bytes of the program."""
+        tables = self.tables
+        opcodes: dict[str, int] = {}
+        bodies = Writer()
+        for function in self.functions:
+            _write_body(bodies, function, tables, opcodes)
+        headers = Writer()
+        headers.u32(len(self.functions))
+        for function in self.functions:
+            _write_header(headers, function, tables)
+        headers.u32(len(self.methods))
+        for class_index, name, function_index in self.methods:
+            headers.u32(class_index, tables.string(name), function_index)
+        groups = Writer()
+        groups.u32(len(self.groups))
+        for group in self.groups:
+            _write_group(groups, group, tables)
+        externals = Writer()
+        externals.u32(len(self.callable_types), *self.callable_types)
+        names = [tables.string(name) for name in opcodes]
+        body = tables.sections()
+        head = Writer()
+        head.bytes += b"WEFTPROG"
+        head.u32(VERSION)
+        tables.write_strings(head)
+        head.u32(len(names), *names)
+        parts = [head, body, externals, groups, headers, bodies]
+        return b"".join(bytes(part.bytes) for part in parts)
+
+
+def _write_header(out: Writer, function: FunctionData, tables: Tables) -> None:
+    out.u32(tables.string(function.name), len(function.params))
+    for param in function.params:
+        default = 0 if param.default is None else param.default + 1
+        out.u32(tables.string(param.name), tables.type(param.type), default, param.register)
+    out.u32(tables.type(function.result), function.objects, function.scalars)
+    out.u32(function.preload_at, len(function.preload), *function.preload)
+
+
+def _write_body(
+    out: Writer, function: FunctionData, tables: Tables, opcodes: dict[str, int]
+) -> None:
+    sites = [code.site for code in function.code if code.site is not None]
+    out.u32(len(sites))
+    for site in sites:
+        out.u32(len(site.args), *site.args)
+        out.u32(len(site.results), *site.results, site.extra)
+    out.u32(len(function.code))
+    site_index = 0
+    for code in function.code:
+        x = code.x
+        if code.site is not None:
+            x, site_index = site_index, site_index + 1
+        a, b, c = code.a, code.b, code.c
+        if code.target is not None:
+            if code.name.endswith("_imm"):
+                a, c = code.target & 0xFFFF, code.target >> 16
+            else:
+                x = code.target
+        opcode = opcodes.setdefault(code.name, len(opcodes))
+        out.bytes += struct.pack("<HHHHq", opcode, a, b, c, _signed(x))
+    out.u32(*(tables.place(code.range) for code in function.code))
+
+
+def _signed(x: int) -> int:
+    return x - (1 << 64) if x >= 1 << 63 else x
+
+
+def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
+    """A group, and behind it the group of its gradient."""
+    out.u8(group.input_count)
+    out.u32(len(group.constants), *(tables.constant(value) for value in group.constants))
+    out.u32(len(group.steps))
+    kinds = {"input": 0, "step": 1, "constant": 2}
+    for name, tensors, numbers in group.steps:
+        out.u32(tables.string(name))
+        for operands in (tensors, numbers):
+            out.u32(len(operands))
+            for kind, index in operands:
+                out.u8(kinds[kind], index)
+    out.u32(len(group.outputs))
+    out.u8(*group.outputs)
+    out.u8(group.backward is not None)
+    if group.backward is not None:
+        _write_backward(out, group.backward, tables)
+
+
+def _write_backward(out: Writer, backward: BackwardSpec, tables: Tables) -> None:
+    _write_group(out, backward.group, tables)
+    out.u32(len(backward.edges))
+    for target, kind, index in backward.edges:
+        out.u8(target, kind == "output", index)
+    out.u32(len(backward.depends))
+    for inputs in backward.depends:
+        out.u32(inputs & 0xFFFFFFFF, inputs >> 32)

@@ -1,0 +1,163 @@
+"""Fusion groups as data: which operators may stand in one, and what the runtime is told of it.
+
+A group (`weft::Fused`) is a node with one block of plain operators. `spec` says the same as the
+runtime's FusedSpec (csrc/runtime/fused.h): steps that name pointwise rows, each operand a group's
+input, an earlier step or a constant.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.jit.codegen.derivative import Edge, differentiate
+from weft.jit.codegen.steps import NUMBERS, NotFusible, Operand, Steps, is_elementwise, rows
+from weft.jit.ir.graph import Node, Value
+from weft.jit.ir.types import BOOL, FLOAT, INT, TENSOR
+
+FUSED = "weft::Fused"
+# Limits of a tile program (csrc/ops/tile.h, tile_plan.h). Masks used as numbers take one more step
+# each when the program is put together, so groups keep well below the 64 steps there may be.
+MOST_STEPS = 48
+MOST_OPERANDS = 16  # tensor inputs and outputs: beyond it there is no native code
+MOST_CALL_OPERANDS = 32
+MOST_NUMBERS = 32
+_NUMBER_TYPES = (INT, FLOAT, BOOL)
+
+
+@dataclass(frozen=True)
+class BackwardSpec:
+    """The gradient: a group over the inputs and one gradient per output; see FusedBackward."""
+
+    group: GroupSpec
+    edges: tuple[Edge, ...]
+    depends: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """What the runtime is told of a group."""
+
+    input_count: int
+    constants: tuple[bool | int | float, ...]
+    steps: tuple[tuple[str, tuple[Operand, ...], tuple[Operand, ...]], ...]
+    outputs: tuple[int, ...]
+    backward: BackwardSpec | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it keeps within the limits of a tile program."""
+        tensors = {o for _, tensors, _ in self.steps for o in tensors if o.kind == "input"}
+        numbers = sum(len(numbers) for _, _, numbers in self.steps)
+        return (
+            len(self.steps) <= MOST_STEPS
+            and len(tensors) + len(self.outputs) <= MOST_CALL_OPERANDS
+            and numbers <= MOST_NUMBERS
+        )
+
+
+def row_of(node: Node) -> Any:
+    """The table row of a node that may be a member of a group; None for others."""
+    namespace, _, key = node.kind.partition("::")
+    row = rows().get(key) if namespace == "aten" else None
+    if row is None or len(node.inputs) != len(row.schema.args):
+        return None
+    for arg, value in zip(row.schema.args, node.inputs):
+        if arg.type == "Tensor":
+            fits = value.type == TENSOR and not value.is_constant
+        elif is_elementwise(row) and arg.type in NUMBERS:
+            fits = value.type in _NUMBER_TYPES
+        else:
+            fits = value.is_constant
+        if not fits:
+            return None
+    return row if is_elementwise(row) or _unfolds(node, row) else None
+
+
+def _unfolds(node: Node, row: Any) -> bool:
+    """Whether a composed operator is arithmetic on elements for these constants."""
+    if row.kind != "compose" or row.writes or len(row.schema.returns) != 1:
+        return False
+    if row.schema.returns[0].type != "Tensor" or not any(
+        a.type == "Tensor" for a in row.schema.args
+    ):
+        return False
+    constants = [None if v.type == TENSOR else (_constant(v),) for v in node.inputs]
+    try:
+        return _unfolds_with(row.key, tuple(constants))
+    except TypeError:  # a constant that cannot be hashed is none of a number, a text or None
+        return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _unfolds_with(key: str, constants: tuple[Any, ...]) -> bool:
+    steps = Steps()
+    args = [Operand("input", i) if c is None else c[0] for i, c in enumerate(constants)]
+    try:
+        result = steps.apply(key, args)
+    except NotFusible:
+        return False
+    return isinstance(result, Operand) and result.kind == "step"
+
+
+def _constant(value: Value) -> Any:
+    return value.constant if value.is_constant else None
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is known now and goes into a group as it is."""
+    return value.is_constant and value.type != TENSOR
+
+
+def fits(nodes: Sequence[Node], outputs: int) -> bool:
+    """Whether these nodes, with so many results that leave, keep within a group's limits."""
+    steps = Steps()
+    places: dict[Value, Any] = {}
+    for node in nodes:
+        args = [
+            places.get(v, v.constant if is_number(v) else Operand("input", 0)) for v in node.inputs
+        ]
+        places[node.output] = steps.apply(node.kind.partition("::")[2], args)
+    inputs = {v for n in nodes for v in n.inputs if v not in places and not is_number(v)}
+    numbers = sum(len(numbers) for _, _, numbers in steps.steps)
+    return (
+        len(steps.steps) <= MOST_STEPS
+        and len(inputs) + outputs <= MOST_OPERANDS
+        and numbers <= MOST_NUMBERS
+    )
+
+
+def spec(node: Node) -> GroupSpec:
+    """What the runtime is told of a `weft::Fused` node."""
+    (block,) = node.blocks
+    places: dict[Value, Any] = {p: Operand("input", i) for i, p in enumerate(block.params)}
+    steps = Steps()
+    for inner in block.nodes:
+        if inner.kind == "prim::Constant":
+            places[inner.output] = inner.attrs["value"]
+        else:
+            key = inner.kind.partition("::")[2]
+            places[inner.output] = steps.apply(key, [places[v] for v in inner.inputs])
+    outputs = [places[value].index for value in block.returns]
+    return _group(steps, outputs, len(block.params), _backward(steps, outputs, len(block.params)))
+
+
+def _group(
+    steps: Steps, outputs: list[int], inputs: int, backward: BackwardSpec | None = None
+) -> GroupSpec:
+    plain = tuple((op, tuple(tensors), tuple(numbers)) for op, tensors, numbers in steps.steps)
+    return GroupSpec(inputs, tuple(steps.constants), plain, tuple(outputs), backward)
+
+
+def _backward(steps: Steps, outputs: list[int], inputs: int) -> BackwardSpec | None:
+    """None where the group cannot be run on tensors that require a gradient."""
+    try:
+        found = differentiate(steps, outputs, inputs)
+    except NotFusible:
+        return None
+    group = _group(found.steps, found.outputs, inputs + len(outputs))
+    if not group.fits or not group.outputs:  # sums alone pass gradients on: nothing to fuse
+        return None
+    return BackwardSpec(group, tuple(found.edges), tuple(found.depends))

@@ -1,0 +1,86 @@
+"""Compiled images on disk, by content and processor.
+
+The folder is `$WEFT_CACHE`, else `weft` under `$XDG_CACHE_HOME` or `~/.cache`. It must belong to
+this user and be writable by nobody else, for what lies there is run. An image carries the digest
+of its bytes; one that does not fit is dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+_DIGEST = 32
+LIMIT = 256 * 2**20  # bytes kept; the oldest go first
+
+
+def folder() -> Path | None:
+    """The folder, made when it is missing; None where there is no safe one."""
+    base = os.environ.get("WEFT_CACHE")
+    if base == "":
+        return None
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = Path(base or os.path.join(home, "weft")) / "native"
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.stat()
+    except OSError:
+        return None
+    private = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return path if private else None
+
+
+def key(*parts: str) -> str:
+    """The name of an image: a digest of everything it is made from."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(hashlib.sha256(part.encode()).digest())
+    return total.hexdigest()
+
+
+def load(name: str) -> bytes | None:
+    """The image of that name, or None."""
+    path = folder()
+    if path is None:
+        return None
+    try:
+        data = (path / name).read_bytes()
+    except OSError:
+        return None
+    image = data[_DIGEST:]
+    if hashlib.sha256(image).digest() != data[:_DIGEST]:
+        with contextlib.suppress(OSError):
+            (path / name).unlink()
+        return None
+    return image
+
+
+def save(name: str, image: bytes) -> None:
+    """Keeps an image. A full disk or a read-only one loses it, and nothing else."""
+    path = folder()
+    if path is None:
+        return
+    with contextlib.suppress(OSError):
+        handle, temporary = tempfile.mkstemp(dir=path)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(image).digest() + image)
+            os.replace(temporary, path / name)
+        except OSError:
+            os.unlink(temporary)
+            raise
+        _trim(path)
+
+
+def _trim(path: Path) -> None:
+    files = sorted((f.stat().st_mtime, f.stat().st_size, f) for f in path.iterdir() if f.is_file())
+    excess = sum(size for _, size, _ in files) - LIMIT
+    for _, size, file in files:
+        if excess <= 0:
+            break
+        file.unlink()
+        excess -= size

@@ -1,0 +1,138 @@
+"""The thread that turns fusion groups into native code while the program goes on.
+
+A group runs on its operators' kernels until its native code is there; no call ever waits for the
+compiler. What could not be compiled stays as it is (`failures` lists why).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from typing import Any
+
+from weft import _C
+from weft._kernels.target import X86, is_x86
+from weft.jit.native import cache, compose, image
+
+RUNS_BEFORE = 2  # runs of a group before it is worth native code
+FORMAT = "1"  # of keys in the cache: raise it when the code for the same text changes
+
+failures: list[str] = []
+compiled: list[str] = []  # names of images made or loaded, in order
+_lock = threading.Lock()
+_thread: threading.Thread | None = None
+_stopping = False
+_machine: dict[str, Any] = {}
+
+
+def available() -> bool:
+    """Whether groups can be compiled here: llvmlite is installed and the machine is x86-64."""
+    if not is_x86():
+        return False
+    try:
+        import llvmlite.binding  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def start() -> None:
+    """Starts compiling in the background; called when the first program is made.
+
+    WEFT_JIT_NATIVE=0 keeps to the operators' kernels.
+    """
+    global _thread
+    if not is_x86() or os.environ.get("WEFT_JIT_NATIVE") == "0":
+        return
+    with _lock:
+        if _thread is not None and _thread.is_alive():
+            return
+        _thread = threading.Thread(target=_serve, name="weft-compiler", daemon=True)
+        _thread.start()
+    _C._fused_compile_after(RUNS_BEFORE)
+
+
+def stop() -> None:
+    """Ends the thread; groups without native code stay as they are."""
+    global _thread, _stopping
+    thread, _thread = _thread, None
+    if thread is None:
+        return
+    _C._fused_compile_after(None)
+    _stopping = True
+    while thread.is_alive():
+        _C._fused_wake()
+        thread.join(0.05)
+    _stopping = False
+
+
+# Python ends threads that hold C++ frames by force, which C++ does not survive.
+atexit.register(stop)
+
+
+def _after_fork() -> None:
+    """The child has no compiling thread: start one when the next program is made."""
+    global _thread, _lock
+    _thread, _lock = None, threading.Lock()
+    _C._fused_compile_after(None)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _serve() -> None:
+    while not _stopping:
+        request = _C._fused_requests(1.0)
+        if request is not None:
+            serve(*request)
+
+
+def serve(group: Any, compute: Any, masks: int) -> bool:
+    """Compiles (or finds on disk) and installs native code; False where that is not possible."""
+    try:
+        made = _image(group, str(compute).removeprefix("weft.").removeprefix("torch."), masks)
+        group.install(compute, masks, made)
+        return True
+    except Exception as error:  # the program runs on without native code
+        failures.append(f"{type(error).__name__}: {error}")
+        return False
+
+
+def _image(group: Any, compute: str, masks: int) -> bytes:
+    isa = _C._isa()
+    target = X86[("v2", "v3", "v4")[isa]]
+    spec = compose.Group(group.constants, group.steps, group.outputs)
+    text = compose.text(compose.kernel(spec, compute, masks), target, "x86_64-unknown-linux-gnu")
+    name = cache.key(FORMAT, target.name, text)
+    made = cache.load(name)
+    if made is None:
+        made = image.make(_object(text, target), compose.SYMBOL, isa)
+        cache.save(name, made)
+    compiled.append(name)
+    return made
+
+
+def _object(text: str, target: Any) -> bytes:
+    """Machine code of a module. Raises NotCompiled without llvmlite."""
+    try:
+        import llvmlite.binding as llvm
+
+        from weft._kernels.aot import target_machine
+    except ImportError:
+        raise compose.NotCompiled("expected llvmlite (pip install weft[compile])") from None
+    if target.name not in _machine:
+        _machine[target.name] = target_machine(target)
+    module = llvm.parse_assembly(text)
+    return bytes(_machine[target.name].emit_object(module))
+
+
+def wait(group: Any, compute: Any, masks: int = 0, seconds: float = 10.0) -> bool:
+    """Waits until the group has native code for these dtypes; False when the time is over."""
+    end = time.monotonic() + seconds
+    while not group.has_native(compute, masks):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True

@@ -1,0 +1,161 @@
+"""A fusion group as one kernel: the bodies of its operators, applied to each other's results.
+
+The same bodies give the operators' own kernels, and no step of the lowering reorders arithmetic or
+contracts it, so the fused kernel gives the same bits as the operators one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft import _ops
+from weft._kernels.expr import (
+    Complex,
+    Expr,
+    Value,
+    cast,
+    components,
+    computing,
+    source,
+    value_of,
+)
+from weft._kernels.kernel import Kernel, walk
+from weft._kernels.lower import Function, module_text
+from weft._kernels.rows import attribute_scalars
+from weft._kernels.target import Target
+from weft._kernels.trace import attribute_type
+from weft._kernels.types import BOOL, I64, DType, dtype
+
+Operand = tuple[str, int]  # ("input" | "step" | "constant", index)
+SYMBOL = "weft_fused"
+MOST_OPERANDS = 16  # kMaxOperands of csrc/ops/tile.h
+
+
+class NotCompiled(Exception):
+    """The group stays with its operators' kernels; the text says why."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """What FusedSpec holds (csrc/runtime/fused.h)."""
+
+    constants: Sequence[bool | int | float]
+    steps: Sequence[tuple[str, Sequence[Operand], Sequence[Operand]]]
+    outputs: Sequence[int]
+
+
+@functools.cache
+def _rows() -> dict[str, Any]:
+    sys.setrecursionlimit(max(20_000, sys.getrecursionlimit()))
+    return {row.id: row for row in _ops.load() if row.kind == "pointwise"}
+
+
+def kernel(group: Group, compute: str, masks: int) -> Kernel:
+    """The kernel for arithmetic in dtype `compute`; bit i of `masks`: input i is a mask.
+
+    Its operands are the outputs, then the tensor inputs in the order the steps first read them;
+    its attributes are the steps' numbers, in order. Raises NotCompiled.
+    """
+    return _Composer(group, dtype(compute), masks).kernel()
+
+
+def text(composed: Kernel, target: Target, triple: str) -> str:
+    """The LLVM module of a composed kernel, its function named SYMBOL."""
+    module = module_text({SYMBOL: Function(composed, target)}, triple)
+    return module.replace("define hidden void", "define void", 1)
+
+
+class _Composer:
+    def __init__(self, group: Group, compute: DType, masks: int) -> None:
+        self._group, self._compute, self._masks = group, compute, masks
+        self._inputs: dict[int, Value] = {}  # by the group's input, in the order of first reading
+        self._numbers: dict[int, float] = {}  # by attribute: those known now
+        self._attributes = 0
+
+    def kernel(self) -> Kernel:
+        results: list[Value] = []
+        for step in self._group.steps:
+            results.append(self._step(step, results))
+        outputs = [results[i] for i in self._group.outputs]
+        operands = [v.dtype for v in outputs] + [v.dtype for v in self._inputs.values()]
+        if len(operands) > MOST_OPERANDS:
+            raise NotCompiled(f"expected at most {MOST_OPERANDS} operands, got {len(operands)}")
+        reads = {("input", i): len(outputs) + i for i in range(len(self._inputs))}
+        return Kernel(operands, outputs, reads, attribute_scalars(outputs, 0))
+
+    def _step(
+        self, step: tuple[str, Sequence[Operand], Sequence[Operand]], results: list[Value]
+    ) -> Value:
+        name, tensors, numbers = step
+        row = _rows()[name]
+        arguments = {a.name: a for a in row.schema.args}
+        operands = [self._operand(operand, results) for operand in tensors]
+        masks_alone = all(value.dtype == BOOL for value in operands)
+        compute = BOOL if masks_alone else self._compute
+        values: dict[str, Value] = {}
+        for argument, value in zip(row.operands, operands):
+            values[argument] = cast(value, BOOL if argument in row.bool_inputs else compute)
+        for argument, operand in zip(row.attributes, numbers):
+            kind = attribute_type(arguments[argument].type)
+            d = {"Int64": I64, "Bool": BOOL}.get(kind, compute)
+            values[argument] = self._number(operand, d)
+        with computing(compute):
+            result = row.body(*[values[a.name] for a in row.schema.args if a.name in values])
+        types = {"compute": compute, "bool": BOOL, "int64": I64, "real": compute.real}
+        return self._settled(cast(value_of(result), types[row.result[0]]))
+
+    def _operand(self, operand: Operand, results: list[Value]) -> Value:
+        kind, index = operand
+        if kind == "step":
+            return results[index]
+        if index not in self._inputs:
+            d = BOOL if self._masks >> index & 1 else self._compute
+            self._inputs[index] = source("input", len(self._inputs), d)
+        return self._inputs[index]
+
+    def _number(self, operand: Operand, d: DType) -> Value:
+        kind, index = operand
+        if kind == "constant":
+            self._numbers[self._attributes] = _rounded(self._group.constants[index], d)
+        self._attributes += 1
+        return source("attribute", self._attributes - 1, d)
+
+    def _settled(self, value: Value) -> Value:
+        """`value` with every choice between bodies (`cases`) taken: known numbers decide it."""
+        done: dict[int, Expr] = {}
+        for e in walk(components(value)):
+            args = tuple(done[id(a)] for a in e.args)
+            if e.op == "cases":
+                done[id(e)] = self._choice(args)
+            else:
+                same = all(a is b for a, b in zip(args, e.args))
+                done[id(e)] = e if same else Expr(e.op, e.dtype, args, e.value)
+        parts = [done[id(part)] for part in components(value)]
+        return parts[0] if len(parts) == 1 else Complex(*parts)
+
+    def _choice(self, args: tuple[Expr, ...]) -> Expr:
+        """One of a `cases` node's bodies, as the loops of the operator's own kernel choose it."""
+        general, *rest = args
+        for condition, body in zip(rest[::2], rest[1::2]):
+            number, wanted = condition.args
+            known = self._numbers.get(number.value[1])
+            if known is None:
+                raise NotCompiled("expected no body that depends on a number of the call")
+            if known == wanted.value:
+                return body
+        return general
+
+
+def _rounded(number: float, d: DType) -> float:
+    """The number as an attribute slot holds it."""
+    if d.kind != "float":
+        return int(number)
+    return struct.unpack("f", struct.pack("f", number))[0] if d.bits == 32 else float(number)
+
+
+__all__ = ["SYMBOL", "Group", "NotCompiled", "kernel", "text"]

@@ -1,0 +1,254 @@
+"""Gradients of fusion groups: the bits that the operators give one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft import _C
+from weft.jit.codegen import tiles
+from weft.jit.codegen.steps import NotFusible, Operand, Steps
+from weft.jit.native import compiler
+
+
+def make(spec):
+    """The runtime's group of a GroupSpec."""
+    inner, edges, depends = None, [], []
+    if spec.backward is not None:
+        inner = make(spec.backward.group)
+        edges, depends = list(spec.backward.edges), list(spec.backward.depends)
+    steps = [(op, list(tensors), list(numbers)) for op, tensors, numbers in spec.steps]
+    return _C._FusedGroup(
+        spec.input_count, list(spec.constants), steps, list(spec.outputs), inner, edges, depends
+    )
+
+
+def build(program, inputs, outputs):
+    """A GroupSpec; `program` lists (key, args), args being "i0", "s1" or constants."""
+    steps = Steps()
+    made = []
+
+    def value(arg):
+        if isinstance(arg, str) and arg[0] in "is" and arg[1:].isdigit():
+            return Operand("input", int(arg[1:])) if arg[0] == "i" else made[int(arg[1:])]
+        return arg
+
+    for key, args in program:
+        made.append(steps.apply(key, [value(a) for a in args]))
+    ends = [made[o].index for o in outputs]
+    return tiles._group(steps, ends, inputs, tiles._backward(steps, ends, inputs))
+
+
+def bits(t):
+    return None if t is None else t.detach().contiguous().reshape(-1).numpy().tobytes()
+
+
+def leaves(*shapes, seed=0, dtype=weft.float32):
+    weft.manual_seed(seed)
+    return [weft.randn(s, dtype=dtype).requires_grad_() for s in shapes]
+
+
+def compare(spec, eager, shapes, dtype=weft.float32, native=False):
+    """Runs both on leaves of these shapes; results and gradients must have the same bits."""
+    a, b = leaves(*shapes, dtype=dtype), leaves(*shapes, dtype=dtype)
+    group = make(spec)
+    if native:
+        assert compiler.serve(group, dtype, 0), compiler.failures[-1]
+    got = group.run(a)
+    if got is None:
+        return False
+    wanted = eager(*b)
+    weft.manual_seed(1)
+    for g, w in zip(got, wanted):
+        assert bits(g) == bits(w)
+        assert g.requires_grad == w.requires_grad
+    seeds = [weft.randn(w.shape, dtype=dtype) for w in wanted if w.requires_grad]
+    weft.autograd.backward([g for g in got if g.requires_grad], seeds)
+    weft.autograd.backward([w for w in wanted if w.requires_grad], seeds)
+    for x, y in zip(a, b):
+        assert bits(x.grad) == bits(y.grad)
+    return True
+
+
+CHAIN = [
+    ("mul.Tensor", ["i0", "i1"]),
+    ("add.Scalar", ["s0", 1, 1]),
+    ("sigmoid", ["s1"]),
+    ("sub.Tensor", ["i0", "i1", 1]),
+    ("tanh", ["s3"]),
+    ("mul.Tensor", ["s2", "s4"]),
+    ("mul.Scalar", ["i0", 0.5]),
+    ("add.Tensor", ["s5", "s6", 1]),
+]
+
+
+def chain(x, y):
+    return (weft.sigmoid(x * y + 1) * weft.tanh(x - y) + x * 0.5,)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
+@pytest.mark.parametrize(
+    "shapes", [((5,), (5,)), ((40, 30), (30,)), ((40, 30), (40, 1)), ((70_000,), ())]
+)
+def test_chain(shapes, dtype, native):
+    spec = build(CHAIN, 2, [7])
+    assert spec.backward is not None
+    assert compare(spec, chain, shapes, dtype, native)
+
+
+ROWS = [
+    ("relu", ["i0"], lambda x: x.relu()),
+    ("silu", ["i0"], weft.nn.functional.silu),
+    ("gelu", ["i0", "none"], weft.nn.functional.gelu),
+    ("gelu", ["i0", "tanh"], lambda x: weft.nn.functional.gelu(x, approximate="tanh")),
+    ("pow.Tensor_Scalar", ["i0", 3], lambda x: x**3),
+    ("maximum", ["i0", "i1"], weft.maximum),
+    ("atan2", ["i0", "i1"], weft.atan2),
+    ("div.Tensor", ["i0", "i1"], weft.div),
+    ("clamp_min", ["i0", 0.1], lambda x: x.clamp_min(0.1)),
+    ("leaky_relu", ["i0", 0.1], lambda x: weft.nn.functional.leaky_relu(x, 0.1)),
+    ("softplus", ["i0", 1, 20], weft.nn.functional.softplus),
+    ("hypot", ["i0", "i1"], weft.hypot),
+    ("lerp.Scalar", ["i0", "i1", 0.3], lambda x, y: weft.lerp(x, y, 0.3)),
+    ("addcmul", ["i0", "i1", "i0", 2], lambda x, y: weft.addcmul(x, y, x, value=2)),
+    ("hardtanh", ["i0", -1, 1], weft.nn.functional.hardtanh),
+]
+
+
+@pytest.mark.parametrize(
+    ("key", "args", "function"), ROWS, ids=[f"{r[0]}-{r[1][-1]}" for r in ROWS]
+)
+def test_rows(key, args, function):
+    count = 2 if "i1" in args else 1
+    spec = build([(key, args), ("exp", ["s0"]), ("mul.Tensor", ["s1", "s0"])], count, [2])
+
+    def eager(*inputs):
+        y = function(*inputs[:count])
+        return (y.exp() * y,)
+
+    assert spec.backward is not None
+    assert compare(spec, eager, [(100,)] * count)
+    assert compare(spec, eager, [(100,)] * count, native=True)
+
+
+def test_values_used_outside_too():
+    """Contributions from outside the group come first, as the engine would bring them."""
+    spec = build(CHAIN[:6], 2, [2, 5])
+    group = make(spec)
+    (x, y), (u, v) = leaves(9, 9), leaves(9, 9)
+    s, p = group.run([x, y])
+    (s * p + x * 3).sum().backward()
+    s2 = weft.sigmoid(u * v + 1)
+    p2 = s2 * weft.tanh(u - v)
+    (s2 * p2 + u * 3).sum().backward()
+    assert bits(x.grad) == bits(u.grad)
+    assert bits(y.grad) == bits(v.grad)
+
+
+def test_inputs_without_gradient_get_none():
+    group = make(build(CHAIN, 2, [7]))
+    x, y = weft.randn(9), weft.randn(9, requires_grad=True)
+    (out,) = group.run([x, y])
+    out.sum().backward()
+    assert x.grad is None
+    assert y.grad is not None
+    assert out.grad_fn.name() == "FusedBackward"
+
+
+def test_an_output_without_path_to_a_wanting_input_is_refused():
+    group = make(build([("exp", ["i0"]), ("mul.Tensor", ["s0", "i1"])], 2, [0, 1]))
+    x, y = weft.randn(9), weft.randn(9, requires_grad=True)
+    assert group.run([x, y]) is None
+
+
+def test_narrow_values_inside_are_refused():
+    """Their gradient would be summed at another place."""
+    group = make(build([("exp", ["i1"]), ("mul.Tensor", ["i0", "s0"])], 2, [1]))
+    x, y = leaves((4, 3), 3)
+    assert group.run([x, y]) is None
+    assert group.run([x, y.detach().requires_grad_(False).expand(4, 3)]) is not None
+
+
+def test_second_derivatives():
+    group = make(build(CHAIN, 2, [7]))
+    x, y = leaves(6, 6, dtype=weft.float64)
+    assert weft.autograd.gradgradcheck(lambda a, b: group.run([a, b])[0], (x, y))
+
+
+def test_changes_in_place_are_caught():
+    group = make(build(CHAIN, 2, [7]))
+    x = weft.randn(5)
+    y = weft.randn(5, requires_grad=True)
+    (out,) = group.run([x, y])
+    x.add_(1)
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation|changed in place"):
+        out.sum().backward()
+
+
+@pytest.mark.parametrize("key", ["floor", "lgamma"])
+def test_operators_without_arithmetic_gradient_have_none(key):
+    assert build([(key, ["i0"]), ("exp", ["s0"])], 1, [1]).backward is None
+
+
+def test_what_is_no_arithmetic_on_elements_is_refused():
+    for key, args in [("sum", ["i0"]), ("where", ["i0"]), ("copy_", ["i0", "i1", False])]:
+        with pytest.raises(NotFusible):
+            Steps().apply(key, [Operand("input", 0)] * len(args))
+
+
+UNARY = ["neg", "abs", "sigmoid", "tanh", "exp", "sin", "relu", "silu", "square", "reciprocal"]
+BINARY = ["mul.Tensor", "div.Tensor", "maximum", "atan2"]
+
+
+@st.composite
+def random_program(draw):
+    program, values = [], ["i0", "i1"]
+    for _ in range(draw(st.integers(1, 10))):
+        kind = draw(st.sampled_from(["unary", "binary", "add", "scale", "where"]))
+        a, b = (draw(st.sampled_from(values)) for _ in range(2))
+        if kind == "unary":
+            program.append((draw(st.sampled_from(UNARY)), [a]))
+        elif kind == "binary":
+            program.append((draw(st.sampled_from(BINARY)), [a, b]))
+        elif kind == "add":
+            program.append(("add.Tensor", [a, b, draw(st.sampled_from([1, 0.3]))]))
+        elif kind == "scale":
+            program.append(("mul.Scalar", [a, 1.7]))
+        else:
+            program.append(("gt.Tensor", [a, b]))
+            program.append(("where.self", [f"s{len(program) - 1}", b, a]))
+        values.append(f"s{len(program) - 1}")
+    last = len(program) - 1
+    return program, sorted({last} | draw(st.sets(st.integers(0, last), max_size=2)))
+
+
+def eagerly(program, outputs):
+    def run(*inputs):
+        made = []
+        for key, args in program:
+            tensors = [
+                inputs[int(a[1:])] if a[0] == "i" else made[int(a[1:])]
+                for a in args
+                if isinstance(a, str)
+            ]
+            numbers = [a for a in args if not isinstance(a, str)]
+            name = key.partition(".")[0]
+            function = getattr(weft, name, None) or getattr(weft.nn.functional, name)
+            made.append(
+                function(*tensors, alpha=numbers[0])
+                if name == "add"
+                else function(*tensors, *numbers)
+            )
+        return [made[o] for o in outputs]
+
+    return run
+
+
+@settings(deadline=None, max_examples=80)
+@given(random_program(), st.booleans(), st.sampled_from([(7,), (3, 4), (1,)]))
+def test_random_programs(spec, native, shape):
+    program, outputs = spec
+    compare(build(program, 2, outputs), eagerly(program, outputs), [shape, shape], native=native)
