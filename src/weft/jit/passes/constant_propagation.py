@@ -1,0 +1,126 @@
+"""Constant propagation: operators whose inputs are all constants run now.
+
+    %1 : int = prim::Constant[value=2]()
+    %2 : int = prim::Constant[value=3]()
+    %3 : int = aten::add.int(%1, %2)        =>   %3 : int = prim::Constant[value=5]()
+
+Only pure operators that give numbers, strings, dtypes and tuples of those: a tensor or list is made
+anew each time the program runs, and someone may write to it. What raises stays, to raise then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.jit.ir import Graph, Node, TupleType, is_subtype, type_of_constant
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Block
+from weft.jit.passes.operators import operator_of
+from weft.jit.passes.options import DEFAULT, Options
+
+_FOLDED = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.STR, ty.NONE, ty.DTYPE, ty.DEVICE)
+_LONGEST = 10_000  # characters of a string or item of a tuple worth keeping
+
+
+def run(graph: Graph, options: Options = DEFAULT) -> bool:
+    """Folds in program order, so that one feeds the next; True if anything was."""
+    return _block(graph.block)
+
+
+def _block(block: Block) -> bool:
+    changed = False
+    for node in block:
+        for inner in node.blocks:
+            changed |= _block(inner)
+        changed |= _fold(node)
+    return changed
+
+
+def _fold(node: Node) -> bool:
+    if not node.inputs or not all(value.is_constant for value in node.inputs):
+        return False
+    if not node.outputs or not all(_is_foldable(value.type) for value in node.outputs):
+        return False
+    values = _evaluate(node, [value.constant for value in node.inputs])
+    if values is None or len(values) != len(node.outputs):
+        return False
+    if not all(_fits(value, out.type) for value, out in zip(values, node.outputs)):
+        return False
+    graph = node.graph
+    with graph.inserting(before=node), graph.at_range(node.range):
+        constants = [graph.constant(value, out.type) for value, out in zip(values, node.outputs)]
+    names = [out.name for out in node.outputs]
+    node.replace_outputs_with(constants)
+    node.destroy()
+    for constant, name in zip(constants, names):
+        constant.name = name
+    return True
+
+
+def _is_foldable(type_: ty.Type) -> bool:
+    if isinstance(type_, (ty.OptionalType, TupleType)):
+        return all(map(_is_foldable, type_.children))
+    return type_ in _FOLDED or type_ == ty.NUMBER
+
+
+def _fits(value: Any, type_: ty.Type) -> bool:
+    """Whether a value is what the type says, and not too large to keep."""
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return False
+    try:
+        return is_subtype(type_of_constant(value), type_)
+    except TypeError:
+        return False
+
+
+def _evaluate(node: Node, inputs: list[Any]) -> list[Any] | None:
+    """The outputs, or None where they are not known before the program runs."""
+    own = _OWN.get(node.kind)
+    if own is not None:
+        return own(node, inputs)
+    operator = operator_of(node)
+    if operator is None or operator.python is None or operator.schema.varargs:
+        return None
+    if any(v.type == ty.TENSOR or ty.TENSOR in v.type.children for v in node.inputs):
+        return None  # sizes of a constant may be asked for, but dtype and values may be set
+    try:
+        result = operator.python(*inputs)
+    except Exception:  # it raises each time the program runs, then
+        return None
+    return list(result) if len(node.outputs) > 1 else [result]
+
+
+def _unchecked_cast(node: Node, inputs: list[Any]) -> list[Any] | None:
+    return inputs
+
+
+def _tuple(node: Node, inputs: list[Any]) -> list[Any] | None:
+    return [tuple(inputs)]
+
+
+def _index(node: Node, inputs: list[Any]) -> list[Any] | None:
+    return [inputs[0][node.attrs["index"]]]
+
+
+def _unpack(node: Node, inputs: list[Any]) -> list[Any] | None:
+    return list(inputs[0])
+
+
+def _enum_part(node: Node, inputs: list[Any]) -> list[Any] | None:
+    return [inputs[0].name if node.kind == "prim::EnumName" else inputs[0].value]
+
+
+def _isinstance(node: Node, inputs: list[Any]) -> list[Any] | None:
+    given = type_of_constant(inputs[0])
+    return [any(is_subtype(given, type_) for type_ in node.attrs["types"])]
+
+
+_OWN = {
+    "prim::unchecked_cast": _unchecked_cast,
+    "prim::TupleConstruct": _tuple,
+    "prim::TupleIndex": _index,
+    "prim::TupleUnpack": _unpack,
+    "prim::EnumName": _enum_part,
+    "prim::EnumValue": _enum_part,
+    "prim::isinstance": _isinstance,
+}

@@ -1,0 +1,99 @@
+"""Common subexpression elimination: what was computed already is not computed again.
+
+Two nodes are one if they are the same operator with the same inputs, nothing wrote in between to
+memory they read, and nobody can tell their results apart:
+
+- a result that can be written to, or that goes outside, is not shared;
+- where gradients may be recorded, a differentiable result is not shared either: two gradients
+  would be added up before they are handed on, and a sum of floats depends on its order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.jit.ir import Graph, Node, Value
+from weft.jit.ir.graph import Block
+from weft.jit.ir.literals import text_of
+from weft.jit.passes.aliasing import AliasAnalysis
+from weft.jit.passes.effects import has_effects, is_deterministic
+from weft.jit.passes.gradients import may_record
+from weft.jit.passes.identity import is_only_read
+from weft.jit.passes.operators import is_mutable, operator_of
+from weft.jit.passes.options import DEFAULT, Options
+
+# Two of them are two values, whatever their inputs.
+_DISTINCT = frozenset(("prim::CreateObject", "prim::Uninitialized", "prim::Constant"))
+
+
+def run(graph: Graph, options: Options = DEFAULT) -> bool:
+    """Removes repeated nodes in every block, using those of the blocks around it; True if any."""
+    search = _Search(AliasAnalysis(graph), options)
+    search.block(graph.block, {})
+    for again, first in search.same:
+        again.replace_outputs_with(first.outputs)
+        again.destroy()
+    return bool(search.same)
+
+
+class _Search:
+    def __init__(self, aliases: AliasAnalysis, options: Options) -> None:
+        self.aliases = aliases
+        self.options = options
+        self.epochs: dict[Any, int] = {}  # of cells: how many writes so far
+        self.stands_for: dict[Value, Value] = {}
+        self.same: list[tuple[Node, Node]] = []
+
+    def block(self, block: Block, around: dict[Any, Node]) -> None:
+        """Nodes of a block, which see those that have run before: `around`."""
+        known = dict(around)
+        for node in block:
+            self._look_up(node, known)
+            if node.kind == "prim::Loop":  # a trip sees what the trips before it wrote
+                self._wrote(node)
+            for inner in node.blocks:
+                self.block(inner, known)
+            if not node.blocks:
+                self._wrote(node)
+
+    def _wrote(self, node: Node) -> None:
+        for cell in self.aliases.writes(node):
+            self.epochs[cell] = self.epochs.get(cell, 0) + 1
+
+    def _look_up(self, node: Node, known: dict[Any, Node]) -> None:
+        if not self._is_candidate(node):
+            return
+        first = known.setdefault(self._key(node), node)
+        if first is node or not all(map(self._may_share, first.outputs, node.outputs)):
+            return
+        self.same.append((node, first))
+        self.stands_for.update(zip(node.outputs, first.outputs))
+
+    def _is_candidate(self, node: Node) -> bool:
+        if node.blocks or not node.outputs or node.kind in _DISTINCT:
+            return False
+        return not has_effects(node) and is_deterministic(node)
+
+    def _key(self, node: Node) -> Any:
+        inputs = [self.stands_for.get(value, value) for value in node.inputs]
+        if self._commutes(node):
+            inputs.sort(key=id)
+        epochs = ((c, self.epochs.get(c, 0)) for c in self.aliases.reads(inputs))
+        attrs = tuple((name, text_of(value)) for name, value in node.attrs.items())
+        types = tuple(value.type for value in node.outputs)
+        return (node.kind, attrs, types, tuple(inputs), frozenset(epochs))
+
+    def _commutes(self, node: Node) -> bool:
+        """Numbers only: the order of tensors decides the layout of the result."""
+        operator = operator_of(node)
+        scalars = not any(is_mutable(value.type) for value in node.inputs)
+        return operator is not None and len(node.inputs) == 2 and scalars and operator.commutative
+
+    def _may_share(self, first: Value, again: Value) -> bool:
+        if not is_mutable(first.type):
+            return True
+        if self.options.gradients and may_record(first):
+            return False
+        if self.aliases.is_written(first) or self.aliases.is_written(again):
+            return False
+        return is_only_read(first) or is_only_read(again)

@@ -1,0 +1,76 @@
+"""What running a node does besides giving its outputs, and whether it can raise.
+
+Passes ask here before they remove, repeat or reorder a node.
+"""
+
+from __future__ import annotations
+
+from weft.jit.ir.graph import Node
+from weft.jit.ir.node_rules import RULES
+from weft.jit.passes import raising
+from weft.jit.passes.operators import operator_of, written
+
+WHILE_TRIPS = 2**63 - 1
+
+# Nodes of the IR that do something, whatever they give.
+_EFFECTS = frozenset(
+    (
+        "prim::SetAttr",
+        "prim::RaiseException",
+        "prim::Print",
+        "prim::CallFunction",
+        "prim::CallMethod",
+        "prim::CallPython",
+        "prim::fork",
+        "aten::wait",
+        "prim::EnterGradMode",
+        "prim::ExitGradMode",
+        "prim::SetGradMode",
+    )
+)
+
+
+def has_effects(node: Node) -> bool:
+    """Whether running it changes or shows something besides its outputs: memory, the screen, the
+    state of a generator or mode, an exception on purpose; or whether that is not known. Nested
+    blocks count. That an operator may refuse its arguments does not: see `may_raise`."""
+    if node.kind in _EFFECTS:
+        return True
+    if node.kind not in RULES:
+        operator = operator_of(node)
+        if operator is None or not operator.pure or any(True for _ in written(node)):
+            return True
+    return any(has_effects(inner) for block in node.blocks for inner in block)
+
+
+def is_deterministic(node: Node) -> bool:
+    """Whether the same inputs and memory give the same outputs, nested blocks included."""
+    operator = operator_of(node)
+    if operator is not None and operator.nondeterministic:
+        return False
+    if operator is None and node.kind not in RULES:
+        return False
+    return all(is_deterministic(inner) for block in node.blocks for inner in block)
+
+
+def may_raise(node: Node) -> bool:
+    """Whether running it could raise or never end. False only where that is proven."""
+    if node.kind == "prim::Loop" and may_run_forever(node):
+        return True
+    if node.kind in RULES:
+        own = raising.node_may_raise(node)
+    else:
+        operator = operator_of(node)
+        own = operator is None or raising.operator_may_raise(node, operator)
+    return own or any(may_raise(inner) for block in node.blocks for inner in block)
+
+
+def may_run_forever(node: Node) -> bool:
+    """Whether a loop has no bound of its own: a while loop."""
+    trips = node.inputs[0]
+    return trips.is_constant and trips.constant == WHILE_TRIPS
+
+
+def is_removable(node: Node) -> bool:
+    """Whether a program without the node does the same, if nobody uses its outputs."""
+    return not has_effects(node) and not may_raise(node)

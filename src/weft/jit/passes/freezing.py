@@ -1,0 +1,105 @@
+"""Freezing: what a module holds becomes constants of its graph.
+
+    %w : Tensor = prim::GetAttr[name="weight"](%self)
+        =>  %w : Tensor = prim::Constant[value=<Tensor>]()
+
+Attributes that the graph sets, and tensors and lists that it writes to, stay attributes, and so do
+those named in `preserved`. Parameters are detached: a frozen program does not train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from weft.jit.ir import BOOL, TENSOR, ClassType, Graph, InterfaceType, Node, Value
+from weft.jit.ir import types as ty
+from weft.jit.passes.aliasing import AliasAnalysis
+from weft.jit.passes.identity import is_only_read
+from weft.jit.passes.operators import CALLS
+
+_PLAIN = (ty.INT, ty.FLOAT, BOOL, ty.STR, ty.COMPLEX, ty.DTYPE, ty.DEVICE, ty.NONE)
+
+
+def run(graph: Graph, module: Any, preserved: Collection[str] = ()) -> bool:
+    """Freezes the graph of a method, whose first input is `module` (anything whose attributes can
+    be read with getattr). Calls must have been inlined; ValueError if one is left. `preserved`:
+    attributes by their path from the module ("bias", "layer.0.weight"). True if anything changed.
+    """
+    for node in graph.walk():
+        if node.kind in CALLS:
+            raise ValueError(f"freeze: expected a graph without calls, got {node!r}")
+    freezer = _Freezer(graph, module, frozenset(preserved))
+    return freezer.run()
+
+
+class _Freezer:
+    def __init__(self, graph: Graph, module: Any, preserved: frozenset[str]) -> None:
+        self.graph = graph
+        self.preserved = preserved
+        self.aliases = AliasAnalysis(graph)
+        self.objects: dict[Value, tuple[Any, str]] = {graph.inputs[0]: (module, "")}
+        self.constants: dict[tuple[int, str], Value] = {}
+
+    def run(self) -> bool:
+        found = [node for node in self.graph.walk() if node.kind == "prim::GetAttr"]
+        for node in found:  # outer objects come first
+            owner = self.objects.get(node.inputs[0])
+            if owner is not None and _is_object(node.output.type):
+                name = node.attrs["name"]
+                path = f"{owner[1]}.{name}" if owner[1] else name
+                self.objects[node.output] = (getattr(owner[0], name), path)
+        kept = self._set_attributes()
+        changed = False
+        for node in found:
+            if node.inputs[0] in self.objects and not _is_object(node.output.type):
+                changed |= self._freeze(node, kept)
+        return changed
+
+    def _set_attributes(self) -> set[tuple[Any, str]]:
+        """Attributes that the graph sets: (object, name), or (class name, name) where the object is
+        not known."""
+        kept: set[tuple[Any, str]] = set()
+        for node in self.graph.walk():
+            if node.kind == "prim::SetAttr":
+                target = self.objects.get(node.inputs[0])
+                owner = id(target[0]) if target is not None else str(node.inputs[0].type)
+                kept.add((owner, node.attrs["name"]))
+        return kept
+
+    def _freeze(self, node: Node, kept: set[tuple[Any, str]]) -> bool:
+        (owner, path), name = self.objects[node.inputs[0]], node.attrs["name"]
+        full = f"{path}.{name}" if path else name
+        if full in self.preserved or kept & {(id(owner), name), (str(node.inputs[0].type), name)}:
+            return False
+        if not self._is_frozen_type(node.output):
+            return False
+        constant = self._constant(getattr(owner, name), (id(owner), name), node.output.type)
+        node.output.replace_all_uses_with(constant)
+        node.destroy()
+        return True
+
+    def _is_frozen_type(self, value: Value) -> bool:
+        """Whether a constant can stand for the attribute: nobody writes to it or keeps it."""
+        plain = ty.non_none(value.type)
+        if plain == TENSOR:
+            return not self.aliases.is_written(value)
+        if isinstance(plain, ty.ListType) and plain.elem in _PLAIN:
+            return not self.aliases.is_written(value) and is_only_read(value)
+        if isinstance(plain, ty.TupleType):
+            return all(elem in _PLAIN for elem in plain.elems)
+        return plain in _PLAIN or isinstance(plain, ty.EnumType)
+
+    def _constant(self, value: Any, key: tuple[int, str], type_: ty.Type) -> Value:
+        """The constant of an attribute, made once, at the start of the graph."""
+        known = self.constants.get(key)
+        if known is None:
+            value = value.detach() if ty.non_none(type_) == TENSOR and value is not None else value
+            with self.graph.inserting(at_start=self.graph.block):
+                known = self.constants[key] = self.graph.constant(value, type_)
+            known.name = key[1]
+        return known
+
+
+def _is_object(type_: ty.Type) -> bool:
+    return isinstance(type_, (ClassType, InterfaceType))

@@ -1,0 +1,198 @@
+"""Tile fusion: pointwise operators that feed each other become one `weft::Fused` group.
+
+    %1 : Tensor = aten::mul.Tensor(%x, %y)         %2 : Tensor = weft::Fused(%x, %y)
+    %2 : Tensor = aten::sigmoid(%1)          =>      block0(%a : Tensor, %b : Tensor):
+                                                       ...
+                                                       -> (%d)
+
+The block keeps the operators: the runtime falls back to them where a group does not apply (dtypes
+that differ, results of several shapes). So the pass needs no types and no shapes, and a program is
+never compiled again for new ones.
+
+A group moves down to its last operator. What stands between must neither use its results nor write
+to memory. Nor may it read a tensor that the group reads both before and behind it: the gradients of
+such a tensor would be added in another order than operator by operator, which changes their last
+bits.
+"""
+
+from __future__ import annotations
+
+from weft.jit.codegen import tiles
+from weft.jit.ir.graph import Block, Graph, Node, Value
+from weft.jit.ir.types import TENSOR
+from weft.jit.passes.aliasing import AliasAnalysis
+from weft.jit.passes.effects import has_effects
+from weft.jit.passes.gradient_paths import GradientPaths
+from weft.jit.passes.options import DEFAULT, Options
+
+MOST_OUTPUTS = 6
+
+
+def run(graph: Graph, options: Options = DEFAULT) -> bool:
+    """Fuses in every block; True if a group was made."""
+    gradients = _Gradients(graph) if options.gradients else None
+    groups = [group for group in _find(graph.block, gradients) if len(group.nodes) > 1]
+    for group in groups:  # not before all are found: they are asked about the graph as it was
+        _build(group)
+    return bool(groups)
+
+
+class _Gradients:
+    """What groups must heed where gradients may be recorded."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.consumers = GradientPaths(graph).consumers
+        self._aliases = AliasAnalysis(graph)
+
+    def allow(self, node: Node) -> bool:
+        """Whether a group may save what the node reads and gives, to compute with it when gradients
+        are asked for: not what is written to, which operator by operator might not be saved."""
+        tensors = [v for v in (*node.inputs, node.output) if v.type == TENSOR]
+        return not any(map(self._aliases.is_written, tensors))
+
+
+class _Group:
+    """Operators to be fused, in program order."""
+
+    def __init__(self, nodes: list[Node], gradients: _Gradients | None) -> None:
+        self.nodes = nodes
+        self._gradients = gradients
+
+    def results(self) -> set[Value]:
+        return {node.output for node in self.nodes}
+
+    def outputs(self) -> list[Value]:
+        inside = set(self.nodes)
+        return [
+            node.output
+            for node in self.nodes
+            if any(use.user not in inside for use in node.output.uses)
+        ]
+
+    def fits(self) -> bool:
+        outputs = len(self.outputs())
+        return outputs <= MOST_OUTPUTS and tiles.fits(self.nodes, outputs)
+
+    def between(self) -> set[Node]:
+        """Others that send gradients to an input of the group, between its first and its last
+        operator."""
+        if len(self.nodes) < 2 or self._gradients is None:
+            return set()
+        inside, results = set(self.nodes), self.results()
+        first, last = self.nodes[0], self.nodes[-1]
+        inputs = {v for n in self.nodes for v in n.inputs if v.type == TENSOR} - results
+        return {
+            consumer
+            for value in inputs
+            for consumer in self._gradients.consumers(value)
+            if consumer not in inside and _is_between(first, consumer, last)
+        }
+
+
+def _is_between(first: Node, node: Node, last: Node) -> bool:
+    """Whether a node runs between two of one block; it may be nested in something there."""
+    if not node.is_within(first.owner):
+        return False
+    return first.is_before(node) and not last.is_before(node)
+
+
+def _find(block: Block, gradients: _Gradients | None) -> list[_Group]:
+    """The groups of a block and of those nested in it, groups of one operator among them."""
+    found: list[_Group] = []
+    open_groups: list[_Group] = []
+    done: list[_Group] = []
+    for node in block.nodes:
+        if tiles.row_of(node) is not None and (gradients is None or gradients.allow(node)):
+            _join(node, open_groups, done, gradients)
+            continue
+        for inner in node.blocks:
+            found += _find(inner, gradients)
+        if node.kind == "prim::Constant":
+            continue
+        used = _values_used(node)
+        closing = [g for g in open_groups if has_effects(node) or g.results() & used]
+        done += closing
+        open_groups = [g for g in open_groups if g not in closing]
+    return found + done + open_groups
+
+
+def _join(
+    node: Node, open_groups: list[_Group], done: list[_Group], gradients: _Gradients | None
+) -> None:
+    """Adds a node to the groups that feed it, which become one; or to a new group."""
+    used = set(node.inputs)
+    feeding = [g for g in open_groups if g.results() & used]
+    merged = _merged(feeding, node, gradients)
+    # Open groups that read the same inputs in between may come along.
+    between = merged.between()
+    beside = [g for g in open_groups if g not in feeding and between & set(g.nodes)]
+    if beside:
+        feeding += beside
+        merged = _merged(feeding, node, gradients)
+        between = merged.between()
+    if feeding and (between or not merged.fits()):
+        done += feeding
+        merged = _Group([node], gradients)
+    for group in feeding:
+        open_groups.remove(group)
+    open_groups.append(merged)
+
+
+def _merged(groups: list[_Group], node: Node, gradients: _Gradients | None) -> _Group:
+    return _Group([*_in_order([n for g in groups for n in g.nodes]), node], gradients)
+
+
+def _in_order(nodes: list[Node]) -> list[Node]:
+    if len(nodes) < 2:
+        return nodes
+    places = {node: i for i, node in enumerate(nodes[0].owner.nodes)}
+    return sorted(nodes, key=places.__getitem__)
+
+
+def _values_used(node: Node) -> set[Value]:
+    used = set(node.inputs)
+    for inner in node.walk():
+        used |= set(inner.inputs)
+        for block in inner.blocks:
+            used |= set(block.returns)
+    for block in node.blocks:
+        used |= set(block.returns)
+    return used
+
+
+def _build(group: _Group) -> None:
+    """Puts the group's node in the place of its last operator."""
+    last = group.nodes[-1]
+    graph = last.graph
+    outputs = group.outputs()
+    results = group.results()
+    inputs = [v for node in group.nodes for v in node.inputs if v not in results]
+    inputs = [v for v in dict.fromkeys(inputs) if not tiles.is_number(v)]
+    fused = graph.create(tiles.FUSED, inputs, [v.type for v in outputs], range=last.range)
+    fused.insert_after(last)
+    block = fused.add_block()
+    mapping = {value: block.add_param(value.type, value.name) for value in inputs}
+    with graph.inserting(at_end=block):
+        for node in group.nodes:
+            _copy(graph, node, mapping)
+    block.set_returns([mapping[value] for value in outputs])
+    for old, new in zip(outputs, fused.outputs):
+        new.shape = old.shape
+        old.replace_all_uses_with(new)
+    constants = [v for node in group.nodes for v in node.inputs if tiles.is_number(v)]
+    for node in reversed(group.nodes):
+        node.destroy()
+    for value in dict.fromkeys(constants):
+        if value.node is not None and not value.has_uses:
+            value.node.destroy()
+
+
+def _copy(graph: Graph, node: Node, mapping: dict[Value, Value]) -> None:
+    for value in node.inputs:
+        if value not in mapping:
+            mapping[value] = graph.constant(value.constant, value.type)
+    copy = graph.emit(
+        node.kind, [mapping[v] for v in node.inputs], [node.output.type], node.attrs, node.range
+    )
+    copy.output.shape = node.output.shape
+    mapping[node.output] = copy.output

@@ -1,0 +1,70 @@
+"""Inlining: calls of known functions and methods become their nodes.
+
+    %y : int = prim::CallFunction[function=@twice](%x)   =>   %y : int = aten::add.int(%x, %x)
+
+A call of a function from within itself stays, and so does a call that would make the graph too
+large. Nodes remember where they were called from.
+"""
+
+from __future__ import annotations
+
+from weft.jit.ir import ClassType, Function, clone_node
+from weft.jit.ir.graph import Block, Graph, Node, Value
+from weft.jit.passes.options import DEFAULT, Options
+
+
+def run(graph: Graph, options: Options = DEFAULT) -> bool:
+    """Inlines every call it can; True if there was one."""
+    inliner = _Inliner(options.inline_limit)
+    inliner.block(graph.block, ())
+    return inliner.changed
+
+
+class _Inliner:
+    def __init__(self, limit: int) -> None:
+        self.room = limit
+        self.changed = False
+
+    def block(self, block: Block, callers: tuple[Function, ...]) -> None:
+        for node in block:
+            self.node(node, callers)
+
+    def node(self, node: Node, callers: tuple[Function, ...]) -> None:
+        for block in node.blocks:
+            self.block(block, callers)
+        function = callee(node)
+        if function is None or function in callers:
+            return
+        size = sum(1 for _ in function.graph.walk())
+        if size > self.room:
+            return
+        self.room -= size
+        self.changed = True
+        for inner in self._replace(node, function):
+            self.node(inner, (*callers, function))
+
+    def _replace(self, call: Node, function: Function) -> list[Node]:
+        """Puts a copy of the function's nodes in the place of the call."""
+        body = function.graph.block
+        mapping: dict[Value, Value] = dict(zip(body.params, call.inputs))
+        added = [clone_node(node, call.owner, mapping, before=call) for node in body]
+        for node in added:
+            _called_from(node, call)
+        call.replace_outputs_with([mapping.get(value, value) for value in body.returns])
+        call.destroy()
+        return added
+
+
+def _called_from(node: Node, call: Node) -> None:
+    for inner in (node, *node.walk()):
+        if inner.range is not None and call.range is not None:
+            inner.range = inner.range.called_from(call.range)
+
+
+def callee(node: Node) -> Function | None:
+    """The function that a node calls, if it is known before the program runs."""
+    if node.kind == "prim::CallFunction":
+        return node.attrs["function"]
+    if node.kind == "prim::CallMethod" and isinstance(node.inputs[0].type, ClassType):
+        return node.inputs[0].type.methods.get(node.attrs["name"])
+    return None

@@ -1,0 +1,116 @@
+"""List lowering: lists whose items are known do not have to be asked.
+
+- A list that is made here and never written: its length, its items by constant index, and its
+  unpacking are known.
+- A list that is made empty (or with some items) and filled by `append` in the same block, before
+  anybody looks at it, is made at once:
+
+    %xs : Tensor[] = prim::ListConstruct()
+    %1 : Tensor[] = aten::append.t(%xs, %a)     =>   %xs : Tensor[] = prim::ListConstruct(%a, %b)
+    %2 : Tensor[] = aten::append.t(%xs, %b)
+"""
+
+from __future__ import annotations
+
+from weft.jit.ir import INT, Graph, Node, Value
+from weft.jit.ir.graph import Block
+from weft.jit.passes.aliasing import AliasAnalysis
+from weft.jit.passes.options import DEFAULT, Options
+
+_LENGTH = frozenset(("aten::len.t", "aten::len.any"))
+_ITEM = frozenset(("aten::__getitem__.t", "aten::select.t"))
+
+
+def run(graph: Graph, options: Options = DEFAULT) -> bool:
+    """Lowers lists in every block; True if anything changed."""
+    changed = False
+    for node in list(graph.walk()):
+        if node.is_inserted and node.kind == "prim::ListConstruct":
+            changed |= _gather(node)
+    aliases = AliasAnalysis(graph)
+    for node in list(graph.walk()):
+        if not node.is_inserted or not node.inputs:
+            continue
+        made = node.inputs[0].node
+        if made is None or made.kind != "prim::ListConstruct":
+            continue
+        if (known := _known(node, made)) is not None and not aliases.is_written(made.output):
+            values = [v if isinstance(v, Value) else _constant(node, v) for v in known]
+            node.replace_outputs_with(values)
+            node.destroy()
+            changed = True
+    return changed
+
+
+def _known(node: Node, made: Node) -> list[Value | int] | None:
+    """What a node that asks a list gives, if the list is as it was made."""
+    items = made.inputs
+    if node.kind in _LENGTH:
+        return [len(items)]
+    if node.kind in _ITEM and node.inputs[1].is_constant:
+        index = node.inputs[1].constant
+        return [items[index]] if -len(items) <= index < len(items) else None
+    if node.kind == "prim::ListUnpack" and len(items) == len(node.outputs):
+        return list(items)
+    return None
+
+
+def _constant(node: Node, value: int) -> Value:
+    with node.graph.inserting(before=node):
+        return node.graph.constant(value, INT)
+
+
+def _gather(made: Node) -> bool:
+    """Makes a list at its last append, with all its items."""
+    appends = _appends(made)
+    if not appends:
+        return False
+    graph, items = made.graph, [*made.inputs, *(node.inputs[1] for node in appends)]
+    with graph.inserting(before=appends[-1]), graph.at_range(made.range):
+        whole = graph.emit("prim::ListConstruct", items, [made.output.type]).output
+    for node in appends:
+        node.output.replace_all_uses_with(whole)
+        node.destroy()
+    name = made.output.name
+    made.output.replace_all_uses_with(whole)
+    made.destroy()
+    whole.name = name
+    return True
+
+
+def _appends(made: Node) -> list[Node]:
+    """The appends to a list that come, in its own block, before every other use of it. Appends
+    give the list itself: uses of that count as uses of the list."""
+    order: list[tuple[Node, bool]] = []
+    pending = [made.output]
+    while pending:
+        for user, index in pending.pop().uses:
+            if isinstance(user, Block):
+                place = _within(user.node, made.owner)
+                if place is not None:
+                    order.append((place, False))
+                continue
+            place = _within(user, made.owner)
+            is_append = user.kind == "aten::append.t" and index == 0 and place is user
+            assert place is not None
+            order.append((place, is_append))
+            if is_append:
+                pending.append(user.output)
+    ordered = sorted(order, key=lambda entry: _position(entry[0]))
+    appends: list[Node] = []
+    for node, is_append in ordered:
+        if not is_append or node.inputs[1] is made.output:
+            break
+        appends.append(node)
+    return appends
+
+
+def _within(node: Node | None, block: Block) -> Node | None:
+    """The node of the block that is, or stands around, a node; None for the block's own returns."""
+    while node is not None and node.owner is not block:
+        node = node.owner.node
+    return node
+
+
+def _position(node: Node) -> int:
+    return node.owner._position(node)

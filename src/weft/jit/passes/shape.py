@@ -1,0 +1,158 @@
+"""Shape propagation: the dtype and the sizes of tensors, as far as they follow from the graph.
+
+What is known of the graph's inputs (`Value.shape`, set by whoever knows) is carried forward through
+operators. A size is a number, a symbol, or unknown; a symbol stands for one number throughout, such
+as the size that `aten::size.int` gave. Everything found holds whenever the program comes that far.
+
+A tensor whose sizes are changed in place (`t_`, `resize_`, `out=`) gets no shape, nor does anything
+that may share memory with it.
+"""
+
+from __future__ import annotations
+
+from weft.jit.ir import INT, TENSOR, Graph, ListType, Node, ShapeInfo, Value
+from weft.jit.ir.graph import Block
+from weft.jit.ir.shape import Dim
+from weft.jit.passes.aliasing import AliasAnalysis
+from weft.jit.passes.operators import CALLS, operator_of
+from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.passes.shape_call import ShapeCall, Sizes
+from weft.jit.passes.shape_rules import infer
+
+_RESHAPE = frozenset(
+    f"aten::{name}_"
+    for name in ("t", "transpose", "squeeze", "unsqueeze", "resize", "resize_as", "set", "swapaxes")
+)
+_INTS = ListType(INT)
+
+
+def run(graph: Graph, options: Options = DEFAULT) -> bool:
+    """Sets the shape of every tensor in the graph; True if one was not the same before."""
+    values = [v for v in _values(graph.block) if v.type == TENSOR]
+    before = [value.shape for value in values]
+    _Propagation(graph).block(graph.block)
+    return before != [value.shape for value in values]
+
+
+class _Propagation:
+    def __init__(self, graph: Graph) -> None:
+        self.sizes = Sizes()
+        self.aliases = AliasAnalysis(graph)
+        self.reshaped = [v for node in graph.walk() for v in _reshaped(node)]
+        self.has_calls = any(node.kind in CALLS for node in graph.walk())
+        for param in graph.inputs:
+            if param.type == TENSOR:
+                self._set(param, param.shape)
+                self.sizes.reserve(param.shape)
+
+    def block(self, block: Block) -> None:
+        """The nodes of a block, whose parameters have their shapes."""
+        for node in block:
+            if node.kind == "prim::If":
+                self._if(node)
+            elif node.kind == "prim::Loop":
+                self._loop(node)
+            elif node.kind == "weft::Fused":
+                self._fused(node)
+            else:
+                self._node(node)
+
+    def _set(self, value: Value, shape: ShapeInfo | None) -> None:
+        if shape == ShapeInfo() or any(self.aliases.may_alias(value, v) for v in self.reshaped):
+            shape = None
+        if self.has_calls and self.aliases.is_external(value):
+            shape = None
+        value.shape = shape
+
+    def _node(self, node: Node) -> None:
+        if node.kind == "prim::Constant" and node.output.type == TENSOR:
+            tensor = node.attrs["value"]
+            self._set(node.output, ShapeInfo(tensor.dtype, tuple(tensor.shape)))
+            return
+        operator = operator_of(node)
+        self.sizes.learn(node)
+        tensors = [value for value in node.outputs if value.type == TENSOR]
+        if not tensors:
+            return
+        found: list[ShapeInfo | None] = [None] * len(node.outputs)
+        if operator is not None:
+            found = infer(ShapeCall(node, operator, self.sizes))
+        for value, shape in zip(node.outputs, found):
+            if value.type == TENSOR:
+                self._set(value, shape)
+
+    def _fused(self, node: Node) -> None:
+        body = node.blocks[0]
+        for value, param in zip(node.inputs, body.params):
+            self._set(param, value.shape)
+        self.block(body)
+        for output, value in zip(node.outputs, body.returns):
+            self._set(output, value.shape)
+
+    def _if(self, node: Node) -> None:
+        for block in node.blocks:
+            self.block(block)
+        for output, yes, no in zip(node.outputs, *(block.returns for block in node.blocks)):
+            if output.type == TENSOR:
+                self._set(output, join(_shape(yes), _shape(no)))
+
+    def _loop(self, node: Node) -> None:
+        """A carried value is what it starts as, joined with what a trip makes of that."""
+        body = node.blocks[0]
+        carried = [
+            (before, param, again, output)
+            for before, param, again, output in zip(
+                node.inputs[2:], body.params[1:], body.returns[1:], node.outputs
+            )
+            if output.type == TENSOR
+        ]
+        for before, param, _, _ in carried:
+            self._set(param, _shape(before))
+        settled = False
+        while not settled:
+            self.block(body)
+            settled = True
+            for _, param, again, _ in carried:
+                joined = join(param.shape, _shape(again))
+                settled &= joined == param.shape
+                self._set(param, joined)
+        for _, param, _, output in carried:
+            self._set(output, param.shape)
+
+
+def _shape(value: Value) -> ShapeInfo | None:
+    return value.shape if value.type == TENSOR else None
+
+
+def join(a: ShapeInfo | None, b: ShapeInfo | None) -> ShapeInfo | None:
+    """What holds for a tensor that has one shape or the other.
+
+    >>> str(join(ShapeInfo(None, (2, "n")), ShapeInfo(None, (3, "n"))))
+    'Tensor(*, [*, n])'
+    """
+    if a is None or b is None:
+        return None
+    sizes: tuple[Dim, ...] | None = None
+    if a.sizes is not None and b.sizes is not None and len(a.sizes) == len(b.sizes):
+        sizes = tuple(x if x == y else None for x, y in zip(a.sizes, b.sizes))
+    joined = ShapeInfo(a.dtype if a.dtype == b.dtype else None, sizes)
+    return None if joined == ShapeInfo() else joined
+
+
+def _reshaped(node: Node) -> list[Value]:
+    """Tensors whose sizes a node may change."""
+    if node.kind.partition(".")[0] in _RESHAPE:
+        return [node.inputs[0]]
+    operator = operator_of(node)
+    if operator is None or operator.builtin is not None:
+        return []
+    pairs = zip(operator.args, node.inputs)
+    return [value for arg, value in pairs if arg.is_written and arg.kwarg_only]
+
+
+def _values(block: Block) -> list[Value]:
+    found = list(block.params)
+    for node in block.walk():
+        found.extend(node.outputs)
+        found.extend(param for inner in node.blocks for param in inner.params)
+    return found

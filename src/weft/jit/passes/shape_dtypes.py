@@ -1,0 +1,104 @@
+"""The dtypes of operators' results.
+
+Where a rule of promotion is involved the operator itself is asked: it runs once on tensors of one
+element, of the dtypes and ranks in question. So promotion is written in one place, the table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft.jit.ir import BOOL, FLOAT, INT, TENSOR, Node, Value
+from weft.jit.passes.identity import is_only_read
+from weft.jit.passes.shape_call import ShapeCall
+
+# Results have the dtype of the first tensor.
+_LIKE_FIRST = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("mm", "bmm", "matmul", "linear", "addmm", "baddbmm", "conv1d", "conv2d"),
+        *("max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "batch_norm", "layer_norm"),
+        *("embedding", "index_select", "gather", "flip", "roll", "tril", "triu", "clone"),
+        *("contiguous", "dropout", "index_fill", "masked_fill", "scatter", "scatter_add"),
+        *("expand_as", "view_as", "reshape_as", "broadcast_to", "swapaxes", "reshape"),
+        *("flatten", "new_zeros", "new_ones", "new_full", "new_empty", "zeros_like"),
+        *("ones_like", "full_like", "empty_like", "rand_like", "randn_like", "index_put"),
+    )
+)
+_PROBED_KINDS = frozenset(("pointwise", "reduce", "rowwise"))
+_NUMBERS: dict[Any, Any] = {INT: 1, FLOAT: 1.5, BOOL: True}
+_known: dict[Any, list[Any] | None] = {}
+_MOST_KNOWN = 4096
+
+
+def dtypes_of(call: ShapeCall) -> list[Any]:
+    """The dtype of each result, None where it is not known."""
+    outputs = len(call.node.outputs)
+    form = call.operator.form
+    if form is None:
+        return [None] * outputs
+    first = call.first.dtype
+    if form.writes_self or form.row.kind == "view":
+        return [first] * outputs
+    if call.has("dtype") and not call.is_none("dtype"):
+        return [call.const("dtype")] * outputs
+    if call.node.name == "aten::type_as" or call.node.kind == "aten::to.other":
+        return [call.shape("other").dtype]
+    if call.node.name in _LIKE_FIRST or call.node.name == "aten::to":
+        return [first] * outputs
+    if call.node.name in ("aten::cat", "aten::stack"):
+        return [_common(call.values["tensors"].node)]
+    if form.row.kind in _PROBED_KINDS and all(t.shape and t.shape.dtype for t in call.tensors):
+        return _probe(call) or [None] * outputs
+    return [None] * outputs
+
+
+def _common(made: Node | None) -> Any:
+    """The dtype that all tensors of a list have."""
+    if made is None or made.kind != "prim::ListConstruct" or not is_only_read(made.output):
+        return None
+    found = {value.shape.dtype if value.shape is not None else None for value in made.inputs}
+    return found.pop() if len(found) == 1 else None
+
+
+def _probe(call: ShapeCall) -> list[Any] | None:
+    """The dtypes of the results on tensors of one element; None if the operator refuses them."""
+    arguments = [_stand_in(call, name, value) for name, value in call.values.items()]
+    key = (call.node.kind, tuple(repr(a) if k != "t" else a for k, a in arguments))
+    if len(_known) > _MOST_KNOWN:
+        _known.clear()
+    if key not in _known:
+        _known[key] = _run(call, arguments)
+    return _known[key]
+
+
+def _stand_in(call: ShapeCall, name: str, value: Value) -> tuple[str, Any]:
+    """What stands for an argument: ("t", dtype and rank), or another kind and the value itself."""
+    if value.type == TENSOR:
+        shape = value.shape
+        assert shape is not None
+        rank = shape.rank if shape.rank is not None else -1
+        return "t", (str(shape.dtype), rank)
+    known = call.const(name)
+    if known is not None or call.is_none(name):
+        return "v", known
+    return ("v", _NUMBERS[value.type]) if value.type in _NUMBERS else ("?", None)
+
+
+def _run(call: ShapeCall, arguments: list[tuple[str, Any]]) -> list[Any] | None:
+    if any(kind == "?" or (kind == "t" and value[1] < 0) for kind, value in arguments):
+        return None  # the rank of a tensor takes part in promotion
+    values = []
+    for kind, value in arguments:
+        if kind == "t":
+            dtype = getattr(weft, value[0].removeprefix("torch."))
+            value = weft.ones([1] * value[1], dtype=dtype)
+        values.append(value)
+    try:
+        with weft.no_grad():
+            result = call.operator.python(*values)
+    except Exception:  # the operator will say so when the program runs
+        return None
+    results = result if isinstance(result, tuple) else (result,)
+    return [tensor.dtype for tensor in results]
