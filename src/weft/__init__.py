@@ -62,6 +62,7 @@ _LAZY_MODULES = frozenset(
         "cuda",
         "fft",
         "functional",
+        "jit",
         "linalg",
         "memory",
         "nn",

@@ -40,7 +40,7 @@ def hardtanh(
     if min_val > max_val:
         raise ValueError(f"hardtanh: expected min_val <= max_val, got {min_val} and {max_val}")
     if not input.is_floating_point():
-        min_val, max_val = int(min_val), int(max_val)
+        return _placed(input, _nn.hardtanh(input, int(min_val), int(max_val)), inplace)
     return _placed(input, _nn.hardtanh(input, min_val, max_val), inplace)
 
 

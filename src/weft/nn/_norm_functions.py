@@ -75,6 +75,20 @@ def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tenso
     return result if bias is None else result + bias.reshape(-1, *ones)
 
 
+_EPSILONS: tuple[tuple[weft.dtype, float], ...] = tuple(
+    (dtype, float(weft.finfo(dtype).eps))  # type: ignore[misc]
+    for dtype in (weft.float32, weft.float64, weft.float16, weft.bfloat16)
+)
+
+
+def _epsilon(dtype: weft.dtype) -> float:
+    """finfo(dtype).eps, in words that weft.jit compiles."""
+    for known, eps in _EPSILONS:
+        if dtype == known:
+            return eps
+    raise TypeError(f"rms_norm: expected a floating dtype, got {dtype}")
+
+
 def rms_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -92,7 +106,7 @@ def rms_norm(
             f"got shape {tuple(input.shape)}"
         )
     if eps is None:
-        eps = weft.finfo(input.dtype).eps
+        eps = _epsilon(input.dtype)
     # Squares of float16 overflow, so halves compute in float32.
     wide = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
     result = wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()

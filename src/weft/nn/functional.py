@@ -240,15 +240,16 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
     None in output_size keeps that size.
     """
-    sizes = [output_size, output_size] if _is_single(output_size) else list(output_size)
-    for i, size in enumerate(sizes):
-        if size is None:
-            sizes[i] = input.size(i - 2)
-    return _adaptive_avg_pool2d(input, sizes)
-
-
-def _is_single(size: Any) -> bool:
-    return size is None or isinstance(size, int)
+    if output_size is None or isinstance(output_size, int):
+        output_size = (output_size, output_size)
+    height, width = output_size
+    return _adaptive_avg_pool2d(
+        input,
+        [
+            input.size(-2) if height is None else height,
+            input.size(-1) if width is None else width,
+        ],
+    )
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:

@@ -103,6 +103,14 @@ class Sequential(_Indexed):
                 input = attributes[name](input)
         return input
 
+    def _scripted_forward(self, input: Any) -> Any:
+        for module in self:
+            input = module(input)
+        return input
+
+    # weft.jit compiles this one: programs have no __dict__.
+    forward._jit_form = _scripted_forward  # type: ignore[attr-defined]
+
 
 class ModuleList(_Indexed):
     """A list whose modules count as children."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from weft import Tensor
@@ -43,31 +42,23 @@ class _ConvTranspose(_ConvNd):
     def _weight_shape(self) -> tuple[int, ...]:
         return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
 
-    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """The result; output_size picks among the sizes that the stride leaves open."""
-        extra = self.output_padding if output_size is None else self._extra(input, output_size)
-        transpose = getattr(F, f"conv_transpose{self._dims}d")
-        return transpose(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
-            self.dilation,
-        )  # fmt: skip
-
-    def _extra(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """The output padding that gives output_size."""
-        wanted = tuple(output_size)[-self._dims :]
-        geometry = zip(self.stride, self.padding, self.kernel_size, self.dilation)
-        smallest = [
-            (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1
-            for size, (stride, padding, kernel, dilation) in zip(
-                input.shape[-self._dims :], geometry
-            )
-        ]
-        extra = tuple(w - s for w, s in zip(wanted, smallest))
-        if any(not 0 <= e < stride for e, stride in zip(extra, self.stride)):
-            raise ValueError(
-                f"{type(self).__name__}: expected output_size from {smallest} to less than a "
-                f"stride more, got {wanted}"
-            )
+    def _extra(self, input: Tensor, output_size: list[int] | None) -> list[int]:
+        """The output padding that gives output_size: among those that the stride leaves open."""
+        if output_size is None:
+            return list(self.output_padding)
+        wanted = output_size[-self._dims :]
+        smallest: list[int] = []
+        for i, stride in enumerate(self.stride):
+            size = input.size(i - self._dims)
+            reach = self.dilation[i] * (self.kernel_size[i] - 1)
+            smallest.append((size - 1) * stride - 2 * self.padding[i] + reach + 1)
+        extra = [w - s for w, s in zip(wanted, smallest)]
+        for e, stride in zip(extra, self.stride):
+            if not 0 <= e < stride:
+                raise ValueError(
+                    f"ConvTranspose{self._dims}d: expected output_size from {smallest} to less "
+                    f"than a stride more, got {wanted}"
+                )
         return extra
 
 
@@ -76,14 +67,35 @@ class ConvTranspose1d(_ConvTranspose):
 
     _dims = 1
 
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        """The result; output_size picks among the sizes that the stride leaves open."""
+        return F.conv_transpose1d(
+            input, self.weight, self.bias, self.stride, self.padding,
+            self._extra(input, output_size), self.groups, self.dilation,
+        )  # fmt: skip
+
 
 class ConvTranspose2d(_ConvTranspose):
     """What the gradient of Conv2d does: [n, in_channels, h, w] grows by the stride."""
 
     _dims = 2
 
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        """The result; output_size picks among the sizes that the stride leaves open."""
+        return F.conv_transpose2d(
+            input, self.weight, self.bias, self.stride, self.padding,
+            self._extra(input, output_size), self.groups, self.dilation,
+        )  # fmt: skip
+
 
 class ConvTranspose3d(_ConvTranspose):
     """What the gradient of Conv3d does: [n, in_channels, d, h, w] grows by the stride."""
 
     _dims = 3
+
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        """The result; output_size picks among the sizes that the stride leaves open."""
+        return F.conv_transpose3d(
+            input, self.weight, self.bias, self.stride, self.padding,
+            self._extra(input, output_size), self.groups, self.dilation,
+        )  # fmt: skip

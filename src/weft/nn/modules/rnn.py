@@ -144,16 +144,16 @@ class RNNBase(Module):
     def _start(self, input: Tensor, given: State | None) -> State:
         """The first states [layers * directions, n, size], checked, or zeros."""
         count = len(self._names)
-        sizes = [self.proj_size or self.hidden_size]
-        if self.mode == "LSTM":
-            sizes.append(self.hidden_size)
-        shapes = [(count, input.size(1), size) for size in sizes]
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)
+        shapes = tuple((count, input.size(1), size) for size in sizes)
+        if self.mode != "LSTM":
+            shapes = shapes[:1]
         if given is None:
             return tuple(
                 weft.zeros(shape, dtype=input.dtype, device=input.device) for shape in shapes
             )
         for state, shape in zip(given, shapes):
-            if tuple(state.shape) != shape:
+            if list(state.shape) != list(shape):
                 raise RuntimeError(
                     f"{type(self).__name__}: expected a hidden state of shape {shape}, "
                     f"got {tuple(state.shape)}"
@@ -162,12 +162,10 @@ class RNNBase(Module):
 
     def _run(self, input: Tensor, given: State | None) -> tuple[Tensor, State]:
         """Output and last states for an input in the layout the module was made for."""
-        name = type(self).__name__
-        if input.dim() not in (2, 3) or input.size(-1) != self.input_size:
-            raise (ValueError if input.dim() not in (2, 3) else RuntimeError)(
-                f"{name}: expected input of 2 or 3 dimensions, the last {self.input_size}, "
-                f"got shape {tuple(input.shape)}"
-            )
+        if input.dim() not in (2, 3):
+            raise ValueError(self._wrong_input(input))
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(self._wrong_input(input))
         single = input.dim() == 2
         batch = 0 if self.batch_first else 1
         if single:
@@ -182,33 +180,40 @@ class RNNBase(Module):
             return output.squeeze(batch), tuple(state.squeeze(1) for state in states)
         return output, states
 
+    def _wrong_input(self, input: Tensor) -> str:
+        return (
+            f"{type(self).__name__}: expected input of 2 or 3 dimensions, the last "
+            f"{self.input_size}, got shape {tuple(input.shape)}"
+        )
+
     def _run_layers(self, input: Tensor, start: State) -> tuple[Tensor, State]:
         directions = 2 if self.bidirectional else 1
-        last: list[State] = []
-        for layer in range(self.num_layers):
-            outputs = []
-            for direction in range(directions):
-                place = layer * directions + direction
-                state = tuple(part[place] for part in start)
-                output, state = self._run_direction(input, state, place, direction == 1)
-                outputs.append(output)
-                last.append(state)
-            input = outputs[0] if directions == 1 else weft.cat(outputs, -1)
-            if self.dropout and self.training and layer + 1 < self.num_layers:
+        last: tuple[State, ...] = ()
+        before = input  # what the layer's first direction gave
+        # A loop over names, which are constants: weft.jit unrolls it.
+        for place, names in enumerate(self._names):
+            state = tuple(part[place] for part in start)
+            output, state = self._run_direction(input, state, names, place % directions == 1)
+            last = (*last, state)
+            if place % directions + 1 < directions:
+                before = output
+                continue
+            input = output if directions == 1 else weft.cat((before, output), -1)
+            if self.dropout and self.training and place + 1 < len(self._names):
                 input = F.dropout(input, self.dropout, True)
         return input, tuple(weft.stack(part, 0) for part in zip(*last))
 
     def _run_direction(
-        self, input: Tensor, state: State, place: int, backwards: bool
+        self, input: Tensor, state: State, names: tuple[str, ...], backwards: bool
     ) -> tuple[Tensor, State]:
         step = _STEPS[self.mode][0]
-        weights = [getattr(self, name) for name in self._names[place]]
-        projection = weights.pop() if self.proj_size else None
-        from_input, from_hidden, *biases = weights
-        bias_input, bias_hidden = biases or (None, None)
+        weights = tuple(getattr(self, name) for name in names)
+        from_input, from_hidden = weights[:2]
+        bias_input, bias_hidden = weights[2:4] if self.bias else (None, None)
+        projection = weights[-1] if self.proj_size else None
         # All inputs at once: one large product instead of one a step.
         steps = F.linear(input, from_input, bias_input).unbind(0)
-        outputs = []
+        outputs: list[Tensor] = []
         for x in reversed(steps) if backwards else steps:
             state = step(x, state, F.linear(state[0], from_hidden, bias_hidden))
             if projection is not None:

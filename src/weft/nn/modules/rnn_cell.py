@@ -47,18 +47,23 @@ class RNNCellBase(Module):
         _fill(self, self.hidden_size)
 
     def _step(self, input: Tensor, state: State | None) -> State:
-        if input.dim() not in (1, 2) or input.size(-1) != self.input_size:
-            raise (ValueError if input.dim() not in (1, 2) else RuntimeError)(
-                f"{type(self).__name__}: expected input of 1 or 2 dimensions, the last "
-                f"{self.input_size}, got shape {tuple(input.shape)}"
-            )
+        if input.dim() not in (1, 2):
+            raise ValueError(self._wrong_input(input))
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(self._wrong_input(input))
         if state is None:
-            shape = (*input.shape[:-1], self.hidden_size)
+            shape = [*input.shape[:-1], self.hidden_size]
             zeros = weft.zeros(shape, dtype=input.dtype, device=input.device)
-            state = (zeros, zeros)
+            state = (zeros, zeros) if self._mode == "LSTM" else (zeros,)
         from_input = F.linear(input, self.weight_ih, self.bias_ih)
         from_hidden = F.linear(state[0], self.weight_hh, self.bias_hh)
         return _STEPS[self._mode][0](from_input, state, from_hidden)
+
+    def _wrong_input(self, input: Tensor) -> str:
+        return (
+            f"{type(self).__name__}: expected input of 1 or 2 dimensions, the last "
+            f"{self.input_size}, got shape {tuple(input.shape)}"
+        )
 
     def extra_repr(self) -> str:
         bias = "" if self.bias else ", bias=False"

@@ -1,0 +1,57 @@
+"""weft.jit: programs from Python source, that run without Python.
+
+script(f)     compiles a function, a module or a class from its source
+ignore, unused, export, annotate, isinstance, interface, Final, Attribute
+              what programs are written with
+"""
+
+from weft.jit import frontend
+from weft.jit import literals as _literals  # noqa: F401  (constants of weft)
+from weft.jit.frontend.errors import FrontendError, NotSupportedError
+from weft.jit.futures import Future, fork, wait
+from weft.jit.markers import (
+    Attribute,
+    Final,
+    _copy_to_script_wrapper,
+    _overload,
+    _overload_method,
+    annotate,
+    export,
+    ignore,
+    interface,
+    is_scripting,
+    is_tracing,
+    isinstance,
+    script_method,
+    unused,
+)
+from weft.jit.script import CompilationUnit, ScriptFunction, script
+from weft.jit.script_module import RecursiveScriptModule, ScriptModule
+
+__all__ = [
+    "Attribute",
+    "CompilationUnit",
+    "Final",
+    "FrontendError",
+    "Future",
+    "NotSupportedError",
+    "RecursiveScriptModule",
+    "ScriptFunction",
+    "ScriptModule",
+    "_copy_to_script_wrapper",
+    "_overload",
+    "_overload_method",
+    "annotate",
+    "export",
+    "fork",
+    "frontend",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "script",
+    "script_method",
+    "unused",
+    "wait",
+]

@@ -1,0 +1,99 @@
+"""From functions of the IR to callables: optimise, lower, load; once each, at the first call."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from weft import _C
+from weft.jit.ir import Function
+from weft.jit.ir import types as ty
+from weft.jit.pipeline import optimize
+
+# What a program may need when each of its statements is nested in the one before it.
+_FRAMES = 8000
+
+
+class _Compiling:
+    """One compiler at a time, since the frontend and the passes share tables; and with room for
+    deep recursion, since a long row of early returns is nested deeply."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._limit = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if not self._depth:
+            self._limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(max(self._limit, _FRAMES))
+        self._depth += 1
+
+    def __exit__(self, *exception: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            sys.setrecursionlimit(self._limit)
+        self._lock.release()
+
+
+LOCK = _Compiling()
+# Classes that programs have in common, by name: an object goes from one program to another.
+CLASSES: dict[str, Any] = {}
+_LEVEL = 2
+
+
+def class_of(type: ty.ClassType) -> Any:
+    """The runtime class of a class type; all programs share it."""
+    from weft.jit.codegen import compile_program
+
+    with LOCK:
+        known = CLASSES.get(type.name)
+        if known is None:
+            for inner in _classes_within(type):
+                if inner.name not in CLASSES:
+                    program = compile_program([], [inner], CLASSES)
+                    CLASSES[inner.name] = program.class_(inner.name)
+            known = CLASSES[type.name]
+        return known
+
+
+def _classes_within(type: ty.ClassType) -> list[ty.ClassType]:
+    """The classes of the attributes, each before those that hold it."""
+    found: dict[int, ty.ClassType] = {}
+    seen: set[int] = set()
+
+    def visit(each: ty.Type) -> None:
+        if isinstance(each, ty.ClassType):
+            if id(each) in seen:
+                return
+            seen.add(id(each))
+            for attribute in each.attributes.values():
+                visit(attribute.type)
+            found[id(each)] = each
+        else:
+            for child in each.children:
+                visit(child)
+
+    visit(type)
+    return list(found.values())
+
+
+def executable(
+    function: Function, classes: Iterable[ty.ClassType] = (), level: int = _LEVEL
+) -> Callable[..., Any]:
+    """The function, ready to be called with Python objects. `classes` are those whose objects may
+    stand behind interfaces."""
+    from weft.jit import native
+    from weft.jit.codegen import lower_program
+
+    native.start()
+    with LOCK:
+        optimized = optimize(function, level)
+        data = lower_program([optimized], classes)
+        for type in data.tables.classes:
+            class_of(type)
+        program = _C.JitProgram(data.encode(), data.tables.inputs, data.callables, dict(CLASSES))
+        return program.function(optimized.name)  # type: ignore[no-any-return]

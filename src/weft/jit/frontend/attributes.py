@@ -1,0 +1,241 @@
+"""Attributes of values: properties and methods of tensors, fields, members of enums, objects."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import weft
+from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+# Property -> operator of one argument.
+_TENSOR = {
+    "shape": "aten::size",
+    "dtype": "prim::dtype",
+    "device": "prim::device",
+    "layout": "prim::layout",
+    "requires_grad": "prim::requires_grad",
+    "grad": "prim::grad",
+    "data": "prim::data",
+    "ndim": "aten::dim",
+    "is_cuda": "prim::is_cuda",
+    "is_leaf": "aten::is_leaf",
+    "itemsize": "prim::itemsize",
+    "nbytes": "prim::nbytes",
+    "T": "aten::numpy_T",
+    "mT": "aten::mT",
+    "mH": "aten::mH",
+    "H": "aten::H",
+    "real": "aten::real",
+    "imag": "aten::imag",
+}
+_PROPERTIES: dict[Any, dict[str, str]] = {
+    ty.TENSOR: _TENSOR,
+    ty.DEVICE: {"type": "prim::type", "index": "prim::index"},
+    ty.COMPLEX: {"real": "prim::real", "imag": "prim::imag"},
+    ty.DTYPE: {
+        "is_floating_point": "aten::is_floating_point",
+        "is_complex": "aten::is_complex",
+        "itemsize": "prim::itemsize",
+    },
+}
+_NUMBERS = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
+_WRITABLE = {"data": "aten::set_data", "requires_grad": "aten::requires_grad_"}
+
+
+def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
+    """v.name."""
+    type = v.type
+    kind = _PROPERTIES.get(type, {}).get(name)
+    if kind is not None:
+        return call_operator(e, kind, range, [Arg(Simple(v), range)], {})
+    if isinstance(type, ty.TupleType) and name in type.fields:
+        index = type.fields.index(name)
+        return e.unpack_tuple(v, range)[index]
+    if isinstance(type, ty.ClassType):
+        from weft.jit.frontend.class_attributes import class_attribute
+
+        return class_attribute(e, range, v, name)
+    if isinstance(type, ty.InterfaceType):
+        from weft.jit.frontend.interfaces import interface_method
+
+        return interface_method(e, range, v, name)
+    if isinstance(type, ty.EnumType) and name in ("name", "value"):
+        if name == "name":
+            return Simple(e.emit("prim::EnumName", (v,), ty.STR, range=range))
+        return Simple(e.emit("prim::EnumValue", (v,), type.value_type, range=range))
+    if isinstance(type, ty.FutureType) and name == "wait":
+        return FutureWait(v)
+    if has_method(type, name):
+        return BoundMethod(v, name)
+    written = _python_method(name) if type is ty.TENSOR else None
+    if written is not None:
+        return PartialFunction(written, Simple(v))
+    _refuse(type, name, range)
+
+
+def _refuse(type: ty.Type, name: str, range: SourceRange) -> NoReturn:
+    if isinstance(type, ty.OptionalType | ty.UnionType) and ty.NONE in ty.members_of(type):
+        inner = ty.non_none(type).annotation
+        fail(
+            f"expected a value of type {inner} to take {name!r} of, got {type.annotation}",
+            range,
+            "a test of x is not None around it, or assert x is not None before it; of an "
+            "attribute self.x, x = self.x first",
+        )
+    fail(f"expected an attribute of {type.annotation}, got {name!r}, which it has not", range)
+
+
+def has_attribute(type: ty.Type, name: str) -> bool:
+    """Whether values of the type have the attribute."""
+    if name in _PROPERTIES.get(type, {}):
+        return True
+    if isinstance(type, ty.TupleType):
+        return name in type.fields
+    if isinstance(type, ty.ClassType):
+        from weft.jit.frontend.class_attributes import class_has
+
+        return class_has(type, name)
+    if isinstance(type, ty.InterfaceType):
+        return name in type.methods
+    if isinstance(type, ty.EnumType):
+        return name in ("name", "value")
+    return has_method(type, name)
+
+
+def has_method(type: ty.Type, name: str) -> bool:
+    """Whether an operator can be called as a method of values of the type."""
+    return bool(_operators(type, name))
+
+
+def _operators(type: ty.Type, name: str) -> list[Any]:
+    from weft.jit import schemas
+    from weft.jit.frontend.methods import CONVERSIONS
+
+    if type is ty.TENSOR and name in CONVERSIONS:
+        return list(schemas.candidates("aten::to"))
+    if not isinstance(type, ty.ListType | ty.DictType) and type not in (
+        ty.TENSOR,
+        ty.STR,
+        ty.GENERATOR,
+        ty.INT,
+        ty.FLOAT,
+        ty.COMPLEX,
+    ):
+        return []
+    from weft.jit.frontend.conversions import bind_type
+
+    found = []
+    for operator in schemas.method_candidates(name):
+        args = operator.schema.args
+        if args and bind_type(args[0].type, type, {}) and not isinstance(args[0].type, ty.TypeVar):
+            found.append(operator)
+    return found
+
+
+class BoundMethod(Sugared):
+    """A method of a tensor, list, dict or str."""
+
+    def __init__(self, v: Value, name: str) -> None:
+        self.v = v
+        self.name = name
+
+    def describe(self) -> str:
+        return f"the method {self.name} of {self.v.type.annotation}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        from weft.jit.frontend.methods import special_method
+
+        found = special_method(e, self.v, self.name, range, args, kwargs, hint)
+        if found is not None:
+            return found
+        operators = _operators(self.v.type, self.name)
+        given = [Arg(Simple(self.v), range), *args]
+        return call_operator(e, f"aten::{self.name}", range, given, kwargs, operators)
+
+
+def _python_method(name: str) -> Sugared | None:
+    """A method of tensors that is written in Python, as weft.functional has it."""
+    from weft.jit.frontend.generic import GenericFunction
+
+    method = inspect.getattr_static(weft.Tensor, name, None)
+    function = getattr(weft.functional, name, None)
+    if not inspect.isfunction(method) or not inspect.isfunction(function):
+        return None
+    return GenericFunction(function)
+
+
+class PartialFunction(Sugared):
+    """A function whose first argument is given."""
+
+    def __init__(self, function: Sugared, first: Simple) -> None:
+        self.function, self.first = function, first
+
+    def describe(self) -> str:
+        return self.function.describe()
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        return self.function.call(e, range, [Arg(self.first, range), *args], kwargs, hint)
+
+
+class FutureWait(Sugared):
+    """fut.wait."""
+
+    def __init__(self, v: Value) -> None:
+        self.v = v
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        if args or kwargs:
+            fail("wait: expected no arguments, got some", range)
+        assert isinstance(self.v.type, ty.FutureType)
+        return Simple(e.emit("aten::wait", (self.v,), self.v.type.elem, range=range))
+
+
+def set_attribute(e: Emitter, range: SourceRange, v: Value, name: str, held: Sugared) -> None:
+    """v.name = held."""
+    type = v.type
+    if isinstance(type, ty.ClassType):
+        from weft.jit.frontend.class_attributes import set_class_attribute
+
+        set_class_attribute(e, range, v, name, held)
+        return
+    if type is ty.TENSOR and name in _WRITABLE:
+        args = [Arg(Simple(v), range), Arg(held, range)]
+        call_operator(e, _WRITABLE[name], range, args, {})
+        return
+    hint = None
+    if isinstance(type, ty.TupleType):
+        hint = "x._replace(...) in Python, or a new tuple: tuples do not change"
+    fail(
+        f"expected an object whose attribute {name!r} can be set, got {type.annotation}",
+        range,
+        hint,
+    )

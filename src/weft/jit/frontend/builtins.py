@@ -1,0 +1,395 @@
+"""Python's builtins and weft's own special functions, as they are called in a program."""
+
+from __future__ import annotations
+
+import builtins as python
+import typing
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import weft
+from weft.jit.frontend.calls import call_operator, candidates
+from weft.jit.frontend.conversions import coerce, type_of
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.iteration import Counted, Enumerate, Range, Reversed, Zip, iterate
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
+
+Handler = Callable[..., Sugared]
+_HANDLERS: dict[Any, tuple[str, Handler]] = {}
+
+
+class BuiltinFunction(Sugared):
+    """An operator, called by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def describe(self) -> str:
+        return f"the function {self.name.partition('::')[2]}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        return call_operator(e, self.name, range, args, kwargs)
+
+    def key(self) -> Any:
+        return ("builtin", self.name)
+
+
+class SpecialFunction(Sugared):
+    """A function the compiler knows: len, range, isinstance, weft.jit.annotate."""
+
+    def __init__(self, obj: Any, name: str, handler: Handler) -> None:
+        self.obj, self.name, self.handler = obj, name, handler
+
+    def describe(self) -> str:
+        return f"the builtin {self.name}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        return self.handler(e, range, args, kwargs, hint)
+
+    def key(self) -> Any:
+        return ("special", self.name)
+
+
+def handles(*objects: Any, name: str = "") -> Callable[[Handler], Handler]:
+    """Registers the handler of Python objects: handler(e, range, args, kwargs, hint)."""
+
+    def register(handler: Handler) -> Handler:
+        for obj in objects:
+            _HANDLERS[obj] = (name or getattr(obj, "__name__", str(obj)), handler)
+        return handler
+
+    return register
+
+
+def builtin_of(obj: Any) -> Sugared | None:
+    """What the compiler knows of a Python object, or None."""
+    if obj is typing.cast:
+        return SpecialFunction(obj, "cast", _by_name_only)
+    if obj is warnings.warn:
+        return BuiltinFunction("aten::warn")
+    mark = getattr(obj, "__weft_jit__", None)
+    if isinstance(mark, str) and not isinstance(obj, weft.Tensor):
+        return SpecialFunction(obj, mark, _by_name_only)
+    try:
+        found = _HANDLERS.get(obj)
+    except TypeError:
+        return None
+    if found is None:
+        return None
+    return SpecialFunction(obj, *found)
+
+
+def _by_name_only(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    fail("expected a call by its own name, got it as a value", range)
+
+
+def operator_name(obj: Any) -> str | None:
+    """The operators that a Python callable stands for, as "aten::relu", or None."""
+    from weft.jit import schemas
+
+    name = schemas.function_kind(obj)
+    return name if name is not None and candidates(name) else None
+
+
+def call(e: Emitter, name: str, range: SourceRange, *values: Sugared) -> Sugared:
+    """An operator of values."""
+    return call_operator(e, name, range, [Arg(v, range) for v in values], {})
+
+
+def count(name: str, range: SourceRange, args: Sequence[Arg], low: int, high: int) -> None:
+    """FrontendError unless there are between `low` and `high` arguments."""
+    if not low <= len(args) <= high:
+        wanted = str(low) if low == high else f"{low} to {high}"
+        fail(f"{name}: expected {wanted} arguments, got {len(args)}", range)
+
+
+def no_keywords(name: str, range: SourceRange, kwargs: dict[str, Arg]) -> None:
+    """FrontendError for keyword arguments."""
+    if kwargs:
+        fail(f"{name}: expected no keyword arguments, got {next(iter(kwargs))!r}", range)
+
+
+def static_argument(e: Emitter, arg: Arg, name: str, kind: type) -> Any:
+    """An argument that must be known while compiling."""
+    known = arg.value.static(e)
+    if known is UNKNOWN or not isinstance(known, kind):
+        fail(f"{name}: expected a {kind.__name__} known while compiling, got another", arg.range)
+    return known
+
+
+# Loops ----------------------------------------------------------------------------------------
+
+
+@handles(python.range)
+def _range(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    no_keywords("range", range, kwargs)
+    count("range", range, args, 1, 3)
+    values = [coerce(e, arg.value, ty.INT, arg.range, "range") for arg in args]
+    if len(values) == 1:
+        return Range(None, values[0], None)
+    return Range(values[0], values[1], values[2] if len(values) == 3 else None)
+
+
+@handles(python.enumerate)
+def _enumerate(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    count("enumerate", range, args, 1, 2)
+    start = kwargs.get("start") or (args[1] if len(args) == 2 else None)
+    value = None if start is None else coerce(e, start.value, ty.INT, start.range, "enumerate")
+    return Enumerate(args[0].value, value)
+
+
+@handles(python.zip)
+def _zip(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    no_keywords("zip", range, {k: v for k, v in kwargs.items() if k != "strict"})
+    return Zip([arg.value for arg in args])
+
+
+@handles(python.reversed)
+def _reversed(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    count("reversed", range, args, 1, 1)
+    return Reversed(args[0].value)
+
+
+@handles(python.iter)
+def _iter(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    fail("iter: expected a loop over the container itself, got iter()", range, "for x in xs")
+
+
+# Containers -----------------------------------------------------------------------------------
+
+
+@handles(python.len)
+def _len(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    count("len", range, args, 1, 1)
+    value = args[0].value
+    if (
+        isinstance(value, Simple)
+        and value.has_attr(e, "__len__")
+        and isinstance(value.v.type, ty.ClassType)
+    ):
+        return value.attr(e, range, "__len__").call(e, range, [], {})
+    if not isinstance(value, Simple) or isinstance(value.v.type, ty.TupleType):
+        known = value.length(e, range)
+        if known is not None:
+            return known
+    items = value.unrolled(e, range) if isinstance(value, Simple) else None
+    if items is not None:
+        return Simple(e.constant(len(items)))
+    actual = type_of(e, value, range)
+    if not isinstance(actual, ty.ListType | ty.DictType) and actual not in (ty.STR, ty.TENSOR):
+        hint = "a test of x is not None before" if isinstance(actual, ty.OptionalType) else None
+        fail(
+            f"len: expected a list, dict, str, tuple or tensor, got {actual.annotation}",
+            range,
+            hint,
+        )
+    return call(e, "aten::len", range, value)
+
+
+def as_list(e: Emitter, value: Sugared, range: SourceRange, hint: ty.Type | None = None) -> Sugared:
+    """A new list of the items of anything that can be looped over."""
+    from weft.jit.frontend.expressions import make_list
+
+    actual = None
+    if isinstance(value, Simple):
+        actual = value.v.type
+    if isinstance(actual, ty.ListType):
+        return call(e, "aten::list", range, value)
+    if actual is ty.STR:
+        return call(e, "aten::list", range, value)
+    if isinstance(actual, ty.DictType):
+        return call(e, "aten::keys", range, value)
+    found = iterate(e, value, range)
+    if not isinstance(found, Counted):
+        wanted = hint.elem if isinstance(hint, ty.ListType) else None
+        return Simple(make_list(e, found, wanted, range))
+    return _collect(e, found, range)
+
+
+def _collect(e: Emitter, found: Counted, range: SourceRange) -> Sugared:
+    """A list of what a loop gives."""
+    out = e.emit("prim::ListConstruct", (), ty.ListType(ty.TENSOR), range=range)
+
+    def add(held: Sugared) -> None:
+        item = held.value(e, range)
+        out.type = ty.ListType(item.type)
+        call(e, "aten::append", range, Simple(out), Simple(item))
+
+    _repeat(e, found, add, range)
+    return Simple(out)
+
+
+@handles(python.list)
+def _list(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    count("list", range, args, 0, 1)
+    no_keywords("list", range, kwargs)
+    if not args:
+        type_ = hint if isinstance(hint, ty.ListType) else ty.ListType(ty.TENSOR)
+        return Simple(e.emit("prim::ListConstruct", (), type_, range=range))
+    return as_list(e, args[0].value, range, hint)
+
+
+@handles(python.tuple)
+def _tuple(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    count("tuple", range, args, 0, 1)
+    if not args:
+        return TupleLiteral([])
+    value = args[0].value
+    if (
+        isinstance(value, Simple)
+        and isinstance(value.v.type, ty.ListType)
+        and e.annotations.generic
+    ):
+        return value  # weft's own functions: a list does where a tuple of sizes does
+    known = value.known_numbers(e) if isinstance(value, Range) else None
+    if known is not None:
+        return TupleLiteral([Simple(e.constant(number)) for number in known])
+    found = iterate(e, value, range)
+    if isinstance(found, Counted):
+        fail(
+            "tuple: expected something whose length is known while compiling, got "
+            f"{value.describe()}",
+            range,
+            "list(...)",
+        )
+    return TupleLiteral(found)
+
+
+@handles(python.dict)
+def _dict(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    from weft.jit.frontend.expressions import common_type
+
+    count("dict", range, args, 0, 1)
+    if args:
+        is_dict = isinstance(args[0].value, Simple) and isinstance(
+            args[0].value.v.type, ty.DictType
+        )
+        if is_dict:
+            return call_operator(e, "aten::dict", range, args, {})
+        return _dict_of_pairs(e, args[0].value, range, hint)
+    flat = []
+    for name, arg in kwargs.items():
+        flat += [e.constant(name), arg.value.value(e, arg.range)]
+    wanted = hint if isinstance(hint, ty.DictType) else ty.DictType(ty.STR, ty.TENSOR)
+    if flat:
+        wanted = ty.DictType(ty.STR, common_type(flat[1::2], range, "dict"))
+    return Simple(e.emit("prim::DictConstruct", flat, wanted, range=range))
+
+
+def _dict_of_pairs(e: Emitter, pairs: Sugared, range: SourceRange, hint: ty.Type | None) -> Sugared:
+    """dict(zip(keys, values)) and the like."""
+    wanted = hint if isinstance(hint, ty.DictType) else ty.DictType(ty.STR, ty.TENSOR)
+    out = e.emit("prim::DictConstruct", (), wanted, range=range)
+    if not isinstance(hint, ty.DictType):
+        e.untyped.add(out)
+
+    def add(pair: Sugared) -> None:
+        from weft.jit.frontend.subscripts import store
+
+        items = pair.unrolled(e, range) or []
+        if len(items) != 2:
+            fail("dict: expected pairs of a key and a value, got something else", range)
+        store(e, Simple(out), items[0], items[1], range)
+
+    found = iterate(e, pairs, range)
+    if not isinstance(found, Counted):
+        for pair in found:
+            add(pair)
+        return Simple(out)
+    _repeat(e, found, add, range)
+    return Simple(out)
+
+
+def _repeat(
+    e: Emitter, found: Counted, step: Callable[[Sugared], None], range: SourceRange
+) -> None:
+    """step(item) for every item."""
+    from weft.jit.frontend.environment import Scope
+
+    node = e.node("prim::Loop", (found.length, e.constant(True)), (), range=range)
+    block = node.add_block()
+    index = block.add_param(ty.INT, "i")
+    with e.within(block, Scope(e.scope)):
+        step(found.item(index))
+        again = e.constant(True)
+    block.set_returns([again])
+
+
+@handles(python.sorted)
+def _sorted(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    count("sorted", range, args, 1, 1)
+    if "key" in kwargs:
+        fail("sorted: expected no key, got one", kwargs["key"].range, "a class with __lt__")
+    made = as_list(e, args[0].value, range)
+    kwargs = dict(kwargs)
+    reverse = kwargs.pop("reverse", None)
+    no_keywords("sorted", range, kwargs)
+    given = [Arg(made, range)] if reverse is None else [Arg(made, range), reverse]
+    call_operator(e, "aten::sort", range, given, {})
+    return made
+
+
+# Numbers --------------------------------------------------------------------------------------
+
+
+@handles(python.str)
+def _str(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    from weft.jit.frontend.exceptions import text_of
+
+    count("str", range, args, 0, 1)
+    if not args:
+        return Simple(e.constant(""))
+    value = args[0].value
+    if (
+        isinstance(value, Simple)
+        and value.has_attr(e, "__str__")
+        and isinstance(value.v.type, ty.ClassType)
+    ):
+        return value.attr(e, range, "__str__").call(e, range, [], {})
+    return Simple(text_of(e, value, range))
+
+
+# Other ----------------------------------------------------------------------------------------
+
+
+for _name in ("open", "input", "eval", "exec", "map", "filter", "set", "frozenset", "vars",
+              "globals", "locals", "super", "next", "slice", "bytes", "bytearray"):  # fmt: skip
+    _INSTEAD = {
+        "map": "[f(x) for x in xs]",
+        "filter": "[x for x in xs if p(x)]",
+        "set": "a dict with True as values",
+        "type": "isinstance(x, T)",
+        "super": "super().method(...), inside a method",
+        "next": "a for loop",
+    }
+
+    def _refused(
+        e: Emitter,
+        range: SourceRange,
+        args: Any,
+        kwargs: Any,
+        hint: Any,
+        name: str = _name,
+        instead: str | None = _INSTEAD.get(_name),
+    ) -> Sugared:
+        fail(f"{name}: expected a function of the language, got {name}()", range, instead)
+
+    handles(getattr(python, _name))(_refused)

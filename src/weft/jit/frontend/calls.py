@@ -1,0 +1,286 @@
+"""Calls of operators and compiled functions: which overload fits, and what is converted.
+
+Overloads are tried in order, first as the arguments are, then with the conversions that eager code
+makes silently (a tensor of one element to a number, an int to a float), then with bool to int.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from weft.jit.frontend.conversions import (
+    LEVELS,
+    WIDENED,
+    Convert,
+    Parameter,
+    coerce,
+    converter,
+    type_of,
+)
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import FrontendError, fail
+from weft.jit.frontend.sugared import Arg, Simple, Spread, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+
+class Mismatch(NamedTuple):
+    """Why arguments do not fit."""
+
+    reason: str
+    range: SourceRange | None = None
+
+
+def operator_of(kind: str) -> Any:
+    """The operator of a node kind, or None."""
+    from weft.jit import schemas
+
+    try:
+        return schemas.of(kind)
+    except KeyError:
+        return None
+
+
+def candidates(name: str) -> list[Any]:
+    """The operators of a name such as aten::add, in the order in which they are tried."""
+    from weft.jit import schemas
+
+    return list(schemas.candidates(name))
+
+
+# Types ----------------------------------------------------------------------------------------
+
+
+# One argument ---------------------------------------------------------------------------------
+
+
+# All arguments --------------------------------------------------------------------------------
+
+
+def match(
+    e: Emitter,
+    parameters: Sequence[Parameter],
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+    level: int,
+) -> tuple[list[Convert], dict[str, ty.Type]] | Mismatch:
+    """How each parameter gets its value, and the bindings of type variables."""
+    bindings: dict[str, ty.Type] = {}
+    given, rest = list(args), dict(kwargs)
+    found: list[Convert] = []
+    for index, parameter in enumerate(parameters):
+        if parameter.rest:
+            found.extend(map(_as_it_is, given))
+            given = []
+            continue
+        if given and not parameter.kwarg_only:
+            if parameter.var_list and _takes_all(e, parameters, index, given):
+                arg, given = Arg(_packed(e, given), given[0].range), []
+            else:
+                arg = given.pop(0)
+            if parameter.name in rest:
+                return Mismatch(f"argument '{parameter.name}' is given twice", arg.range)
+        elif parameter.name in rest:
+            arg = rest.pop(parameter.name)
+        elif parameter.has_default:
+            found.append(_default(parameter))
+            continue
+        else:
+            return Mismatch(f"argument '{parameter.name}' is missing")
+        try:
+            convert = converter(e, arg, parameter, level, bindings)
+        except FrontendError as error:
+            return Mismatch(f"argument '{parameter.name}': {error.message}", arg.range)
+        if convert is None:
+            wanted = ty.substitute(parameter.type, bindings).annotation
+            actual = type_of(e, arg.value, arg.range).annotation
+            return Mismatch(
+                f"argument '{parameter.name}': expected a value of type {wanted}, got {actual}",
+                arg.range,
+            )
+        found.append(convert)
+    if given:
+        total = sum(not p.kwarg_only for p in parameters)
+        return Mismatch(
+            f"expected at most {total} positional arguments, got {len(args)}", given[0].range
+        )
+    if rest:
+        name = next(iter(rest))
+        return Mismatch(f"there is no argument '{name}'", rest[name].range)
+    return found, bindings
+
+
+def _packed(e: Emitter, given: Sequence[Arg]) -> Sugared:
+    """Several ints, lists of ints with a star among them, as one list."""
+    if not any(isinstance(arg.value, Spread) for arg in given):
+        return TupleLiteral([arg.value for arg in given])
+    import ast
+
+    from weft.jit.frontend.operators import binary
+
+    whole: Sugared | None = None
+    for arg in given:
+        if isinstance(arg.value, Spread):
+            part: Sugared = Simple(arg.value.v)
+        else:
+            item = coerce(e, arg.value, ty.INT, arg.range, "size")
+            made = e.emit("prim::ListConstruct", (item,), ty.ListType(ty.INT), range=arg.range)
+            part = Simple(made)
+        whole = part if whole is None else binary(e, ast.Add, whole, part, arg.range)
+    assert whole is not None
+    return whole
+
+
+def _takes_all(
+    e: Emitter, parameters: Sequence[Parameter], index: int, given: Sequence[Arg]
+) -> bool:
+    last = index + 1 == len(parameters) or parameters[index + 1].kwarg_only
+    if not last and len(given) == 1:
+        return False
+    if last and any(isinstance(arg.value, Spread) for arg in given):
+        return True
+    try:
+        types = [type_of(e, arg.value, arg.range) for arg in given]
+    except FrontendError:
+        return False
+    return last and all(t is ty.INT or t is ty.TENSOR for t in types)
+
+
+def _as_it_is(arg: Arg) -> Convert:
+    return lambda e, range: arg.value.value(e, arg.range)
+
+
+def _default(parameter: Parameter) -> Convert:
+    def make(e: Emitter, range: SourceRange) -> Value:
+        from weft.jit.frontend.objects import default_value
+
+        return default_value(e, parameter.default, parameter.type, range, parameter.length)
+
+    return make
+
+
+# Operators ------------------------------------------------------------------------------------
+
+
+def call_operator(
+    e: Emitter,
+    name: str,
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+    overloads: Sequence[Any] | None = None,
+) -> Sugared:
+    """A call of the operator `name` (aten::add); FrontendError lists the overloads if none fits."""
+    operators = candidates(name) if overloads is None else list(overloads)
+    result = try_operator(e, operators, range, args, kwargs)
+    if not isinstance(result, list):
+        return result
+    shown = name.partition("::")[2] or name
+    if not operators:
+        fail(f"{shown}: expected an operator of the language, got a name that is none", range)
+    got = describe_arguments(e, args, kwargs)
+    if len(operators) == 1:
+        where = result[0].range or range
+        fail(f"{shown}: {result[0].reason}; it takes {operators[0].text}", where)
+    listed = "\n".join(f"  {op.text}: {why.reason}" for op, why in zip(operators, result))
+    fail(f"{shown}: expected arguments that fit one of these, got ({got}):\n{listed}", range)
+
+
+def try_operator(
+    e: Emitter,
+    operators: Sequence[Any],
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+) -> Sugared | list[Mismatch]:
+    """The call of the first overload that fits, or why none does."""
+    why: list[Mismatch] = []
+    for level in LEVELS:
+        why = []
+        for operator in operators:
+            found = match(e, parameters_of(operator), args, kwargs, level)
+            if isinstance(found, Mismatch):
+                why.append(found)
+                continue
+            converts, bindings = found
+            inputs = [convert(e, range) for convert in converts]
+            return emit_operator(e, operator, inputs, bindings, range)
+    return why
+
+
+def emit_operator(
+    e: Emitter,
+    operator: Any,
+    inputs: Sequence[Value],
+    bindings: dict[str, ty.Type],
+    range: SourceRange,
+) -> Sugared:
+    """The node of an operator whose inputs are ready."""
+    returns = operator.schema.returns
+    types = [ty.substitute(r.type, bindings) for r in returns]
+    node = e.node(operator.kind, inputs, types, range=range)
+    if not types:
+        return e.none()
+    if len(types) == 1:
+        return Simple(node.output)
+    fields = tuple(r.name for r in returns)
+    return TupleLiteral([Simple(v) for v in node.outputs], fields if all(fields) else ())
+
+
+_parameters: dict[str, list[Parameter]] = {}
+
+
+def parameters_of(operator: Any) -> list[Parameter]:
+    """The parameters of an operator."""
+    known = _parameters.get(operator.kind)
+    if known is None:
+        schema = operator.schema
+        known = [_parameter(arg) for arg in schema.args]
+        if schema.varargs:
+            known[-1] = known[-1]._replace(rest=True)
+        _parameters[operator.kind] = known
+    return known
+
+
+def _parameter(arg: Any) -> Parameter:
+    inner = ty.non_none(arg.type) if isinstance(arg.type, ty.OptionalType) else arg.type
+    length = getattr(arg, "length", None)
+    is_open = isinstance(inner, ty.ListType) and inner.elem is ty.INT
+    var_list = is_open and length is None
+    return Parameter(
+        arg.name, arg.type, arg.default, arg.has_default, arg.kwarg_only, length, var_list
+    )
+
+
+def describe_arguments(e: Emitter, args: Sequence[Arg], kwargs: dict[str, Arg]) -> str:
+    """The types of the arguments of a call, for messages."""
+    named = [("", arg) for arg in args] + [(f"{name}=", arg) for name, arg in kwargs.items()]
+    return ", ".join(prefix + _describe(e, arg) for prefix, arg in named)
+
+
+def _describe(e: Emitter, arg: Arg) -> str:
+    try:
+        return type_of(e, arg.value, arg.range).annotation
+    except FrontendError:
+        return arg.value.describe()
+
+
+# Functions ------------------------------------------------------------------------------------
+
+
+def convert_arguments(
+    e: Emitter,
+    name: str,
+    parameters: Sequence[Parameter],
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+) -> list[Value]:
+    """The values for the parameters of a compiled function; FrontendError where they do not fit."""
+    result = match(e, parameters, args, kwargs, WIDENED)
+    if isinstance(result, Mismatch):
+        shown = ", ".join(f"{p.name}: {p.type.annotation}" for p in parameters)
+        fail(f"{name}: {result.reason}; it takes ({shown})", result.range or range)
+    return [convert(e, range) for convert in result[0]]

@@ -1,0 +1,251 @@
+"""Attributes and methods of objects, modules among them, and how methods are compiled."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from weft.jit.frontend.class_methods import ClassMethod, Method, ReadyMethod, info_of
+from weft.jit.frontend.classes import INFO, ClassInfo
+from weft.jit.frontend.conversions import coerce, type_of
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.ignored import ignored_value
+from weft.jit.frontend.objects import sugar
+from weft.jit.frontend.resolver import MISSING
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+# Reading and writing --------------------------------------------------------------------------
+
+
+def class_attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
+    """v.name for an object."""
+    assert isinstance(v.type, ty.ClassType)
+    info = INFO.get(v.type)
+    declared = v.type.attributes.get(name)
+    if declared is not None and declared.kind == "constant":
+        return sugar(e, declared.value, range, name)
+    if declared is not None:
+        if declared.type is ty.NONE:
+            return e.none()
+        return Simple(e.emit("prim::GetAttr", (v,), declared.type, {"name": name}, range))
+    if info is None:
+        if name in v.type.methods:
+            return ReadyMethod(v, name)
+        fail(f"{v.type.name}: expected an attribute it has, got {name!r}", range)
+    found = _module_attribute(e, info, v, name, range)
+    if found is not None:
+        return found
+    return member(e, info, v, info.find(name), name, range)
+
+
+def _module_attribute(
+    e: Emitter, info: ClassInfo, v: Value, name: str, range: SourceRange
+) -> Sugared | None:
+    from weft.jit.frontend.module_types import ModuleInfo
+    from weft.jit.frontend.modules import module_member
+
+    return module_member(e, info, v, name, range) if isinstance(info, ModuleInfo) else None
+
+
+def member(
+    e: Emitter, info: ClassInfo, v: Value, found: Any, name: str, range: SourceRange
+) -> Sugared:
+    """A class attribute read through an object: a method, property or constant."""
+    cls = info.python_class
+    if found is MISSING:
+        fail(
+            f"{cls.__name__}: expected an attribute it has, got {name!r}",
+            range,
+            f"self.{name} = ... in __init__" if info.type.is_module else None,
+        )
+    if isinstance(found, staticmethod):
+        return sugar(e, found.__func__, range, f"{cls.__name__}.{name}")
+    if isinstance(found, classmethod):
+        return ClassMethod(cls, found.__func__)
+    if isinstance(found, property):
+        if found.fget is None:
+            fail(f"{cls.__name__}.{name}: expected a property that can be read", range)
+        return Method(v, name, found.fget).call(e, range, [], {})
+    if isinstance(found, functools.cached_property):
+        return Method(v, name, found.func).call(e, range, [], {})
+    if inspect.isfunction(found):
+        marked = ignored_value(e, found, range, v)
+        return marked if marked is not None else Method(v, name, found)
+    return sugar(e, found, range, f"{cls.__name__}.{name}")
+
+
+def class_has(type: ty.ClassType, name: str) -> bool:
+    """Whether objects of the class have the attribute."""
+    from weft.jit.frontend.module_types import ModuleInfo
+
+    if name in type.attributes:
+        return True
+    info = INFO.get(type)
+    if info is None:
+        return name in type.methods
+    if isinstance(info, ModuleInfo):
+        return info.has(name)
+    found = info.find(name)
+    return found is not MISSING and found is not vars(object).get(name)
+
+
+def set_class_attribute(e: Emitter, range: SourceRange, v: Value, name: str, held: Sugared) -> None:
+    """v.name = held."""
+    assert isinstance(v.type, ty.ClassType)
+    info = INFO.get(v.type)
+    declared = v.type.attributes.get(name)
+    if declared is None and info is not None:
+        found = info.find(name)
+        if isinstance(found, property):
+            if found.fset is None:
+                fail(f"{name}: expected a property that can be set, got one that cannot", range)
+            Method(v, f"{name}.setter", found.fset).call(e, range, [Arg(held, range)], {})
+            return
+        if not info.open:
+            _refuse_new(info, name, range)
+        value = held.value(e, range)
+        info.type.attributes[name] = declared = ty.Attribute(value.type)
+    if declared is None:
+        fail(f"{v.type.name}: expected an attribute it has, got {name!r}", range)
+    if declared.kind == "constant":
+        fail(
+            f"{name}: expected an attribute that may change, got the constant {name}",
+            range,
+            f"{name} without Final and without __constants__",
+        )
+    value = coerce(e, held, declared.type, range, name, strict=True)
+    e.node("prim::SetAttr", (v, value), (), {"name": name}, range)
+
+
+def _refuse_new(info: ClassInfo, name: str, range: SourceRange) -> None:
+    cls = info.python_class.__name__
+    fail(
+        f"{cls}: expected an attribute that __init__ sets, got the new attribute {name!r}",
+        range,
+        f"self.{name}: T = ... in __init__",
+    )
+
+
+# Methods --------------------------------------------------------------------------------------
+
+
+def call_method(
+    e: Emitter,
+    v: Value,
+    name: str,
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+) -> Sugared:
+    """v.name(...)."""
+    return class_attribute(e, range, v, name).call(e, range, args, kwargs)
+
+
+def of_class(e: Emitter, cls: type, range: SourceRange, name: str) -> Sugared:
+    """Cls.name: a static method, class method, constant, or a method called with its object."""
+    found = inspect.getattr_static(cls, name, MISSING)
+    if found is MISSING:
+        fail(f"{cls.__name__}: expected an attribute it has, got {name!r}", range)
+    if isinstance(found, staticmethod):
+        return sugar(e, found.__func__, range, f"{cls.__name__}.{name}")
+    if isinstance(found, classmethod):
+        return ClassMethod(cls, found.__func__)
+    if inspect.isfunction(found):
+        return UnboundMethod(cls, name, found)
+    return sugar(e, found, range, f"{cls.__name__}.{name}")
+
+
+class UnboundMethod(Sugared):
+    """Base.method: called with the object first, as in Base.__init__(self)."""
+
+    def __init__(self, cls: type, name: str, function: Any) -> None:
+        self.cls, self.name, self.function = cls, name, function
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        if not args or not isinstance(type_of(e, args[0].value, range), ty.ClassType):
+            fail(f"{self.cls.__name__}.{self.name}: expected an object as first argument", range)
+        method = of_base(args[0].value.value(e, range), self.cls, self.name, self.function)
+        return method.call(e, range, args[1:], kwargs)
+
+
+def of_base(v: Value, base: type, name: str, function: Any) -> Sugared:
+    """A method of a base class, called for an object of a derived one."""
+    info = info_of(v.type)
+    own = inspect.getattr_static(info.python_class, name, None)
+    kept = name if own is function else f"{base.__name__}__{name}"
+    return Method(v, kept, function)
+
+
+class Super(Sugared):
+    """super(): the attributes of the classes behind the one a method stands in."""
+
+    def __init__(self, v: Value, after: type) -> None:
+        self.v, self.after = v, after
+
+    def describe(self) -> str:
+        return "super()"
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        info = info_of(self.v.type)
+        order = info.python_class.__mro__
+        for base in order[order.index(self.after) + 1 :]:
+            if name not in vars(base):
+                continue
+            found = vars(base)[name]
+            if base is object and name == "__init__":
+                return Nothing()
+            if inspect.isfunction(found):
+                return of_base(self.v, base, name, found)
+            return member(e, info, self.v, found, name, range)
+        fail(f"super(): expected an attribute of a base class, got {name!r}", range)
+
+
+class Nothing(Sugared):
+    """object.__init__: does nothing."""
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        return e.none()
+
+
+def super_of(e: Emitter, node: ast.Call) -> Sugared:
+    """super() or super(Cls, self) inside a method."""
+    range = e.range(node)
+    first = next(iter(e.graph.inputs), None)
+    if e.owner is None or first is None or not isinstance(first.type, ty.ClassType):
+        fail("super: expected it inside a method, got it elsewhere", range)
+    return Super(first, e.owner)
+
+
+def container_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) -> Sugared:
+    """owner[index] for an object: a container of modules, or one with __getitem__."""
+    from weft.jit.frontend.module_types import ModuleInfo
+    from weft.jit.frontend.modules import module_item
+
+    v = owner.value(e, range)
+    info = info_of(v.type)
+    if isinstance(info, ModuleInfo) and info.container is not None:
+        return module_item(e, info, v, index, range)
+    if not class_has(info.type, "__getitem__"):
+        fail(f"[]: expected something with items, got {info.python_class.__name__}", range)
+    return class_attribute(e, range, v, "__getitem__").call(e, range, [Arg(index, range)], {})

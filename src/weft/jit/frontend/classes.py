@@ -1,0 +1,379 @@
+"""Python classes as types: script classes, dataclasses, enums, NamedTuples, interfaces."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import weft
+from weft import _C
+from weft.jit.frontend.annotations import Annotations, type_of_value
+from weft.jit.frontend.calls import convert_arguments
+from weft.jit.frontend.conversions import Parameter
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import FrontendError, fail
+from weft.jit.frontend.functions import Compiled, qualified_name
+from weft.jit.frontend.resolver import MISSING, Resolver, resolver_of_class
+from weft.jit.frontend.source import Code
+from weft.jit.frontend.sugared import Arg, PythonObject, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
+
+
+class ClassInfo:
+    """What the compiler knows of a class: the Python class and its compiled methods."""
+
+    def __init__(self, type: ty.ClassType, python_class: type) -> None:
+        self.type = type
+        self.python_class = python_class
+        self.compiled: dict[str, Compiled] = {}
+        self.extra: dict[str, Any] = {}  # names where script() was called
+        self.open = True  # its __init__ has not been compiled: attributes may still be added
+
+    def names(self) -> dict[str, Any]:
+        """The class and its bases by name: a class is not a global yet while it is decorated."""
+        return {base.__name__: base for base in reversed(self.python_class.__mro__[:-1])}
+
+    def find(self, name: str) -> Any:
+        """The class attribute of that name as it stands in the class, or MISSING."""
+        return inspect.getattr_static(self.python_class, name, MISSING)
+
+
+INFO: dict[ty.ClassType, ClassInfo] = {}
+_classes: dict[type, ClassInfo] = {}
+_enums: dict[type, ty.EnumType] = {}
+_tuples: dict[type, ty.TupleType] = {}
+_names: dict[str, int] = {}
+
+
+def unique_name(name: str) -> str:
+    """The name, or one that tells it from an earlier class of the same name."""
+    count = _names.get(name, 0)
+    _names[name] = count + 1
+    if not count:
+        return name
+    head, _, rest = name.partition(".")
+    return f"{head}.___torch_mangle_{count - 1}.{rest}"
+
+
+def python_class_of(type: ty.Type) -> type | None:
+    """The Python class behind a class type."""
+    info = INFO.get(type) if isinstance(type, ty.ClassType) else None
+    return None if info is None else info.python_class
+
+
+def type_of_class(cls: type, range: Any = None) -> ty.Type:
+    """The type of instances of a Python class used as annotation."""
+    from weft.jit.frontend.interfaces import interface_type, is_interface
+
+    if issubclass(cls, enum.Enum):
+        return enum_type(cls, range)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return named_tuple_type(cls, range)
+    if is_interface(cls):
+        return interface_type(cls)
+    if issubclass(cls, weft.nn.Module):
+        fail(
+            f"annotation: expected a type of the language, got the module class {cls.__name__}",
+            range,
+            "an interface: a class marked @weft.jit.interface with the methods that are called",
+        )
+    if cls.__module__ in ("builtins", "typing", "collections", "collections.abc", "numpy"):
+        fail(
+            f"annotation: expected a type of the language, got {cls.__module__}.{cls.__qualname__}",
+            range,
+            {"set": "Dict[T, bool]", "bytes": "str", "slice": "int"}.get(cls.__name__),
+        )
+    return class_info(cls, range).type
+
+
+# Enums ----------------------------------------------------------------------------------------
+
+
+def enum_type(cls: type, range: Any) -> ty.EnumType:
+    """The type of an enum, whose values must be of one type."""
+    known = _enums.get(cls)
+    if known is not None:
+        return known
+    members = [(member.name, member.value) for member in cls]  # type: ignore[attr-defined]
+    types = {type_of_value(value) for _, value in members}
+    if len(types) != 1 or not types <= {ty.INT, ty.FLOAT, ty.STR}:
+        shown = ", ".join(sorted(type(value).__name__ for _, value in members)) or "no members"
+        fail(f"{cls.__name__}: expected an enum of ints, of floats or of strs, got {shown}", range)
+    plain = {ty.INT: int, ty.FLOAT: float, ty.STR: str}
+    (value_type,) = types
+    assert value_type is not None
+    convert: Any = plain[value_type]  # type: ignore[index]
+    pairs = tuple((name, convert(value)) for name, value in members)
+    made = ty.EnumType(unique_name(qualified_name(cls)), value_type, pairs)
+    _enums[cls] = made
+    _C._jit_types[made.name] = cls
+    return made
+
+
+class EnumClass(Sugared):
+    """An enum class: E.A, E["A"], for e in E."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the enum {self.cls.__name__}"
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        from weft.jit.frontend.objects import enum_constant
+
+        members: Any = self.cls.__members__  # type: ignore[attr-defined]
+        if name not in members:
+            fail(f"{self.cls.__name__}: expected one of {', '.join(members)}, got {name!r}", range)
+        return Simple(enum_constant(e, members[name], range))
+
+    def has_attr(self, e: Emitter, name: str) -> bool:
+        return name in self.cls.__members__  # type: ignore[attr-defined]
+
+    def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
+        known = index.static(e)
+        if not isinstance(known, str):
+            fail(f"{self.cls.__name__}: expected a name known while compiling, got another", range)
+        return self.attr(e, range, known)
+
+    def unrolled(self, e: Emitter, range: SourceRange) -> list[Sugared] | None:
+        return [self.attr(e, range, member.name) for member in self.cls]  # type: ignore[attr-defined]
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        fail(f"{self.cls.__name__}: expected a member, got a call of the enum", range, "E.A")
+
+    def key(self) -> Any:
+        return self.cls
+
+
+# NamedTuples ----------------------------------------------------------------------------------
+
+
+def named_tuple_type(cls: type, range: Any) -> ty.TupleType:
+    """The type of a NamedTuple; fields without annotation hold tensors."""
+    known = _tuples.get(cls)
+    if known is not None:
+        return known
+    fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
+    types = [declared_types(cls).get(field, ty.TENSOR) for field in fields]
+    made = ty.TupleType(tuple(types), unique_name(qualified_name(cls)), tuple(fields))
+    _tuples[cls] = made
+    _C._jit_types[made.name] = cls
+    return made
+
+
+class NamedTupleClass(Sugared):
+    """A NamedTuple class: its constructor."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the NamedTuple {self.cls.__name__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        made = named_tuple_type(self.cls, range)
+        defaults: dict[str, Any] = getattr(self.cls, "_field_defaults", {})
+        parameters = [
+            Parameter(field, type_, defaults.get(field), field in defaults)
+            for field, type_ in zip(made.fields, made.elems)
+        ]
+        values = convert_arguments(e, self.cls.__name__, parameters, range, args, kwargs)
+        return Simple(e.emit("prim::TupleConstruct", values, made, range=range))
+
+    def key(self) -> Any:
+        return self.cls
+
+
+# Script classes -------------------------------------------------------------------------------
+
+
+class _ClassCode:
+    """Annotations of a class body are read without their source: messages name the class."""
+
+    def __init__(self, cls: type) -> None:
+        text = f"class {cls.__name__}: ...\n"
+        self.code = Code(text, f"<annotations of {cls.__qualname__}>", 1)
+
+
+def annotations_of(
+    cls: type, extra: dict[str, Any] | None = None, generic: bool = False
+) -> Annotations:
+    """A reader of the annotations in a class body."""
+    resolver: Resolver = resolver_of_class(cls, extra or {})
+    return Annotations(_ClassCode(cls).code, resolver, generic)
+
+
+def written_annotations(cls: type) -> dict[str, Any]:
+    """Annotations in the bodies of a class and its bases, bases first, not evaluated."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        if base in (object, weft.nn.Module) or base.__module__.startswith("weft.nn.modules._"):
+            continue
+        try:
+            found.update(inspect.get_annotations(base))
+        except Exception:  # names that do not exist: the annotation is for readers only
+            continue
+    return found
+
+
+def declared_types(cls: type, extra: dict[str, Any] | None = None) -> dict[str, ty.Type]:
+    """The types that a class body declares for attributes."""
+    reader = annotations_of(cls, extra)
+    found: dict[str, ty.Type] = {}
+    for name, annotation in written_annotations(cls).items():
+        made = reader.of_object(annotation)
+        if isinstance(made, ty.Type):
+            found[name] = made
+    return found
+
+
+def class_info(cls: type, range: Any = None, extra: dict[str, Any] | None = None) -> ClassInfo:
+    """The compiled form of a class: its type, with the attributes that __init__ sets."""
+    known = _classes.get(cls)
+    if known is not None:
+        return known
+    if cls.__module__.partition(".")[0] == "weft" and not hasattr(cls, "__weft_script__"):
+        fail(f"expected a class of the program, got {cls.__module__}.{cls.__name__}", range)
+    info = ClassInfo(ty.ClassType(unique_name(qualified_name(cls))), cls)
+    info.extra = extra or {}
+    _classes[cls] = info
+    INFO[info.type] = info
+    from weft.jit.script_class import register_class
+
+    register_class(info.type.name, cls)
+    try:
+        _declare(info, extra)
+    except FrontendError:
+        del _classes[cls]
+        raise
+    return info
+
+
+def _declare(info: ClassInfo, extra: dict[str, Any] | None) -> None:
+    cls = info.python_class
+    for name, type_ in declared_types(cls, extra).items():
+        info.type.attributes[name] = ty.Attribute(type_)
+    if dataclasses.is_dataclass(cls):
+        names = {field.name for field in dataclasses.fields(cls)}
+        info.type.attributes = {k: v for k, v in info.type.attributes.items() if k in names}
+    elif inspect.isfunction(info.find("__init__")):
+        from weft.jit.frontend.class_methods import compile_method
+
+        compile_method(info, "__init__", "", None)
+    info.open = False
+
+
+class ScriptClass(Sugared):
+    """A class of the program: its constructor, static methods and constants."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the class {self.cls.__name__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        from weft.jit.frontend.class_attributes import call_method
+        from weft.jit.frontend.errors import compiling
+
+        with compiling(self.cls.__qualname__, e.name, range):
+            info = class_info(self.cls, range)
+        v = e.emit("prim::CreateObject", (), info.type, range=range)
+        if dataclasses.is_dataclass(self.cls):
+            _fill_dataclass(e, info, v, range, args, kwargs)
+        elif inspect.isfunction(info.find("__init__")):
+            call_method(e, v, "__init__", range, args, kwargs)
+        elif args or kwargs:
+            fail(
+                f"{self.cls.__name__}: expected no arguments, got {len(args) + len(kwargs)}", range
+            )
+        return Simple(v)
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        from weft.jit.frontend.class_attributes import of_class
+
+        return of_class(e, self.cls, range, name)
+
+    def has_attr(self, e: Emitter, name: str) -> bool:
+        return hasattr(self.cls, name)
+
+    def key(self) -> Any:
+        return self.cls
+
+
+def _fill_dataclass(
+    e: Emitter,
+    info: ClassInfo,
+    v: Any,
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+) -> None:
+    from weft.jit.frontend.class_attributes import call_method
+
+    parameters = []
+    factories: dict[str, Any] = {}
+    for field in dataclasses.fields(info.python_class):
+        if not field.init:
+            continue
+        has_default = field.default is not dataclasses.MISSING
+        if field.default_factory is not dataclasses.MISSING:
+            factories[field.name] = field.default_factory()
+            has_default = True
+        default = factories.get(field.name, field.default if has_default else None)
+        type_ = info.type.attributes[field.name].type
+        parameters.append(Parameter(field.name, type_, default, has_default, bool(field.kw_only)))
+    values = convert_arguments(e, info.python_class.__name__, parameters, range, args, kwargs)
+    for parameter, value in zip(parameters, values):
+        e.node("prim::SetAttr", (v, value), (), {"name": parameter.name}, range)
+    if inspect.isfunction(info.find("__post_init__")):
+        call_method(e, v, "__post_init__", range, [], {})
+
+
+def class_value(cls: type, what: str) -> Sugared:
+    """What a Python class means in a program."""
+    if issubclass(cls, enum.Enum):
+        return EnumClass(cls)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return NamedTupleClass(cls)
+    from weft.jit.frontend.context_managers import MANAGERS, ManagerClass
+
+    if cls in MANAGERS:
+        return ManagerClass(cls)
+    is_library = cls.__module__.partition(".")[0] in ("weft", "builtins", "typing", "collections")
+    if is_library or issubclass(cls, weft.nn.Module | weft.Tensor):
+        return PythonObject(cls, what)
+    return ScriptClass(cls)
+
+
+def instance_constant(e: Emitter, obj: Any) -> Sugared | None:
+    """A context manager object found in the Python program, or None."""
+    from weft.jit.frontend.context_managers import manager_of
+
+    return manager_of(obj)

@@ -1,0 +1,139 @@
+"""with: grad modes, and objects with __enter__ and __exit__."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import weft
+from weft.jit.frontend.control_flow import EXITS
+from weft.jit.frontend.conversions import coerce
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.environment import FALLS, Scope
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.expressions import expr
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+# Class -> the mode it sets inside; None: it is the first argument.
+MANAGERS: dict[Any, bool | None] = {
+    weft.no_grad: False,
+    weft.enable_grad: True,
+    weft.set_grad_enabled: None,
+    weft.inference_mode: False,
+}
+
+
+class ManagerClass(Sugared):
+    """no_grad, enable_grad, set_grad_enabled, inference_mode."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the context manager {self.cls.__name__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        mode = MANAGERS[self.cls]
+        given = list(args) + list(kwargs.values())
+        if mode is None and len(given) == 1:
+            return GradMode(coerce(e, given[0].value, ty.BOOL, given[0].range, "mode"))
+        if mode is None or len(given) > 1:
+            fail(f"{self.cls.__name__}: expected one bool, got {len(given)} arguments", range)
+        if given:
+            flag = coerce(e, given[0].value, ty.BOOL, given[0].range, "mode")
+            from weft.jit.frontend.calls import call_operator
+
+            made = call_operator(e, "aten::__not__", range, [Arg(Simple(flag), range)], {})
+            return GradMode(made.value(e, range))
+        return GradMode(e.constant(mode))
+
+
+class GradMode(Sugared):
+    """What `with no_grad():` enters."""
+
+    def __init__(self, mode: Value) -> None:
+        self.mode = mode
+
+    def describe(self) -> str:
+        return "a grad mode"
+
+
+def _enter_mode(e: Emitter, mode: Value, range: SourceRange) -> None:
+    """The mode stands in the node: one known at run time takes an If."""
+    known = e.static_of(mode)
+    if isinstance(known, bool):
+        e.node("prim::EnterGradMode", (), (), {"mode": known}, range)
+        return
+    node = e.node("prim::If", (mode,), (), range=range)
+    for wanted in (True, False):
+        with e.within(node.add_block(), Scope(e.scope)):
+            e.node("prim::EnterGradMode", (), (), {"mode": wanted}, range)
+
+
+def manager_of(obj: Any) -> Sugared | None:
+    """A context manager object of the Python program, or None."""
+    return None
+
+
+def with_statement(e: Emitter, node: ast.With) -> frozenset[str]:
+    """with a as x, b: ..."""
+    return _enter(e, node, list(node.items))
+
+
+def _enter(e: Emitter, node: ast.With, items: list[ast.withitem]) -> frozenset[str]:
+    from weft.jit.frontend.assignment import assign
+    from weft.jit.frontend.statements import statements
+
+    if not items:
+        return statements(e, node.body)
+    item, rest = items[0], items[1:]
+    range = e.range(item.context_expr)
+    manager = expr(e, item.context_expr)
+    if isinstance(manager, ManagerClass):
+        manager = manager.call(e, range, [], {})
+    entered, leave = _protocol(e, manager, range)
+    if item.optional_vars is not None:
+        if entered is None:
+            fail(f"with: expected no name behind as, since {manager.describe()} gives none", range)
+        assign(e, item.optional_vars, entered, range)
+    ways = _enter(e, node, rest)
+    if ways & (EXITS | FALLS):
+        leave()
+    return ways
+
+
+def _protocol(
+    e: Emitter, manager: Sugared, range: SourceRange
+) -> tuple[Sugared | None, Callable[[], None]]:
+    """What entering gives, and what leaving does."""
+    if isinstance(manager, GradMode):
+        _enter_mode(e, manager.mode, range)
+
+        def restore() -> None:
+            e.node("prim::ExitGradMode", (), (), range=range)
+
+        return None, restore
+    for name in ("__enter__", "__exit__"):
+        if not manager.has_attr(e, name):
+            fail(
+                f"with: expected an object with __enter__ and __exit__, got {manager.describe()}",
+                range,
+            )
+    entered = manager.attr(e, range, "__enter__").call(e, range, [], {})
+
+    def leave() -> None:
+        nothing = [Arg(e.none(), range) for _ in (0, 1, 2)]
+        manager.attr(e, range, "__exit__").call(e, range, nothing, {})
+
+    return entered, leave

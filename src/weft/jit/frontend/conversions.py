@@ -1,0 +1,266 @@
+"""Conversions of one argument: what fits a type as it is, and what is silently made to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+EXACT, CONVERTED, WIDENED = 0, 1, 2
+LEVELS = (EXACT, CONVERTED, WIDENED)
+
+
+Convert = Callable[[Emitter, SourceRange], Value]
+
+
+class Parameter(NamedTuple):
+    """What the matcher needs to know of a parameter; `length` is the 2 of `int[2]`."""
+
+    name: str
+    type: ty.Type
+    default: Any = None
+    has_default: bool = False
+    kwarg_only: bool = False
+    length: int | None = None
+    var_list: bool = False  # trailing numbers may be given one by one: view(2, 3)
+    rest: bool = False  # a tuple of all further arguments
+
+
+def bind_type(formal: ty.Type, actual: ty.Type, bindings: dict[str, ty.Type]) -> bool:
+    """Whether a value of type `actual` fits `formal`; type variables are bound."""
+    if isinstance(formal, ty.TypeVar):
+        known = bindings.get(formal.name)
+        if known is None:
+            bindings[formal.name] = actual
+            return True
+        return ty.is_subtype(actual, known)
+    if isinstance(formal, ty.OptionalType):
+        if actual is ty.NONE:
+            return True
+        return bind_type(formal.elem, ty.non_none(actual), bindings)
+    if formal.children and type(formal) is type(actual) and not isinstance(formal, ty.UnionType):
+        if len(formal.children) != len(actual.children):
+            return False
+        if not _has_variable(formal):
+            return ty.is_subtype(actual, formal)
+        return all(
+            _bind_invariant(f, a, bindings) for f, a in zip(formal.children, actual.children)
+        )
+    return ty.is_subtype(actual, formal)
+
+
+def _bind_invariant(formal: ty.Type, actual: ty.Type, bindings: dict[str, ty.Type]) -> bool:
+    if isinstance(formal, ty.TypeVar):
+        known = bindings.setdefault(formal.name, actual)
+        return known == actual
+    if _has_variable(formal):
+        return bind_type(formal, actual, bindings)
+    return formal == actual
+
+
+def _has_variable(t: ty.Type) -> bool:
+    return isinstance(t, ty.TypeVar) or any(map(_has_variable, t.children))
+
+
+def type_of(e: Emitter, value: Sugared, range: SourceRange) -> ty.Type:
+    """The type of an argument; tuples are not made for it."""
+    if isinstance(value, Simple):
+        return value.v.type
+    if isinstance(value, TupleLiteral):
+        if value.type is not None:
+            return value.type
+        return ty.TupleType(tuple(type_of(e, item, range) for item in value.items))
+    return value.value(e, range).type
+
+
+def converter(
+    e: Emitter, arg: Arg, wanted: Parameter, level: int, bindings: dict[str, ty.Type]
+) -> Convert | None:
+    """How the argument becomes a value of the wanted type, or None where it does not."""
+    actual = type_of(e, arg.value, arg.range)
+    formal = ty.substitute(wanted.type, bindings)
+    target = ty.non_none(formal)
+    if isinstance(target, ty.InterfaceType) and isinstance(actual, ty.ClassType):
+        from weft.jit.frontend.modules import implement
+
+        implement(actual, target)
+    trial = dict(bindings)
+    if bind_type(wanted.type, actual, trial):
+        bindings.update(trial)
+        return lambda e, r: arg.value.value(e, arg.range)
+    inner = ty.non_none(formal) if isinstance(formal, ty.OptionalType) else formal
+    if isinstance(inner, ty.ListType):
+        return _to_list(e, arg, wanted, inner, level, bindings)
+    if isinstance(inner, ty.TupleType) and isinstance(arg.value, TupleLiteral):
+        return _to_tuple(e, arg, inner, level)
+    if isinstance(inner, ty.DictType) and isinstance(arg.value, Simple):
+        return _retyped(arg.value.v, inner)
+    if level >= CONVERTED:
+        return _convert_value(arg, actual, inner, level)
+    return None
+
+
+def _to_list(
+    e: Emitter,
+    arg: Arg,
+    wanted: Parameter,
+    formal: ty.ListType,
+    level: int,
+    bindings: dict[str, ty.Type],
+) -> Convert | None:
+    value = arg.value
+    actual = type_of(e, value, arg.range)
+    if isinstance(actual, ty.TupleType):
+        items = value.unrolled(e, arg.range) or []
+        if isinstance(formal.elem, ty.TypeVar):
+            if not items or len({type_of(e, item, arg.range) for item in items}) != 1:
+                return None
+            bindings[formal.elem.name] = type_of(e, items[0], arg.range)
+        elem = ty.substitute(formal.elem, bindings)
+        parts = [
+            converter(e, Arg(item, arg.range), Parameter("", elem), level, bindings)
+            for item in items
+        ]
+        if any(part is None for part in parts):
+            return None
+        return _list_maker([part for part in parts if part is not None], elem)
+    if wanted.length is not None and not _has_variable(formal):
+        one = converter(e, arg, Parameter("", formal.elem), level, bindings)
+        if one is not None:
+            return _list_maker([one] * wanted.length, formal.elem)
+    if isinstance(value, Simple):
+        return _retyped(value.v, formal)
+    return None
+
+
+def _list_maker(parts: Sequence[Convert], elem: ty.Type) -> Convert:
+    def make(e: Emitter, range: SourceRange) -> Value:
+        made: dict[Convert, Value] = {}
+        for part in parts:
+            if part not in made:
+                made[part] = part(e, range)
+        values = [made[part] for part in parts]
+        return e.emit("prim::ListConstruct", values, ty.ListType(elem), range=range)
+
+    return make
+
+
+def _retyped(v: Value, formal: ty.Type) -> Convert | None:
+    """A literal list or dict that nobody has seen yet takes the type that is wanted: [] or [x]."""
+    node = v.node
+    if (
+        node is None
+        or v.has_uses
+        or node.kind not in ("prim::ListConstruct", "prim::DictConstruct")
+    ):
+        return None
+    if isinstance(formal, ty.ListType) and node.kind == "prim::ListConstruct":
+        fits = all(ty.is_subtype(item.type, formal.elem) for item in node.inputs)
+    elif isinstance(formal, ty.DictType) and node.kind == "prim::DictConstruct":
+        fits = all(
+            ty.is_subtype(item.type, formal.value if index % 2 else formal.key)
+            for index, item in enumerate(node.inputs)
+        )
+    else:
+        return None
+    if not fits or _has_variable(formal):
+        return None
+
+    def make(e: Emitter, range: SourceRange) -> Value:
+        v.type = formal
+        return v
+
+    return make
+
+
+def _to_tuple(e: Emitter, arg: Arg, formal: ty.TupleType, level: int) -> Convert | None:
+    items = arg.value.unrolled(e, arg.range) or []
+    if len(items) != len(formal.elems):
+        return None
+    found = [
+        converter(e, Arg(item, arg.range), Parameter("", elem), level, {})
+        for item, elem in zip(items, formal.elems)
+    ]
+    if any(part is None for part in found):
+        return None
+    parts = [part for part in found if part is not None]
+
+    def make(e: Emitter, range: SourceRange) -> Value:
+        values = [part(e, range) for part in parts]
+        return e.emit("prim::TupleConstruct", values, formal, range=range)
+
+    return make
+
+
+_FROM_TENSOR = {
+    ty.INT: "aten::IntImplicit",
+    ty.FLOAT: "aten::FloatImplicit",
+    ty.COMPLEX: "aten::ComplexImplicit",
+    ty.NUMBER: "aten::ScalarImplicit",
+}
+
+
+_FROM_NUMBER = {ty.INT: "aten::Int", ty.FLOAT: "aten::Float", ty.COMPLEX: "aten::Complex"}
+
+
+def _convert_value(arg: Arg, actual: ty.Type, formal: ty.Type, level: int) -> Convert | None:
+    kind: str | None = None
+    if actual is ty.TENSOR and formal in _FROM_TENSOR:
+        kind = _FROM_TENSOR[formal]
+    elif actual is ty.NUMBER and formal in _FROM_NUMBER:
+        kind = _FROM_NUMBER[formal]
+    elif actual is ty.STR and formal is ty.DEVICE:
+        kind = "aten::device"
+    elif (
+        (actual is ty.INT and formal in (ty.FLOAT, ty.COMPLEX))
+        or (actual is ty.FLOAT and formal is ty.COMPLEX)
+        or (actual is ty.BOOL and formal in (ty.INT, ty.FLOAT) and level >= WIDENED)
+    ):
+        kind = _FROM_NUMBER[formal]
+    if kind is None:
+        return None
+    name = kind
+
+    def make(e: Emitter, range: SourceRange) -> Value:
+        from weft.jit.frontend.calls import call_operator
+
+        known = arg.value.static(e)
+        if known is not UNKNOWN and formal in (ty.INT, ty.FLOAT, ty.COMPLEX):
+            python = {ty.INT: int, ty.FLOAT: float, ty.COMPLEX: complex}[formal]
+            return e.constant(python(known))
+        return call_operator(e, name, range, [arg], {}).value(e, range)
+
+    return make
+
+
+def coerce(
+    e: Emitter,
+    value: Sugared,
+    wanted: ty.Type,
+    range: SourceRange,
+    what: str,
+    strict: bool = False,
+) -> Value:
+    """The value as one of the wanted type, with the conversions of a call unless `strict`."""
+    arg = Arg(value, range)
+    actual = type_of(e, value, range)
+    # What is returned or assigned stays what it is, but an int where a float is declared.
+    keeps = strict and not (actual is ty.INT and ty.non_none(wanted) is ty.FLOAT)
+    for level in LEVELS[:1] if keeps else LEVELS:
+        convert = converter(e, arg, Parameter(what, wanted), level, {})
+        if convert is not None:
+            return convert(e, range)
+    hint = None
+    if isinstance(actual, ty.OptionalType) and ty.is_subtype(actual.elem, wanted):
+        hint = "assert x is not None before it, or a test of x is not None around it"
+    fail(
+        f"{what}: expected a value of type {wanted.annotation}, got {actual.annotation}",
+        range,
+        hint,
+    )

@@ -1,0 +1,95 @@
+"""raise and assert."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.expressions import expr
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+
+class ExceptionClass(Sugared):
+    """A class of exceptions."""
+
+    def __init__(self, cls: type[BaseException]) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the exception class {self.cls.__name__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        if kwargs:
+            fail(f"{self.cls.__name__}: expected no keyword arguments, got one", range)
+        return Exception_(self.cls, args)
+
+    def key(self) -> Any:
+        return ("exception", self.cls)
+
+
+class Exception_(Sugared):
+    """An exception that was made, and can only be raised."""
+
+    def __init__(self, cls: type[BaseException], args: Sequence[Arg]) -> None:
+        self.cls = cls
+        self.args = args
+
+    def describe(self) -> str:
+        return f"an exception {self.cls.__name__}"
+
+    def message(self, e: Emitter, range: SourceRange) -> Value:
+        """Its text, as str() of the exception."""
+        if not self.args:
+            return e.constant("")
+        if len(self.args) == 1:
+            return text_of(e, self.args[0].value, range)
+        pieces = ", ".join("{}" for _ in self.args)
+        template = Arg(Simple(e.constant(f"({pieces})")), range)
+        return call_operator(e, "aten::format", range, [template, *self.args], {}).value(e, range)
+
+
+def text_of(e: Emitter, value: Sugared, range: SourceRange) -> Value:
+    """str(value)."""
+    made = value.value(e, range)
+    if made.type is ty.STR:
+        return made
+    return call_operator(e, "aten::str", range, [Arg(Simple(made), range)], {}).value(e, range)
+
+
+def raise_statement(e: Emitter, node: ast.Raise) -> None:
+    """raise E(...), raise E."""
+    range = e.range(node)
+    if node.exc is None:
+        fail("raise: expected an exception, got none", range, "raise RuntimeError(message)")
+    raised = expr(e, node.exc)
+    if isinstance(raised, ExceptionClass):
+        raised = Exception_(raised.cls, ())
+    if not isinstance(raised, Exception_):
+        fail(f"raise: expected an exception, got {raised.describe()}", range)
+    emit_raise(e, raised.cls, raised.message(e, range), range)
+
+
+def emit_raise(e: Emitter, cls: type[BaseException], message: Value, range: SourceRange) -> None:
+    """The node that raises."""
+    name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+    e.node("prim::RaiseException", (message,), (), {"exception": name}, range)
+
+
+def raise_assertion(e: Emitter, message: ast.expr | None, range: SourceRange) -> None:
+    """What a failed assert does."""
+    text = e.constant("") if message is None else text_of(e, expr(e, message), range)
+    emit_raise(e, AssertionError, text, range)

@@ -1,0 +1,315 @@
+"""Python functions to functions of the IR, each compiled once."""
+
+from __future__ import annotations
+
+import ast
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from weft.jit.frontend.annotations import Annotations
+from weft.jit.frontend.calls import convert_arguments
+from weft.jit.frontend.control_flow import then
+from weft.jit.frontend.conversions import Parameter
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.environment import FALLS, RESULT, Flow
+from weft.jit.frontend.errors import FrontendError, compiling, fail
+from weft.jit.frontend.resolver import Resolver, resolver_of_function
+from weft.jit.frontend.signatures import (
+    Declared,
+    defaults_of,
+    signature_of,
+    type_or_tensor,
+)
+from weft.jit.frontend.source import Code, code_of, definition
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.function import Function
+from weft.jit.ir.graph import Graph, Value
+from weft.jit.ir.source import SourceRange
+
+_MAX_CALL_DEPTH = 64
+
+
+class Compiled:
+    """A function on its way to the IR, or there. `returns` is None until it is known."""
+
+    def __init__(self, name: str, parameters: list[Parameter], returns: ty.Type | None) -> None:
+        self.name = name
+        self.parameters = parameters
+        self.returns = returns
+        self.function = Function(name, Graph(), [p.name for p in parameters])
+        self.function.defaults = {p.name: p.default for p in parameters if p.has_default}
+        self.error: FrontendError | None = None
+
+
+class FunctionValue(Sugared):
+    """A compiled function, or one being compiled."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+
+    def describe(self) -> str:
+        return f"the function {self.compiled.name.rpartition('.')[2]}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        compiled = self.compiled
+        short = compiled.name.rpartition(".")[2]
+        values = convert_arguments(e, short, compiled.parameters, range, args, kwargs)
+        returns = known_return(e, compiled, range)
+        attrs = {"function": compiled.function}
+        return Simple(e.emit("prim::CallFunction", values, returns, attrs, range))
+
+    def key(self) -> Any:
+        return ("function", id(self.compiled))
+
+
+def known_return(e: Emitter, compiled: Compiled, range: SourceRange) -> ty.Type:
+    """The return type of a function; one that is still being compiled must declare it."""
+    if compiled.returns is None:
+        from weft.jit.frontend.errors import NotSupportedError
+        from weft.jit.frontend.refused import REFUSED_FORMS
+
+        refusal = REFUSED_FORMS["recursion"]
+        raise NotSupportedError(
+            f"expected syntax of the language, got {refusal.what}", range, refusal.instead
+        )
+    return compiled.returns
+
+
+# Python functions -----------------------------------------------------------------------------
+
+_compiled: weakref.WeakKeyDictionary[Any, Compiled] = weakref.WeakKeyDictionary()
+
+
+def qualified_name(obj: Any) -> str:
+    """The name of a function or class in the IR: "__torch__.package.module.name"."""
+    module = getattr(obj, "__module__", None) or "__main__"
+    name = str(getattr(obj, "__qualname__", "") or getattr(obj, "__name__", "object"))
+    name = name.replace(".<locals>", "").replace("<lambda>", "_lambda")
+    return f"__torch__.{module}.{name}"
+
+
+def compile_function(
+    function: Any, extra: dict[str, Any] | None = None, caller: str = "", range: Any = None
+) -> Compiled:
+    """The IR of a Python function, compiled at its first use."""
+    known = _compiled.get(function)
+    if known is not None:
+        if known.error is not None:
+            del _compiled[function]
+        else:
+            return known
+    code = code_of(function)
+    node = definition(code, function.__name__)
+    resolver = resolver_of_function(function, extra or {})
+    if not isinstance(node, ast.FunctionDef | ast.Lambda):
+        fail(f"{function.__qualname__}: expected a function, got a class", code.range(node))
+    name = qualified_name(function)
+    with compiling(function.__qualname__, caller, range):
+        return compile_definition(
+            node, code, resolver, name, defaults_of(function), lambda c: _remember(function, c)
+        )
+
+
+def _remember(function: Any, compiled: Compiled) -> None:
+    _compiled[function] = compiled
+
+
+def forget(function: Any) -> None:
+    """Compiles the function anew when it is next used."""
+    _compiled.pop(function, None)
+
+
+def compile_definition(
+    node: ast.FunctionDef | ast.Lambda,
+    code: Code,
+    resolver: Resolver,
+    name: str,
+    defaults: dict[str, Any],
+    started: Any = None,
+) -> Compiled:
+    """The IR of a definition. `started` is called with it before its body is compiled."""
+    annotations = Annotations(code, resolver)
+    signature = signature_of(node, code, annotations, defaults)
+    parameters = [_parameter(each, code) for each in signature.parameters]
+    compiled = Compiled(name, parameters, signature.returns)
+    if started is not None:
+        started(compiled)
+    graph = compiled.function.graph
+    e = Emitter(graph, code, resolver, name.rpartition(".")[2], declared=signature.returns)
+    for parameter in parameters:
+        e.scope.set(parameter.name, Simple(graph.add_input(parameter.type, parameter.name)))
+    compile_body(e, node, compiled)
+    compiled.function.doc = (
+        (ast.get_docstring(node) or "") if isinstance(node, ast.FunctionDef) else ""
+    )
+    return compiled
+
+
+def _parameter(declared: Declared, code: Code) -> Parameter:
+    return Parameter(
+        declared.name,
+        type_or_tensor(declared, code),
+        declared.default if declared.has_default else None,
+        declared.has_default,
+        declared.kwarg_only,
+    )
+
+
+def compile_body(e: Emitter, node: ast.FunctionDef | ast.Lambda, compiled: Compiled) -> None:
+    """Compiles the statements of a definition and sets what its graph returns."""
+    try:
+        held = body_result(e, node)
+        range = e.range(node)
+        value = _returned(e, held, range)
+    except RecursionError:
+        error = FrontendError(f"{e.name}: expected less deeply nested source", e.range(node))
+        compiled.error = error
+        raise error from None
+    except FrontendError as error:
+        compiled.error = error
+        raise
+    e.graph.block.set_returns([value])
+    compiled.returns = value.type
+
+
+def _returned(e: Emitter, held: Sugared, range: SourceRange) -> Value:
+    value = held.value(e, range)
+    declared = e.returns.declared
+    if declared is not None and value.type != declared:
+        return e.emit("prim::unchecked_cast", (value,), declared)
+    return value
+
+
+def body_result(e: Emitter, node: ast.FunctionDef | ast.Lambda) -> Sugared:
+    """What the body of a definition returns."""
+    from weft.jit.frontend.expressions import expr
+    from weft.jit.frontend.statements import set_result, statements
+
+    range = e.range(node)
+    if isinstance(node, ast.Lambda):
+        return expr(e, node.body, e.returns.declared)
+    _refuse_generators(e, node)
+    ways = statements(e, node.body)
+
+    def implicit() -> frozenset[str]:
+        declared = e.returns.declared
+        if declared is not None and not ty.is_subtype(ty.NONE, declared):
+            fail(
+                f"{e.name}: expected a return on every path, since it returns "
+                f"{declared.annotation}, got a path without",
+                range,
+                "a return or raise at the end",
+            )
+        set_result(e, e.none(), range)
+        return frozenset((Flow.RETURN,))
+
+    if Flow.FALL in ways:
+        ways = then(e, ways, implicit, range) if ways != FALLS else implicit()
+    found = e.scope.find(RESULT)
+    if isinstance(found, Sugared):
+        return found
+    return Simple(e.uninitialized(e.returns.declared or ty.NONE))  # it always raises
+
+
+def _refuse_generators(e: Emitter, node: ast.FunctionDef) -> None:
+    """yield makes a function another thing, wherever it stands."""
+    from weft.jit.frontend.scaffold import refuse
+
+    waiting: list[ast.AST] = list(node.body)
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Yield | ast.YieldFrom | ast.Await):
+            refuse(e.code, each)
+        if not isinstance(each, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            waiting.extend(ast.iter_child_nodes(each))
+
+
+# Values ---------------------------------------------------------------------------------------
+
+
+def function_value(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | None:
+    """What a callable Python object means, or None."""
+    from weft.jit.frontend.builtins import BuiltinFunction, operator_name
+    from weft.jit.frontend.generic import GenericFunction
+    from weft.jit.frontend.ignored import ignored_value
+
+    compiled = getattr(obj, "_weft_compiled", None)
+    if isinstance(compiled, Compiled):
+        return FunctionValue(compiled)
+    ignored = ignored_value(e, obj, range)
+    if ignored is not None:
+        return ignored
+    name = operator_name(obj)
+    if name is not None:
+        return BuiltinFunction(name)
+    if not hasattr(obj, "__code__"):
+        wrapped = getattr(obj, "__wrapped__", None)
+        return None if wrapped is None else function_value(e, wrapped, range, what)
+    if is_library(obj):
+        return GenericFunction(obj)
+    return PythonFunction(obj)
+
+
+def is_library(obj: Any) -> bool:
+    """Whether a function is one of weft's own, whose annotations may be open."""
+    module = getattr(obj, "__module__", "") or ""
+    return module == "weft" or module.startswith("weft.")
+
+
+class PythonFunction(Sugared):
+    """A Python function that is compiled when it is called."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def describe(self) -> str:
+        return f"the function {self.function.__qualname__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        return self.resolved(e, range, args, kwargs).call(e, range, args, kwargs, hint)
+
+    def resolved(
+        self, e: Emitter, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
+    ) -> Sugared:
+        """The compiled function, or the overload that fits the arguments."""
+        from weft.jit.frontend.errors import callers
+        from weft.jit.frontend.overloads import overloads_of, pick_overload
+
+        if len(callers()) > _MAX_CALL_DEPTH:
+            fail("expected a shorter chain of calls between functions", range)
+        overloads = overloads_of(self.function)
+        if overloads:
+            return pick_overload(e, self.function, overloads, range, args, kwargs)
+        extra = getattr(e.resolver, "extra", {})
+        return FunctionValue(compile_function(self.function, extra, e.name, range))
+
+    def key(self) -> Any:
+        return ("python function", self.function)
+
+
+def bound_method(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared:
+    """A method of a Python object found while compiling."""
+    owner = obj.__self__
+    if isinstance(owner, type):  # a class method
+        from weft.jit.frontend.classes import class_value
+
+        return class_value(owner, what).attr(e, range, obj.__name__)
+    from weft.jit.frontend.objects import sugar
+
+    return sugar(e, owner, range, what).attr(e, range, obj.__name__)

@@ -1,0 +1,235 @@
+"""weft's own Python functions, whose annotations may be open (Any, Sequence): compiled once for
+each combination of argument types and of flags known while compiling."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from weft.jit.frontend.annotations import Annotations
+from weft.jit.frontend.conversions import Parameter, coerce, type_of
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.environment import Scope
+from weft.jit.frontend.errors import FrontendError, compiling, fail
+from weft.jit.frontend.functions import (
+    Compiled,
+    body_result,
+    compile_body,
+    known_return,
+    qualified_name,
+)
+from weft.jit.frontend.objects import sugar
+from weft.jit.frontend.resolver import Resolver, resolver_of_function
+from weft.jit.frontend.signatures import Declared, Signature, defaults_of, signature_of
+from weft.jit.frontend.source import Code, code_of, definition
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
+
+_MAX_INLINE = 32
+
+
+class Template:
+    """A definition with open annotations and what has been compiled from it."""
+
+    def __init__(
+        self,
+        node: ast.FunctionDef,
+        code: Code,
+        resolver: Resolver,
+        name: str,
+        defaults: dict[str, Any],
+        skip_self: bool = False,
+    ) -> None:
+        self.node, self.code, self.resolver, self.name = node, code, resolver, name
+        annotations = Annotations(code, resolver, generic=True)
+        self.signature: Signature = signature_of(
+            node, code, annotations, defaults, skip_self, generic=True
+        )
+        self.made: dict[Any, Compiled] = {}
+
+
+_templates: dict[Any, Template] = {}
+
+
+def template_of(function: Any) -> Template:
+    """The template of a Python function."""
+    known = _templates.get(function)
+    if known is None:
+        code = code_of(function)
+        node = definition(code, function.__name__)
+        if not isinstance(node, ast.FunctionDef):
+            fail(f"{function.__qualname__}: expected a function", code.range(node))
+        resolver = resolver_of_function(function)
+        known = Template(node, code, resolver, qualified_name(function), defaults_of(function))
+        _templates[function] = known
+    return known
+
+
+class GenericFunction(Sugared):
+    """A function of weft that is written in Python."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def describe(self) -> str:
+        return f"the function {self.function.__qualname__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        with compiling(self.function.__qualname__, e.name, range):
+            return call_template(e, template_of(self.function), range, args, kwargs)
+
+    def key(self) -> Any:
+        return ("generic function", self.function)
+
+
+def bind(
+    e: Emitter, template: Template, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
+) -> dict[str, Sugared]:
+    """What each parameter is in one call."""
+    name = template.name.rpartition(".")[2]
+    given, rest = list(args), dict(kwargs)
+    bound: dict[str, Sugared] = {}
+    parameters = template.signature.parameters
+    for parameter in parameters:
+        if given and not parameter.kwarg_only:
+            arg = given.pop(0)
+        elif parameter.name in rest:
+            arg = rest.pop(parameter.name)
+        elif parameter.has_default:
+            arg = Arg(sugar(e, parameter.default, range, parameter.name), range)
+        else:
+            fail(f"{name}: expected an argument '{parameter.name}', got none", range)
+        bound[parameter.name] = _as_declared(e, parameter, arg)
+    if template.signature.varargs is not None:
+        bound[template.signature.varargs.arg] = TupleLiteral([arg.value for arg in given])
+        given = []
+    if given or rest:
+        extra = f"argument '{next(iter(rest))}'" if rest else f"{len(args)} positional arguments"
+        fail(f"{name}: expected at most {len(parameters)} arguments, got {extra}", range)
+    return bound
+
+
+def _as_declared(e: Emitter, parameter: Declared, arg: Arg) -> Sugared:
+    if not isinstance(parameter.type, ty.Type) or parameter.type is ty.ANY:
+        return arg.value
+    made = coerce(e, arg.value, parameter.type, arg.range, parameter.name)
+    same = isinstance(arg.value, Simple | TupleLiteral) and made.type == type_of(
+        e, arg.value, arg.range
+    )
+    return arg.value if same else Simple(made)
+
+
+def _part(e: Emitter, value: Sugared, range: SourceRange) -> tuple[str, Any]:
+    """What of an argument decides about the compiled code."""
+    known = value.static(e)
+    if isinstance(known, bool | str | int | None.__class__) and known is not UNKNOWN:
+        return "constant", (type(known), known)
+    if isinstance(value, TupleLiteral):
+        parts = tuple(_part(e, item, range) for item in value.items)
+        if any(kind == "object" for kind, _ in parts):
+            return "object", value.key()
+    try:
+        return "type", type_of(e, value, range)
+    except FrontendError:
+        return "object", value.key()
+
+
+def call_template(
+    e: Emitter,
+    template: Template,
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+    owner: Sugared | None = None,
+) -> Sugared:
+    """A call of a template; `owner` is the self of a method."""
+    bound = bind(e, template, range, args, kwargs)
+    parts = {name: _part(e, value, range) for name, value in bound.items()}
+    if owner is not None or any(kind == "object" for kind, _ in parts.values()):
+        return _inline(e, template, bound, owner, range)
+    key = tuple(parts.values())
+    compiled = template.made.get(key)
+    if compiled is None or compiled.error is not None:
+        compiled = _specialize(template, bound, parts, e, range)
+    values = [bound[p.name].value(e, range) for p in compiled.parameters]
+    returns = known_return(e, compiled, range)
+    attrs = {"function": compiled.function}
+    return Simple(e.emit("prim::CallFunction", values, returns, attrs, range))
+
+
+def _specialize(
+    template: Template,
+    bound: dict[str, Sugared],
+    parts: dict[str, tuple[str, Any]],
+    caller: Emitter,
+    range: SourceRange,
+) -> Compiled:
+    parameters = [Parameter(name, type_of(caller, value, range)) for name, value in bound.items()]
+    declared = template.signature.returns
+    number = len(template.made)
+    name = template.name if not number else f"{template.name}__{number}"
+    compiled = Compiled(name, parameters, declared)
+    template.made[tuple(parts.values())] = compiled
+    graph = compiled.function.graph
+    short = template.name.rpartition(".")[2]
+    e = Emitter(graph, template.code, template.resolver, short, generic=True, declared=declared)
+    for parameter in parameters:
+        value = graph.add_input(parameter.type, parameter.name)
+        kind, known = parts[parameter.name]
+        is_constant = kind == "constant"
+        e.scope.set(parameter.name, Simple(e.constant(known[1]) if is_constant else value))
+        if kind == "type" and isinstance(bound[parameter.name], TupleLiteral):
+            _keep_constants(e, bound[parameter.name], value, parameter.name, caller, range)
+    compile_body(e, template.node, compiled)
+    return compiled
+
+
+def _keep_constants(
+    e: Emitter,
+    given: Sugared,
+    value: Any,
+    name: str,
+    caller: Emitter,
+    range: SourceRange,
+) -> None:
+    """A tuple of which some items are None: those stay known in the body."""
+    assert isinstance(given, TupleLiteral)
+    if given.fields:
+        return
+    e.scope.set(name, TupleLiteral(e.unpack_tuple(value, range), type=given.type))
+
+
+def _inline(
+    e: Emitter,
+    template: Template,
+    bound: dict[str, Sugared],
+    owner: Sugared | None,
+    range: SourceRange,
+) -> Sugared:
+    """The body in place of the call, for arguments that are no values."""
+    depth = getattr(e, "inlined", 0)
+    if depth > _MAX_INLINE:
+        fail(f"{template.name}: expected no recursion with arguments that are no values", range)
+    scope = Scope()
+    if owner is not None:
+        scope.set(template.node.args.args[0].arg, owner)
+    for name, value in bound.items():
+        scope.set(name, value)
+    generic = e.annotations.generic
+    e.inlined = depth + 1  # type: ignore[attr-defined]
+    try:
+        with e.as_function(template.code, template.resolver, scope, template.signature.returns):
+            e.annotations.generic = True
+            return body_result(e, template.node)
+    finally:
+        e.annotations.generic = generic
+        e.inlined = depth  # type: ignore[attr-defined]

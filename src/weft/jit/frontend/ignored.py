@@ -1,0 +1,88 @@
+"""@ignore, @unused: Python functions that are not compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.jit.frontend.annotations import Annotations
+from weft.jit.frontend.calls import convert_arguments
+from weft.jit.frontend.conversions import Parameter
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.exceptions import emit_raise
+from weft.jit.frontend.resolver import resolver_of_function
+from weft.jit.frontend.signatures import defaults_of, signature_of, type_or_tensor
+from weft.jit.frontend.source import code_of, definition
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+IGNORE, UNUSED, EXPORT, COPY = "ignore", "unused", "export", "copy"
+MODE = "_weft_jit_mode"
+
+
+def mode_of(function: Any) -> str | None:
+    """How a function was marked: by @ignore, @unused, @export, or not at all."""
+    return getattr(function, MODE, None)
+
+
+def ignored_value(
+    e: Emitter, function: Any, range: SourceRange, owner: Value | None = None
+) -> Sugared | None:
+    """What a marked function means; None for a function that is compiled. `owner` is its self."""
+    mode = mode_of(function)
+    if mode not in (IGNORE, UNUSED):
+        return None
+    return IgnoredFunction(function, mode == UNUSED, owner)
+
+
+class IgnoredFunction(Sugared):
+    """A function that stays Python (@ignore), or whose call raises (@unused)."""
+
+    def __init__(self, function: Any, raises: bool, owner: Value | None) -> None:
+        self.function = getattr(function, "__func__", function)
+        self.raises = raises
+        self.owner = owner
+
+    def describe(self) -> str:
+        return f"the function {self.function.__qualname__}, which is not compiled"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        parameters, returns = self._signature()
+        name = self.function.__qualname__
+        values = convert_arguments(e, name, parameters, range, args, kwargs)
+        if self.raises:
+            text = f"{name} is marked @unused: it cannot be called in a compiled program"
+            emit_raise(e, RuntimeError, e.constant(text), range)
+            return Simple(e.uninitialized(returns))
+        if self.owner is not None:
+            values = [self.owner, *values]
+        attrs = {"callable": self.function}
+        return Simple(e.emit("prim::CallPython", values, returns, attrs, range))
+
+    def _signature(self) -> tuple[list[Parameter], ty.Type]:
+        code = code_of(self.function)
+        node: Any = definition(code, self.function.__name__)
+        annotations = Annotations(code, resolver_of_function(self.function))
+        is_method = self.owner is not None
+        signature = signature_of(node, code, annotations, defaults_of(self.function), is_method)
+        declared = signature.parameters[1:] if is_method else signature.parameters
+        parameters = [
+            Parameter(
+                each.name,
+                type_or_tensor(each, code),
+                each.default if each.has_default else None,
+                each.has_default,
+                each.kwarg_only,
+            )
+            for each in declared
+        ]
+        return parameters, signature.returns or ty.TENSOR

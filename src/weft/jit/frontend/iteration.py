@@ -1,0 +1,239 @@
+"""What can be looped over, and enumerate, zip, range and reversed, which exist only in loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.conversions import type_of
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+
+class Counted(NamedTuple):
+    """Items whose number is known at run time: item(i) for i below length."""
+
+    length: Value
+    item: Callable[[Value], Sugared]
+
+
+Source = list[Sugared] | Counted
+
+
+def _call(e: Emitter, name: str, range: SourceRange, *values: Sugared) -> Sugared:
+    return call_operator(e, name, range, [Arg(v, range) for v in values], {})
+
+
+def int_op(e: Emitter, name: str, range: SourceRange, a: Value, b: Value) -> Value:
+    """An operator of two ints."""
+    return _call(e, name, range, Simple(a), Simple(b)).value(e, range)
+
+
+_python_range = range
+
+
+class Iterable(Sugared):
+    """Something made for a loop: range(n), enumerate(xs), zip(xs, ys)."""
+
+    what = "an iterable"
+
+    def describe(self) -> str:
+        return self.what
+
+    def source(self, e: Emitter, range: SourceRange) -> Source:
+        """Its items."""
+        raise NotImplementedError
+
+    def unrolled(self, e: Emitter, range: SourceRange) -> list[Sugared] | None:
+        found = self.source(e, range)
+        return None if isinstance(found, Counted) else found
+
+    def length(self, e: Emitter, range: SourceRange) -> Sugared | None:
+        found = self.source(e, range)
+        return Simple(found.length if isinstance(found, Counted) else e.constant(len(found)))
+
+
+class Range(Iterable):
+    """range(stop), range(start, stop), range(start, stop, step)."""
+
+    what = "a range"
+
+    def __init__(self, start: Value | None, stop: Value, step: Value | None) -> None:
+        self.start, self.stop, self.step = start, stop, step
+
+    def source(self, e: Emitter, range: SourceRange) -> Source:
+        if self.start is None:
+            return Counted(self.stop, Simple)
+        start, step = self.start, self.step or e.constant(1)
+        bounds = [Simple(start), Simple(self.stop), Simple(step)]
+        length = _call(e, "aten::__range_length", range, *bounds).value(e, range)
+
+        def item(index: Value) -> Sugared:
+            return _call(
+                e, "aten::__derive_index", range, Simple(index), Simple(start), Simple(step)
+            )
+
+        return Counted(length, item)
+
+    def known_numbers(self, e: Emitter) -> list[int] | None:
+        """The numbers, where they are known while compiling and not too many."""
+        parts = [e.static_of(v) for v in (self.start, self.stop, self.step) if v is not None]
+        if not all(isinstance(part, int) for part in parts) or 0 in parts[2:]:
+            return None
+        numbers = _python_range(*parts)
+        return list(numbers) if len(numbers) <= 1000 else None
+
+    def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
+        fail("range: expected it in a loop, got an index into it", range, "list(range(n))[i]")
+
+    def contains(self, e: Emitter, range: SourceRange, item: Sugared) -> Sugared:
+        fail("range: expected it in a loop, got a test with in", range, "a <= i < b")
+
+    def reverse(self, e: Emitter, range: SourceRange) -> Range:
+        """The same numbers, last first."""
+        start, step = self.start or e.constant(0), self.step or e.constant(1)
+        bounds = [Simple(start), Simple(self.stop), Simple(step)]
+        count = _call(e, "aten::__range_length", range, *bounds).value(e, range)
+        last = int_op(e, "aten::sub", range, count, e.constant(1))
+        reach = int_op(e, "aten::mul", range, last, step)
+        first = int_op(e, "aten::add", range, start, reach)
+        stop = int_op(e, "aten::sub", range, start, step)
+        back = _call(e, "aten::neg", range, Simple(step)).value(e, range)
+        return Range(first, stop, back)
+
+
+class Zip(Iterable):
+    """zip(a, b, ...): as many items as the shortest has."""
+
+    what = "a zip"
+
+    def __init__(self, parts: Sequence[Sugared]) -> None:
+        self.parts = list(parts)
+
+    def source(self, e: Emitter, range: SourceRange) -> Source:
+        sources = [iterate(e, part, range) for part in self.parts]
+        if not sources:
+            return []
+        if not any(isinstance(s, Counted) for s in sources):
+            return [TupleLiteral(row) for row in zip(*sources)]  # type: ignore[arg-type]
+        fixed = [len(s) for s in sources if not isinstance(s, Counted)]
+        if fixed and any(_is_heterogeneous(e, s, range) for s in sources):
+            fail("zip: expected lists only, or things of known length only, got both", range)
+        counted = [_as_counted(e, s, range) for s in sources]
+        length = counted[0].length
+        for other in counted[1:]:
+            length = int_op(e, "prim::min", range, length, other.length)
+        return Counted(length, lambda i: TupleLiteral([c.item(i) for c in counted]))
+
+
+def _is_heterogeneous(e: Emitter, source: Source, range: SourceRange) -> bool:
+    if isinstance(source, Counted):
+        return False
+    return not source or not all(isinstance(item, Simple) for item in source)
+
+
+def _as_counted(e: Emitter, source: Source, range: SourceRange) -> Counted:
+    if isinstance(source, Counted):
+        return source
+    from weft.jit.frontend.expressions import make_list
+
+    found = iterate(e, Simple(make_list(e, source, None, range)), range)
+    assert isinstance(found, Counted)
+    return found
+
+
+class Enumerate(Iterable):
+    """enumerate(xs, start)."""
+
+    what = "an enumerate"
+
+    def __init__(self, inner: Sugared, start: Value | None) -> None:
+        self.inner, self.start = inner, start
+
+    def source(self, e: Emitter, range: SourceRange) -> Source:
+        found = iterate(e, self.inner, range)
+        if not isinstance(found, Counted):
+            return [
+                TupleLiteral([self._number(e, e.constant(i), range), item])
+                for i, item in enumerate(found)
+            ]
+        counted = found
+        return Counted(
+            counted.length,
+            lambda i: TupleLiteral([self._number(e, i, range), counted.item(i)]),
+        )
+
+    def _number(self, e: Emitter, index: Value, range: SourceRange) -> Sugared:
+        if self.start is None:
+            return Simple(index)
+        known, offset = e.static_of(index), e.static_of(self.start)
+        if isinstance(known, int) and isinstance(offset, int):
+            return Simple(e.constant(known + offset))
+        return Simple(int_op(e, "aten::add", range, index, self.start))
+
+
+class Reversed(Iterable):
+    """reversed(xs)."""
+
+    what = "a reversed"
+
+    def __init__(self, inner: Sugared) -> None:
+        self.inner = inner
+
+    def source(self, e: Emitter, range: SourceRange) -> Source:
+        if isinstance(self.inner, Range):
+            return self.inner.reverse(e, range).source(e, range)
+        found = iterate(e, self.inner, range)
+        if not isinstance(found, Counted):
+            return found[::-1]
+        counted = found
+        last = int_op(e, "aten::sub", range, counted.length, e.constant(1))
+        return Counted(
+            counted.length, lambda i: counted.item(int_op(e, "aten::sub", range, last, i))
+        )
+
+
+def rows_of(e: Emitter, tensor: Sugared, range: SourceRange) -> Sugared:
+    """The list of a tensor's rows."""
+    return _call(e, "aten::unbind", range, tensor, Simple(e.constant(0)))
+
+
+def iterate(e: Emitter, value: Sugared, range: SourceRange) -> Source:
+    """The items of anything that can be looped over; FrontendError for what cannot."""
+    if isinstance(value, Iterable):
+        return value.source(e, range)
+    items = value.unrolled(e, range)
+    if items is not None:
+        return items
+    actual = type_of(e, value, range)
+    if actual is ty.TENSOR:
+        value = rows_of(e, value, range)
+    elif isinstance(actual, ty.DictType):
+        value = _call(e, "aten::keys", range, value)
+    elif isinstance(actual, ty.ClassType):
+        return _iterate_object(e, value, range)
+    elif not isinstance(actual, ty.ListType) and actual is not ty.STR:
+        hint = "a test of x is not None before" if isinstance(actual, ty.OptionalType) else None
+        fail(
+            "for: expected a list, tuple, dict, str, tensor, range, or list of modules, got "
+            f"{actual.annotation}",
+            range,
+            hint or ("range(n)" if actual is ty.INT else None),
+        )
+    container = Simple(value.value(e, range))
+    length = _call(e, "aten::len", range, container).value(e, range)
+    return Counted(length, lambda i: _call(e, "aten::__getitem__", range, container, Simple(i)))
+
+
+def _iterate_object(e: Emitter, value: Sugared, range: SourceRange) -> Source:
+    """An object with __len__ and __getitem__."""
+    if not (value.has_attr(e, "__len__") and value.has_attr(e, "__getitem__")):
+        fail(f"for: expected an object with __len__ and __getitem__, got {value.describe()}", range)
+    length = value.attr(e, range, "__len__").call(e, range, [], {}).value(e, range)
+    get = value.attr(e, range, "__getitem__")
+    return Counted(length, lambda i: get.call(e, range, [Arg(Simple(i), range)], {}))

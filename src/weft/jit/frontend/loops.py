@@ -1,0 +1,289 @@
+"""Loops: counted, while, and unrolled. What a body assigns is carried from step to step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from weft.jit.frontend.control_flow import branch, exited, flag_value, join, then
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.environment import FALLS, FLAGS, RESULT, Flow, Poison, Scope, sure
+from weft.jit.frontend.errors import FrontendError, fail
+from weft.jit.frontend.sugared import Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Node, Value
+from weft.jit.ir.source import SourceRange
+
+FOREVER = 9223372036854775807
+_LEAVE = frozenset((Flow.BREAK, Flow.RETURN))
+_ATTEMPTS = 6
+
+
+class Plan(NamedTuple):
+    """A loop to compile. `start` is run in the body with the number of the step; `again` gives the
+    condition for another step (None: until the count is reached)."""
+
+    trips: Value
+    first: Value
+    start: Callable[[Value], None]
+    again: Callable[[], Value] | None
+    body: Callable[[], frozenset[str]]
+    assigned: Sequence[str]
+    forever: bool
+    wants_broke: bool
+
+
+class _Carried(NamedTuple):
+    name: str
+    before: Value
+    type: ty.Type
+
+
+def assigned_names(nodes: Sequence[ast.AST]) -> list[str]:
+    """Names that statements may assign, in order; those of nested functions are their own."""
+    found: dict[str, None] = {}
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            found[node.id] = None
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = None
+            return
+        if isinstance(node, ast.Lambda | ast.ListComp | ast.DictComp | ast.GeneratorExp):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
+                    found[inner.target.id] = None
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    for node in nodes:
+        visit(node)
+    return list(found)
+
+
+def run(e: Emitter, plan: Plan, range: SourceRange) -> frozenset[str]:
+    """Compiles the loop; gives the ways it ends, BREAK among them only if `wants_broke`."""
+    forced: dict[str, ty.Type] = {}
+    for _ in builtin_range(_ATTEMPTS):
+        node, carried = _open(e, plan, forced, range)
+        scope = Scope(e.scope)
+        wider, ways = _body(e, plan, node, carried, scope, range)
+        if not wider:
+            return _close(e, plan, node, carried, scope, ways, range)
+        forced.update(wider)
+        node.destroy()
+    fail("loop: expected variables whose types do not change from step to step", range)
+
+
+builtin_range = range
+
+
+def _open(
+    e: Emitter, plan: Plan, forced: dict[str, ty.Type], range: SourceRange
+) -> tuple[Node, list[_Carried]]:
+    carried = []
+    for name in plan.assigned:
+        found = e.scope.find(name)
+        if not isinstance(found, Sugared):
+            continue
+        try:
+            before = found.value(e, range)
+        except FrontendError:
+            continue
+        type = forced.get(name) or e.scope.declared_type(name) or before.type
+        carried.append(
+            _Carried(name, before, type if ty.is_subtype(before.type, type) else before.type)
+        )
+    inputs = [plan.trips, plan.first, *(c.before for c in carried)]
+    node = e.node("prim::Loop", inputs, (), range=range)
+    return node, carried
+
+
+def _body(
+    e: Emitter,
+    plan: Plan,
+    node: Node,
+    carried: Sequence[_Carried],
+    scope: Scope,
+    range: SourceRange,
+) -> tuple[dict[str, ty.Type], frozenset[str]]:
+    """Compiles the body. Gives the names whose types must be wider, and the ways it ends."""
+    block = node.add_block()
+    step = block.add_param(ty.INT, "i")
+    for each in carried:
+        scope.set(each.name, Simple(block.add_param(each.type, each.name)))
+    with e.within(block, scope):
+        e.epoch += 1
+        plan.start(step)
+        e.loops += 1
+        unrolling, e.unrolling = e.unrolling, False
+        try:
+            ways = plan.body()
+        finally:
+            e.loops -= 1
+            e.unrolling = unrolling
+        wider: dict[str, ty.Type] = {}
+        finals = []
+        for index, each in enumerate(carried):
+            final = _final(e, each, scope, block.params[index + 1], ways, range)
+            finals.append(final)
+            if not ty.is_subtype(final.type, each.type):
+                wider[each.name] = _wider(each, final, range)
+        if wider:
+            return wider, ways
+        condition = _condition(e, plan, ways)
+    block.set_returns([condition, *finals])
+    return {}, ways
+
+
+def _final(
+    e: Emitter,
+    each: _Carried,
+    scope: Scope,
+    param: Value,
+    ways: frozenset[str],
+    range: SourceRange,
+) -> Value:
+    if not sure(ways) - {Flow.RETURN}:
+        return param
+    found = scope.find(each.name)
+    if not isinstance(found, Sugared):
+        message = found.message if isinstance(found, Poison) else f"{each.name} has no value"
+        raise FrontendError(f"loop: {message}", range, found.hint if found else None)
+    return found.value(e, range)
+
+
+def _wider(each: _Carried, final: Value, range: SourceRange) -> ty.Type:
+    type = ty.unify(each.type, final.type)
+    if type is None or type == each.type:
+        before, after = each.type.annotation, final.type.annotation
+        hint = f"{each.name}: Union[{before}, {after}] = ... before the loop"
+        if {each.type, final.type} == {ty.INT, ty.FLOAT}:
+            hint = f"a float before the loop, as {each.name} = 0.0"
+        fail(
+            f"{each.name}: expected the same type at each step of the loop, got {before} before it "
+            f"and {after} behind a step",
+            range,
+            hint,
+        )
+    return type
+
+
+def _condition(e: Emitter, plan: Plan, ways: frozenset[str]) -> Value:
+    """Whether another step follows, at the end of the body."""
+    leaves = ways & _LEAVE
+    if sure(ways) <= _LEAVE and leaves:
+        return e.constant(False)
+    if not leaves:
+        return plan.again() if plan.again is not None else e.constant(True)
+    left = exited(e, ways, _LEAVE)
+    node = e.node("prim::If", (left,), (ty.BOOL,))
+    with e.within(node.add_block(), Scope(e.scope)):
+        stop = e.constant(False)
+    node.blocks[0].set_returns([stop])
+    with e.within(node.add_block(), Scope(e.scope)):
+        again = plan.again() if plan.again is not None else e.constant(True)
+    node.blocks[1].set_returns([again])
+    return node.output
+
+
+def _close(
+    e: Emitter,
+    plan: Plan,
+    node: Node,
+    carried: Sequence[_Carried],
+    scope: Scope,
+    ways: frozenset[str],
+    range: SourceRange,
+) -> frozenset[str]:
+    """Gives the loop its outputs and sets the names behind it."""
+    block = node.blocks[0]
+    known = {each.name for each in carried}
+    for name in scope.changed():
+        if not name.startswith("$") and name not in known:
+            message = (
+                f"{name}: expected a value on every path, got none where the loop makes no step"
+            )
+            e.scope.set(name, Poison(message, f"{name} = ... before the loop"))
+    for each in carried:
+        e.scope.set(each.name, Simple(node.add_output(each.type, each.name)))
+    wanted = [Flow.RETURN] if Flow.RETURN in ways else []
+    if plan.wants_broke and Flow.BREAK in ways:
+        wanted.append(Flow.BREAK)
+    for way in wanted:
+        with e.within(block, scope):
+            flag = flag_value(e, scope, ways, way)
+        _carry(e, node, flag, ty.BOOL, FLAGS[way], False)
+    if Flow.RETURN in ways:
+        result = scope.find(RESULT)
+        if isinstance(result, Sugared):
+            with e.within(block, scope):
+                value = result.value(e, range)
+            _carry(e, node, value, value.type, RESULT, None)
+    falls = not plan.forever or Flow.BREAK in ways
+    out = set(wanted)
+    if falls:
+        out.add(Flow.FALL)
+    return frozenset(out) or frozenset((Flow.RAISE,))
+
+
+def _carry(e: Emitter, node: Node, value: Value, type: ty.Type, name: str, start: Any) -> None:
+    """One more carried value, of which the body never reads the one before."""
+    with e.graph.inserting(before=node):
+        first = e.uninitialized(type) if start is None else e.constant(start)
+    node.add_input(first)
+    block = node.blocks[0]
+    block.add_param(type, name.strip("$"))
+    block.add_return(value)
+    e.scope.set(name, Simple(node.add_output(type, name.strip("$"))))
+
+
+def unroll(
+    e: Emitter,
+    items: Sequence[Sugared],
+    bind: Callable[[Sugared], None],
+    body: Callable[[], frozenset[str]],
+    range: SourceRange,
+) -> frozenset[str]:
+    """The body once for every item; gives its ways without CONTINUE."""
+    if not items:
+        return FALLS
+
+    def step() -> frozenset[str]:
+        bind(items[0])
+        e.loops += 1
+        unrolling, e.unrolling = e.unrolling, True
+        try:
+            ways = body()
+        finally:
+            e.loops -= 1
+            e.unrolling = unrolling
+        return (ways - {Flow.CONTINUE}) | FALLS if Flow.CONTINUE in ways else ways
+
+    return then(e, step(), lambda: unroll(e, items[1:], bind, body, range), range)
+
+
+def finish(
+    e: Emitter,
+    ways: frozenset[str],
+    orelse: Callable[[], frozenset[str]] | None,
+    range: SourceRange,
+) -> frozenset[str]:
+    """The ways of the whole statement: `else` runs unless the loop was left by break."""
+    if orelse is not None and Flow.BREAK not in ways:
+        return then(e, ways, orelse, range)
+    if Flow.BREAK not in ways:
+        return ways
+    left = (ways - {Flow.BREAK}) | FALLS
+    if orelse is None or Flow.FALL not in ways:
+        return left
+    otherwise = orelse
+
+    def unless_broke() -> frozenset[str]:
+        broke = flag_value(e, e.scope, ways, Flow.BREAK)
+        node, sides = branch(e, broke, (lambda: FALLS, otherwise), range)
+        return join(e, node, sides, range)[0]
+
+    return then(e, left, unless_broke, range)

@@ -1,0 +1,153 @@
+"""Methods whose call is more than one operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import weft
+from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.conversions import coerce, type_of
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+# x.double() is x.to(float64).
+CONVERSIONS = {
+    "float": weft.float32,
+    "double": weft.float64,
+    "half": weft.float16,
+    "bfloat16": weft.bfloat16,
+    "int": weft.int32,
+    "long": weft.int64,
+    "short": weft.int16,
+    "char": weft.int8,
+    "byte": weft.uint8,
+    "bool": weft.bool,
+}
+
+
+def special_method(
+    e: Emitter,
+    v: Value,
+    name: str,
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+    hint: ty.Type | None,
+) -> Sugared | None:
+    """The call of a method that needs care; None for all others."""
+    if isinstance(v.type, ty.ListType) and name in ("append", "insert", "extend"):
+        return _grow(e, v, name, range, args, kwargs)
+    if v.type is ty.TENSOR and name in CONVERSIONS and not args and not kwargs:
+        given = [Arg(Simple(v), range), Arg(Simple(e.constant(CONVERSIONS[name])), range)]
+        return call_operator(e, "aten::to", range, given, {})
+    if v.type is ty.TENSOR and name == "to" and args:
+        return _to(e, v, range, args, kwargs)
+    if v.type is ty.TENSOR and name == "tolist":
+        return _tolist(e, v, range, hint)
+    if v.type is ty.STR and name == "join" and len(args) == 1 and not kwargs:
+        from weft.jit.frontend.builtins import as_list
+
+        items = as_list(e, args[0].value, range)
+        given = [Arg(Simple(v), range), Arg(items, args[0].range)]
+        return call_operator(e, "aten::join", range, given, {})
+    if isinstance(v.type, ty.ListType) and name == "sort" and "key" in kwargs:
+        fail("sort: expected no key, got one", kwargs["key"].range, "a class with __lt__")
+    if isinstance(v.type, ty.ListType) and name == "extend" and len(args) == 1:
+        from weft.jit.frontend.builtins import as_list
+
+        items = as_list(e, args[0].value, range)
+        given = [Arg(Simple(v), range), Arg(items, args[0].range)]
+        return call_operator(e, "aten::extend", range, given, {})
+    return None
+
+
+def _grow(
+    e: Emitter,
+    v: Value,
+    name: str,
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+) -> Sugared | None:
+    """append, insert and extend, converting to the type of the items; a list that was written []
+    and has not been used yet takes the type of its first item."""
+    assert isinstance(v.type, ty.ListType)
+    if not args or kwargs:
+        return None
+    last = args[-1]
+    if name == "extend":
+        from weft.jit.frontend.builtins import as_list
+
+        items = as_list(e, last.value, range, v.type)
+        given = [Arg(Simple(v), range), Arg(items, last.range)]
+        return call_operator(e, "aten::extend", range, given, {})
+    adopt(e, v, last.value, range)
+    item = coerce(e, last.value, v.type.elem, last.range, name)
+    given = [Arg(Simple(v), range), *args[:-1], Arg(Simple(item), last.range)]
+    made = call_operator(e, f"aten::{name}", range, given, {})
+    return e.none() if name == "append" else made
+
+
+def adopt(e: Emitter, v: Value, item: Sugared, range: SourceRange) -> None:
+    """Gives an empty list literal, unused so far, the type of the first item put into it."""
+    node = v.node
+    if node is None or node.kind != "prim::ListConstruct" or node.inputs or v.has_uses:
+        return
+    if v in e.untyped:
+        v.type = ty.ListType(item.value(e, range).type)
+
+
+def _to(
+    e: Emitter, v: Value, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
+) -> Sugared | None:
+    """x.to(device), x.to(device, dtype): by the names of the arguments."""
+    first = type_of(e, args[0].value, args[0].range)
+    if ty.non_none(first) not in (ty.DEVICE, ty.STR):
+        return None
+    names = ("device", "dtype", "non_blocking", "copy")
+    named = {**dict(zip(names, args)), **kwargs}
+    device = named["device"]
+    wanted = ty.optional_of(ty.DEVICE)
+    named["device"] = Arg(Simple(coerce(e, device.value, wanted, range, "device")), device.range)
+    return call_operator(e, "aten::to", range, [Arg(Simple(v), range)], named)
+
+
+_DEPTHS = {ty.INT: 0, ty.FLOAT: 1, ty.BOOL: 2, ty.COMPLEX: 3}
+
+
+def _tolist(e: Emitter, v: Value, range: SourceRange, hint: ty.Type | None) -> Sugared:
+    """x.tolist() of a declared type: the number of dimensions and the kind of number are in it."""
+    depth, inner = 0, hint
+    while isinstance(inner, ty.ListType):
+        depth, inner = depth + 1, inner.elem
+    if hint is None or inner not in _DEPTHS:
+        fail(
+            "tolist: expected a declared type, since it depends on the tensor, got none",
+            range,
+            "xs: List[float] = x.tolist()",
+        )
+    parts = [e.constant(depth), e.constant(_DEPTHS[inner])]
+    given = [Arg(Simple(value), range) for value in (v, *parts)]
+    made = call_operator(e, "prim::tolist", range, given, {}).value(e, range)
+    return Simple(e.cast(made, hint))
+
+
+def assigned_item(
+    e: Emitter, v: Value, key: Sugared, held: Sugared, range: SourceRange
+) -> tuple[Sugared, Any]:
+    """Key and item of d[key] = item, converted to the types of the container."""
+    if isinstance(v.type, ty.DictType):
+        node = v.node
+        is_fresh = node is not None and node.kind == "prim::DictConstruct" and not node.inputs
+        if is_fresh and not v.has_uses and v in e.untyped:
+            v.type = ty.DictType(key.value(e, range).type, held.value(e, range).type)
+        assert isinstance(v.type, ty.DictType)
+        made = coerce(e, key, v.type.key, range, "key")
+        return Simple(made), Simple(coerce(e, held, v.type.value, range, "item"))
+    assert isinstance(v.type, ty.ListType)
+    return key, Simple(coerce(e, held, v.type.elem, range, "item"))

@@ -1,0 +1,317 @@
+"""Modules in a program: their members, containers and hooks, and which methods are compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import weft
+from weft.jit.frontend.class_methods import Method, compile_as_method
+from weft.jit.frontend.classes import (
+    INFO,
+)
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.ignored import EXPORT, ignored_value, mode_of
+from weft.jit.frontend.module_types import ModuleInfo
+from weft.jit.frontend.objects import sugar
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, StaticMethod, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+_WALKS = frozenset(
+    [
+        "children",
+        "named_children",
+        "modules",
+        "named_modules",
+        "parameters",
+        "named_parameters",
+        "buffers",
+        "named_buffers",
+    ]
+)
+
+
+# From a module to its type --------------------------------------------------------------------
+
+
+# Attributes in a program ----------------------------------------------------------------------
+
+
+def module_member(
+    e: Emitter, info: ModuleInfo, v: Value, name: str, range: SourceRange
+) -> Sugared | None:
+    """What only modules have: own functions, hooks around forward, walks over members."""
+    if name in info.methods:
+        return Method(v, name, info.methods[name])
+    if name in info.functions:
+        obj = info.functions[name]
+        marked = ignored_value(e, obj, range)
+        return marked if marked is not None else sugar(e, obj, range, f"self.{name}")
+    if name in info.failed:
+        fail(
+            f"{info.python_class.__name__}.{name}: {info.failed[name]}",
+            range,
+            "a type of the language, Final for a constant, or @weft.jit.ignore around its use",
+        )
+    if name == "forward" and (info.hooks or info.pre_hooks):
+        return HookedForward(v, info)
+    if name == "__call__":
+        return module_member(e, info, v, "forward", range) or forward_of(info, v, range)
+    if name in _WALKS:
+        return StaticWalk(v, info, name)
+    if info.container == "dict" and name in ("keys", "values", "items"):
+        items = _dict_parts(e, info, v, name, range)
+        return StaticMethod(lambda: TupleLiteral(items), name)
+    if info.container in ("list", "parameters") and name == "__len__":
+        return StaticMethod(lambda: len(_children(info)), name)
+    return None
+
+
+def forward_of(info: ModuleInfo, v: Value, range: SourceRange) -> Sugared:
+    """The forward of a module without its hooks."""
+    function = info.methods.get("forward", info.find("forward"))
+    if not inspect.isfunction(function) or function is weft.nn.Module.forward:
+        fail(f"{info.python_class.__name__}: expected a module with forward, got none", range)
+    return Method(v, "forward", function)
+
+
+def closed_over(e: Emitter, module: Any, range: SourceRange, what: str) -> Sugared:
+    """A module found in a closure or global: it has no place in the program's state."""
+    fail(
+        f"{what}: expected a value of the program, got a module from outside of it",
+        range,
+        "self.name = module in __init__, and self.name(...) in forward",
+    )
+
+
+def child(e: Emitter, info: ModuleInfo, v: Value, name: str, range: SourceRange) -> Sugared:
+    """A member of a container."""
+    declared = info.type.attributes[name]
+    if declared.type is ty.NONE:
+        return e.none()
+    return Simple(e.emit("prim::GetAttr", (v,), declared.type, {"name": name}, range))
+
+
+def _children(info: ModuleInfo) -> list[str]:
+    kind = "parameter" if info.container == "parameters" else "module"
+    return [name for name, each in info.type.attributes.items() if each.kind == kind]
+
+
+def children_of(e: Emitter, v: Value, range: SourceRange) -> list[Sugared] | None:
+    """The items of a container of modules; None for other objects."""
+    info = INFO.get(v.type) if isinstance(v.type, ty.ClassType) else None
+    if not isinstance(info, ModuleInfo) or info.container is None:
+        return None
+    if info.container == "dict":
+        return [Simple(e.constant(name)) for name in _children(info)]
+    return [child(e, info, v, name, range) for name in _children(info)]
+
+
+def _dict_parts(
+    e: Emitter, info: ModuleInfo, v: Value, what: str, range: SourceRange
+) -> list[Sugared]:
+    names = _children(info)
+    keys: list[Sugared] = [Simple(e.constant(name)) for name in names]
+    if what == "keys":
+        return keys
+    values = [child(e, info, v, name, range) for name in names]
+    if what == "values":
+        return values
+    return [TupleLiteral(pair) for pair in zip(keys, values)]
+
+
+def module_item(
+    e: Emitter, info: ModuleInfo, v: Value, index: Sugared, range: SourceRange
+) -> Sugared:
+    """container[index]."""
+    names = _children(info)
+    known = index.static(e)
+    what = info.python_class.__name__
+    if info.container == "dict":
+        if not isinstance(known, str) or known not in names:
+            shown = repr(known) if known is not UNKNOWN else "one known only at run time"
+            fail(f"{what}: expected one of the keys {names}, got {shown}", range)
+        return child(e, info, v, known, range)
+    if isinstance(known, slice):
+        return TupleLiteral([child(e, info, v, name, range) for name in names[known]])
+    if isinstance(known, bool) or not isinstance(known, int):
+        fail(
+            f"{what}: expected an index known while compiling, got one known only at run time",
+            range,
+            "for i, module in enumerate(self.modules_list): if i == index: ...",
+        )
+    if not -len(names) <= known < len(names):
+        fail(f"{what}: expected an index in [-{len(names)}, {len(names)}), got {known}", range)
+    return child(e, info, v, names[known], range)
+
+
+class StaticWalk(Sugared):
+    """self.children(), self.named_parameters() and the like: their number is known."""
+
+    def __init__(self, v: Value, info: ModuleInfo, name: str) -> None:
+        self.v, self.info, self.name = v, info, name
+
+    def describe(self) -> str:
+        return f"the method {self.name} of a module"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        if args or kwargs:
+            fail(f"{self.name}: expected no arguments, got {len(args) + len(kwargs)}", range)
+        kind = self.name.removeprefix("named_")
+        pairs = _walk(e, self.info, self.v, kind, "", range)
+        if not self.name.startswith("named_"):
+            return TupleLiteral([value for _, value in pairs])
+        return TupleLiteral([TupleLiteral([Simple(e.constant(n)), m]) for n, m in pairs])
+
+
+def _walk(
+    e: Emitter, info: ModuleInfo, v: Value, kind: str, prefix: str, range: SourceRange
+) -> list[tuple[str, Sugared]]:
+    found: list[tuple[str, Sugared]] = [(prefix, Simple(v))] if kind == "modules" else []
+    wanted = {"parameters": "parameter", "buffers": "buffer", "children": "module"}.get(kind)
+    for name, each in info.type.attributes.items():
+        if each.kind == wanted and each.type is not ty.NONE:
+            found.append((prefix + ("." if prefix else "") + name, child(e, info, v, name, range)))
+    if kind == "children":
+        return found
+    for name, inner in info.children.items():
+        below = child(e, info, v, name, range).value(e, range)
+        path = f"{prefix}.{name}" if prefix else name
+        found += _walk(e, inner, below, kind, path, range)
+    return found
+
+
+# Hooks ----------------------------------------------------------------------------------------
+
+
+class HookedForward(Sugared):
+    """forward with the hooks around it."""
+
+    def __init__(self, v: Value, info: ModuleInfo) -> None:
+        self.v, self.info = v, info
+
+    def describe(self) -> str:
+        return f"the module {self.info.python_class.__name__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        given: Sugared = TupleLiteral([arg.value for arg in args])
+        for number, hook in enumerate(self.info.pre_hooks):
+            method = Method(self.v, _hook_name("pre_hook", number, hook), hook)
+            made = method.call(e, range, [Arg(given, range)], {})
+            if not (isinstance(made, Simple) and made.v.type is ty.NONE):
+                items = made.unrolled(e, range)
+                given = TupleLiteral([made] if items is None else items)
+        parts = given.unrolled(e, range) or []
+        forward = forward_of(self.info, self.v, range)
+        out = forward.call(e, range, [Arg(part, range) for part in parts], kwargs)
+        for number, hook in enumerate(self.info.hooks):
+            method = Method(self.v, _hook_name("hook", number, hook), hook)
+            made = method.call(e, range, [Arg(given, range), Arg(out, range)], {})
+            if not (isinstance(made, Simple) and made.v.type is ty.NONE):
+                out = made
+        return out
+
+
+def _hook_name(kind: str, number: int, hook: Any) -> str:
+    return f"{kind}_{number}_{getattr(hook, '__name__', 'hook')}"
+
+
+# Compiling ------------------------------------------------------------------------------------
+
+
+def compile_methods(info: ModuleInfo) -> list[str]:
+    """Compiles forward and what is marked @export, here and below; gives their names."""
+    names = []
+    if _has_forward(info):
+        _compile_entry(info, "forward")
+        names.append("forward")
+    for name, found in _members(info.python_class):
+        function = getattr(found, "__func__", found)
+        if inspect.isfunction(function) and mode_of(function) == EXPORT and name not in names:
+            _compile_entry(info, name)
+            names.append(name)
+    for inner in info.children.values():
+        compile_exports(inner)
+    compile_interfaces(info)
+    return names
+
+
+def _members(cls: type) -> list[tuple[str, Any]]:
+    """What stands in the bodies of a class and its bases, by name."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        found.update(vars(base))
+    return sorted(found.items())
+
+
+def compile_interfaces(info: ModuleInfo) -> None:
+    """Compiles what submodules must have because they are declared as interfaces."""
+    for name, inner in info.children.items():
+        declared = info.type.attributes[name].type
+        if isinstance(declared, ty.InterfaceType):
+            implement(inner.type, declared)
+            info.classes.add(inner.type)
+        compile_interfaces(inner)
+
+
+def implement(type: ty.Type, interface: ty.InterfaceType) -> None:
+    """Compiles the methods of a class that an interface asks for."""
+    info = INFO.get(type) if isinstance(type, ty.ClassType) else None
+    if info is None or (interface.is_module and not info.type.is_module):
+        return
+    for name in interface.methods:
+        found = info.find(name)
+        if inspect.isfunction(found) and name not in info.compiled:
+            compile_as_method(info, name, getattr(found, "_jit_form", found))
+
+
+def classes_below(info: ModuleInfo) -> set[ty.ClassType]:
+    """Classes that stand behind interfaces, here and below."""
+    found = set(info.classes)
+    for inner in info.children.values():
+        found |= classes_below(inner)
+    return found
+
+
+def compile_exports(info: ModuleInfo) -> None:
+    """Compiles what is marked @export in a module that is part of another."""
+    for name, found in _members(info.python_class):
+        function = getattr(found, "__func__", found)
+        if inspect.isfunction(function) and mode_of(function) == EXPORT:
+            _compile_entry(info, name)
+    for inner in info.children.values():
+        compile_exports(inner)
+
+
+def _has_forward(info: ModuleInfo) -> bool:
+    function = info.methods.get("forward", info.find("forward"))
+    if function is weft.nn.Module.forward or not inspect.isfunction(function):
+        return False
+    return mode_of(function) not in ("ignore", "unused")
+
+
+def _compile_entry(info: ModuleInfo, name: str) -> None:
+    known = info.compiled.get(name)
+    if known is not None and known.error is None:
+        return
+    function = info.methods.get(name, info.find(name))
+    function = getattr(function, "__func__", function)
+    compile_as_method(info, name, getattr(function, "_jit_form", function))

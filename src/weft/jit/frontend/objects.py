@@ -1,0 +1,185 @@
+"""From Python objects found in closures, globals and attributes to what they mean in a program."""
+
+from __future__ import annotations
+
+import enum
+import types as python_types
+from typing import Any
+
+import weft
+from weft.jit.frontend.annotations import type_of_value
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.sugared import PythonModule, PythonObject, Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+_CONSTANTS: tuple[Any, ...] = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    type(None),
+    weft.dtype,
+    weft.device,
+    weft.layout,
+)
+_CONSTANTS += (weft.memory_format,)
+# Schemas give these defaults by TorchScript's numbers.
+_BY_NUMBER: dict[ty.Type, tuple[str, ...]] = {
+    ty.MEMORY_FORMAT: ("contiguous_format", "preserve_format", "channels_last"),
+    ty.LAYOUT: ("strided",),
+}
+
+
+def sugar(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared:
+    """What a Python object means where it is read."""
+    if isinstance(obj, Sugared):
+        return obj
+    if isinstance(obj, enum.Enum):
+        return Simple(enum_constant(e, obj, range))
+    if isinstance(obj, _CONSTANTS):
+        if isinstance(obj, int) and not isinstance(obj, bool) and not -(2**63) <= obj < 2**63:
+            fail(f"{what}: expected an int of 64 bits, got {obj}", range)
+        return Simple(e.constant(_plain(obj)))
+    if isinstance(obj, weft.Tensor):
+        return Simple(e.constant(obj, ty.TENSOR))
+    if isinstance(obj, tuple):
+        items = [sugar(e, item, range, f"{what}[{i}]") for i, item in enumerate(obj)]
+        fields = getattr(type(obj), "_fields", ())
+        type_ = type_of_value(obj) if fields else None
+        return TupleLiteral(items, tuple(fields), type_)
+    if isinstance(obj, python_types.ModuleType):
+        return PythonModule(obj)
+    if isinstance(obj, list | dict):
+        return ConstantContainer(obj, what)
+    found = _callable(e, obj, range, what)
+    return found if found is not None else PythonObject(obj, what)
+
+
+def _plain(obj: Any) -> Any:
+    """Subclasses of int, str and the like as their base."""
+    kinds: tuple[Any, ...] = (bool, int, float, complex, str)
+    for kind in kinds:
+        if isinstance(obj, kind):
+            return kind(obj)
+    return obj
+
+
+def _callable(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | None:
+    from weft.jit.frontend import builtins, classes, functions, modules
+    from weft.jit.frontend.exceptions import ExceptionClass
+
+    if isinstance(obj, type) and issubclass(obj, BaseException):
+        return ExceptionClass(obj)
+    special = builtins.builtin_of(obj)
+    if special is not None:
+        return special
+    if isinstance(obj, weft.nn.Module):
+        return modules.closed_over(e, obj, range, what)
+    if isinstance(obj, type):
+        return classes.class_value(obj, what)
+    if isinstance(obj, python_types.MethodType):
+        return functions.bound_method(e, obj, range, what)
+    if callable(obj):
+        return functions.function_value(e, obj, range, what)
+    instance = classes.instance_constant(e, obj)
+    return instance
+
+
+class ConstantContainer(PythonObject):
+    """A list or dict of the Python program; read as a value it is a copy."""
+
+    def describe(self) -> str:
+        return f"{self.what}, a {type(self.obj).__name__} of the Python program"
+
+    def value(self, e: Emitter, range: SourceRange) -> Value:
+        wanted = type_of_value(self.obj)
+        if wanted is None:
+            return super().value(e, range)
+        return constant_value(e, self.obj, wanted, range)
+
+    def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
+        from weft.jit.frontend.sugared import UNKNOWN
+
+        if index.static(e) is UNKNOWN and type_of_value(self.obj) is not None:
+            from weft.jit.frontend.subscripts import get_item
+
+            return get_item(e, Simple(self.value(e, range)), index, range)
+        return super().item(e, range, index)
+
+    def contains(self, e: Emitter, range: SourceRange, item: Sugared) -> Sugared:
+        from weft.jit.frontend.operators import _contains_value
+        from weft.jit.frontend.sugared import UNKNOWN
+
+        if item.static(e) is UNKNOWN:
+            return _contains_value(e, item, Simple(self.value(e, range)), range)
+        return super().contains(e, range, item)
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        if type_of_value(self.obj) is not None:
+            return Simple(self.value(e, range)).attr(e, range, name)
+        return super().attr(e, range, name)
+
+
+def enum_constant(e: Emitter, member: enum.Enum, range: SourceRange | None) -> Value:
+    """A member of an enum as a constant."""
+    from weft.jit.frontend.classes import enum_type
+
+    type_ = enum_type(type(member), range)
+    return e.constant(ty.EnumValue(type_, member.name), type_)
+
+
+def default_value(
+    e: Emitter,
+    default: Any,
+    wanted: ty.Type,
+    range: SourceRange,
+    length: int | None = None,
+) -> Value:
+    """The value of a default argument."""
+    inner = ty.non_none(wanted) if isinstance(wanted, ty.OptionalType) else wanted
+    if default is None:
+        return e.constant(None)
+    if isinstance(inner, ty.ListType) and isinstance(default, int | float):
+        default = [default] * (length or 1)
+    return constant_value(e, default, wanted, range)
+
+
+def constant_value(e: Emitter, obj: Any, wanted: ty.Type, range: SourceRange | None) -> Value:
+    """A Python value as a value of the graph. Lists and dicts are made anew each time."""
+    inner = ty.non_none(wanted) if isinstance(wanted, ty.OptionalType) else wanted
+    if isinstance(inner, ty.ListType) and isinstance(obj, list | tuple):
+        items = [constant_value(e, item, inner.elem, range) for item in obj]
+        return e.emit("prim::ListConstruct", items, inner, range=range)
+    if (
+        isinstance(inner, ty.TupleType)
+        and isinstance(obj, tuple | list)
+        and len(obj) == len(inner.elems)
+    ):
+        pairs = zip(obj, inner.elems)
+        parts = [constant_value(e, item, elem, range) for item, elem in pairs]
+        return e.emit("prim::TupleConstruct", parts, inner, range=range)
+    if isinstance(inner, ty.DictType) and isinstance(obj, dict):
+        flat = []
+        for key, item in obj.items():
+            flat.append(constant_value(e, key, inner.key, range))
+            flat.append(constant_value(e, item, inner.value, range))
+        return e.emit("prim::DictConstruct", flat, inner, range=range)
+    if isinstance(obj, enum.Enum):
+        return enum_constant(e, obj, range)
+    if isinstance(obj, list | tuple | dict):
+        found = type_of_value(obj)
+        if found is not None and not isinstance(inner, ty.ListType | ty.TupleType | ty.DictType):
+            return constant_value(e, obj, found, range)
+    if inner is ty.FLOAT and isinstance(obj, int) and not isinstance(obj, bool):
+        obj = float(obj)
+    if inner in _BY_NUMBER and isinstance(obj, int):
+        obj = getattr(weft, _BY_NUMBER[inner][obj])  # type: ignore[index]
+    if isinstance(obj, weft.Tensor):
+        return e.constant(obj, ty.TENSOR)
+    if isinstance(obj, _CONSTANTS):
+        return e.constant(_plain(obj))
+    fail(f"expected a constant of type {wanted.annotation}, got {type(obj).__name__}", range)

@@ -1,0 +1,372 @@
+"""Arithmetic, comparison and the operators of user classes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from weft.jit.frontend.calls import (
+    call_operator,
+    candidates,
+    describe_arguments,
+    emit_operator,
+    operator_of,
+    try_operator,
+)
+from weft.jit.frontend.conditions import choose, condition
+from weft.jit.frontend.conversions import type_of
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import FrontendError, fail
+from weft.jit.frontend.expressions import expr
+from weft.jit.frontend.scaffold import expression
+from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
+
+# symbol, method of user classes, operator of tensors, operator of everything else
+_BINARY: dict[type[ast.operator], tuple[str, str, str, str]] = {
+    ast.Add: ("+", "add", "aten::add", "aten::add"),
+    ast.Sub: ("-", "sub", "aten::sub", "aten::sub"),
+    ast.Mult: ("*", "mul", "aten::mul", "aten::mul"),
+    ast.Div: ("/", "truediv", "aten::div", "aten::div"),
+    ast.FloorDiv: ("//", "floordiv", "aten::floor_divide", "aten::floordiv"),
+    ast.Mod: ("%", "mod", "aten::remainder", "aten::remainder"),
+    ast.Pow: ("**", "pow", "aten::pow", "aten::pow"),
+    ast.MatMult: ("@", "matmul", "aten::matmul", "aten::matmul"),
+    ast.LShift: ("<<", "lshift", "aten::bitwise_left_shift", "aten::__lshift__"),
+    ast.RShift: (">>", "rshift", "aten::bitwise_right_shift", "aten::__rshift__"),
+    ast.BitAnd: ("&", "and", "aten::bitwise_and", "aten::__and__"),
+    ast.BitOr: ("|", "or", "aten::bitwise_or", "aten::__or__"),
+    ast.BitXor: ("^", "xor", "aten::bitwise_xor", "aten::__xor__"),
+}
+# number <op> tensor as an operator of the tensor and the number
+_REFLECTED: dict[type[ast.operator], str] = {
+    ast.Add: "aten::add",
+    ast.Mult: "aten::mul",
+    ast.Sub: "aten::rsub",
+    ast.BitAnd: "aten::bitwise_and",
+    ast.BitOr: "aten::bitwise_or",
+    ast.BitXor: "aten::bitwise_xor",
+}
+_COMPARE: dict[type[ast.cmpop], tuple[str, str, str]] = {
+    ast.Eq: ("==", "eq", "eq"),
+    ast.NotEq: ("!=", "ne", "ne"),
+    ast.Lt: ("<", "lt", "gt"),
+    ast.LtE: ("<=", "le", "ge"),
+    ast.Gt: (">", "gt", "lt"),
+    ast.GtE: (">=", "ge", "le"),
+}
+_NUMBERS = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
+
+
+@expression(ast.BinOp)
+def _binary(e: Emitter, node: ast.BinOp, hint: ty.Type | None) -> Sugared:
+    if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant | ast.JoinedStr):
+        from weft.jit.frontend.strings import percent
+
+        found = percent(e, node)
+        if found is not None:
+            return found
+    left_hint = hint if isinstance(hint, ty.ListType) else None
+    left, right = expr(e, node.left, left_hint), expr(e, node.right, left_hint)
+    return binary(e, type(node.op), left, right, e.range(node))
+
+
+def binary(
+    e: Emitter, op: type[ast.operator], left: Sugared, right: Sugared, range: SourceRange
+) -> Sugared:
+    """left <op> right."""
+    symbol, method, of_tensors, of_others = _BINARY[op]
+    special = _static_sequence(e, op, left, right, range)
+    if special is not None:
+        return special
+    a, b = type_of(e, left, range), type_of(e, right, range)
+    for owner, other, name in ((left, right, f"__{method}__"), (right, left, f"__r{method}__")):
+        if (
+            isinstance(owner, Simple)
+            and isinstance(owner.v.type, ty.ClassType)
+            and owner.has_attr(e, name)
+        ):
+            return owner.attr(e, range, name).call(e, range, [Arg(other, range)], {})
+    args = [Arg(left, range), Arg(right, range)]
+    if a in _NUMBERS and b is ty.TENSOR:
+        return _number_and_tensor(e, op, args, range)
+    name = of_tensors if ty.TENSOR in (a, b) else of_others
+    if op is ast.Mod and a is ty.STR:
+        name = "aten::percentFormat"
+    if op is ast.Pow and a is ty.INT and b is ty.INT:
+        power = right.static(e)
+        if isinstance(power, int) and power >= 0:  # an int, as in Python
+            return emit_operator(
+                e,
+                operator_of("aten::pow.int_to_int"),
+                [v.value.value(e, range) for v in args],
+                {},
+                range,
+            )
+    result = try_operator(e, candidates(name), range, args, {})
+    if isinstance(result, list):
+        hint = None
+        if any(isinstance(each, ty.OptionalType) for each in (a, b)):
+            hint = "assert x is not None first, or a test of x is not None around it"
+        fail(
+            f"{symbol}: expected types it is defined for, got {a.annotation} and {b.annotation}",
+            range,
+            hint,
+        )
+    return result
+
+
+def _number_and_tensor(
+    e: Emitter, op: type[ast.operator], args: Sequence[Arg], range: SourceRange
+) -> Sugared:
+    """2 - x and the like: the same operator that eager code uses."""
+    number, tensor = args
+    if op in _REFLECTED:
+        return call_operator(e, _REFLECTED[op], range, [tensor, number], {})
+    if op is ast.Div:
+        inverse = call_operator(e, "aten::reciprocal", range, [tensor], {})
+        return call_operator(e, "aten::mul", range, [Arg(inverse, range), number], {})
+    if op is ast.Pow:
+        return call_operator(e, "aten::pow", range, args, {})
+    wrapped = call_operator(e, "prim::NumToTensor", range, [number], {})
+    return call_operator(e, _BINARY[op][2], range, [Arg(wrapped, range), tensor], {})
+
+
+def _static_sequence(
+    e: Emitter, op: type[ast.operator], left: Sugared, right: Sugared, range: SourceRange
+) -> Sugared | None:
+    """Tuples are joined and repeated while compiling."""
+    a = left.unrolled(e, range) if _is_tuple(left) else None
+    b = right.unrolled(e, range) if _is_tuple(right) else None
+    if op is ast.Add and a is not None and b is not None:
+        return TupleLiteral([*a, *b])
+    if op is ast.Mult and (a is None) != (b is None):
+        items, count = (a, right) if a is not None else (b, left)
+        times = count.static(e)
+        if items is not None and isinstance(times, int):
+            if len(items) * times > 10_000:
+                fail("*: expected a tuple of at most 10000 items, got more", range, "a list")
+            return TupleLiteral(list(items) * times)
+        if items and type_of(e, count, range) is ty.INT:
+            from weft.jit.frontend.expressions import make_list
+
+            made = Simple(make_list(e, items, None, range))
+            return call_operator(e, "aten::mul", range, [Arg(made, range), Arg(count, range)], {})
+    return None
+
+
+def _is_tuple(value: Sugared) -> bool:
+    if isinstance(value, TupleLiteral):
+        return True
+    return isinstance(value, Simple) and isinstance(value.v.type, ty.TupleType)
+
+
+# Unary ----------------------------------------------------------------------------------------
+
+
+@expression(ast.UnaryOp)
+def _unary(e: Emitter, node: ast.UnaryOp, hint: ty.Type | None) -> Sugared:
+    range = e.range(node)
+    if isinstance(node.op, ast.Not):
+        return Simple(condition(e, node).materialize(e))
+    if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        held = node.operand.value
+        if isinstance(held, int | float | complex) and not isinstance(held, bool):
+            if isinstance(held, int) and held > 2**63:
+                fail(f"expected an int of 64 bits, got {-held}", range)
+            return Simple(e.constant(-held))
+    operand = expr(e, node.operand)
+    names = {
+        ast.USub: ("-", "aten::neg", "__neg__"),
+        ast.Invert: ("~", "aten::bitwise_not", "__invert__"),
+        ast.UAdd: ("+", "", "__pos__"),
+    }
+    symbol, kind, method = names[type(node.op)]
+    if isinstance(operand, Simple) and isinstance(operand.v.type, ty.ClassType):
+        return operand.attr(e, range, method).call(e, range, [], {})
+    actual = type_of(e, operand, range)
+    if isinstance(node.op, ast.UAdd):
+        if actual not in (*_NUMBERS, ty.TENSOR):
+            fail(f"+: expected a number or a tensor, got {actual.annotation}", range)
+        if actual is ty.BOOL:  # an int, as in Python
+            return call_operator(e, "aten::Int", range, [Arg(operand, range)], {})
+        return operand
+    found = try_operator(e, candidates(kind), range, [Arg(operand, range)], {})
+    if isinstance(found, list):
+        fail(f"{symbol}: expected a type it is defined for, got {actual.annotation}", range)
+    return found
+
+
+# Comparison -----------------------------------------------------------------------------------
+
+
+@expression(ast.Compare)
+def _compare(e: Emitter, node: ast.Compare, hint: ty.Type | None) -> Sugared:
+    if len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot):
+        return Simple(condition(e, node).materialize(e))
+    left = expr(e, node.left)
+    return _chain(e, node, left, 0)
+
+
+def _chain(e: Emitter, node: ast.Compare, left: Sugared, index: int) -> Sugared:
+    """a < b < c: b once, c only where a < b."""
+    from weft.jit.frontend.conditions import Condition, static_truth, truth
+
+    range = e.range(node)
+    right = expr(e, node.comparators[index])
+    first = compare(e, node.ops[index], left, right, range)
+    if index + 1 == len(node.ops):
+        return first
+    known = static_truth(e, first)
+    test = Condition(None if known is not None else truth(e, first, range), known)
+    return choose(e, test, lambda: _chain(e, node, right, index + 1), lambda: first, range)
+
+
+def compare(
+    e: Emitter, op: ast.cmpop, left: Sugared, right: Sugared, range: SourceRange
+) -> Sugared:
+    """left <op> right."""
+    if isinstance(op, ast.In | ast.NotIn):
+        return _contains(e, left, right, isinstance(op, ast.NotIn), range)
+    if isinstance(op, ast.Is | ast.IsNot):
+        from weft.jit.frontend.conditions import _same_object
+
+        return Simple(_same_object(e, left, right, isinstance(op, ast.IsNot), range).materialize(e))
+    symbol, name, mirrored = _COMPARE[type(op)]
+    a, b = type_of(e, left, range), type_of(e, right, range)
+    if ty.NONE in (a, b) and name in ("eq", "ne"):
+        better = "is None" if name == "eq" else "is not None"
+        if a is b:
+            return Simple(e.constant(name == "eq"))
+        fail(f"{symbol}: expected None to be compared with is, got {symbol}", range, f"x {better}")
+    if _is_tuple(left) and _is_tuple(right):
+        return _compare_tuples(e, op, left, right, range)
+    for owner, other, method in ((left, right, name), (right, left, mirrored)):
+        if isinstance(owner, Simple) and isinstance(owner.v.type, ty.ClassType):
+            found = _class_comparison(e, owner, other, method, range)
+            if found is not None:
+                return found
+    args = [Arg(left, range), Arg(right, range)]
+    kind = f"aten::{name}"
+    if a in _NUMBERS and b is ty.TENSOR:
+        kind, args = f"aten::{mirrored}", args[::-1]
+    result = try_operator(e, candidates(kind), range, args, {})
+    if isinstance(result, list):
+        fail(
+            f"{symbol}: expected types it is defined for, got {a.annotation} and {b.annotation}",
+            range,
+            "a test of x is not None before" if isinstance(a, ty.OptionalType) else None,
+        )
+    return result
+
+
+def _class_comparison(
+    e: Emitter, owner: Simple, other: Sugared, name: str, range: SourceRange
+) -> Sugared | None:
+    if owner.has_attr(e, f"__{name}__"):
+        return owner.attr(e, range, f"__{name}__").call(e, range, [Arg(other, range)], {})
+    if name == "ne" and owner.has_attr(e, "__eq__"):
+        equal = owner.attr(e, range, "__eq__").call(e, range, [Arg(other, range)], {})
+        return call_operator(e, "aten::__not__", range, [Arg(equal, range)], {})
+    return None
+
+
+def _compare_tuples(
+    e: Emitter, op: ast.cmpop, left: Sugared, right: Sugared, range: SourceRange
+) -> Sugared:
+    """== and != of tuples item by item; the order of tuples is not part of the language."""
+    if not isinstance(op, ast.Eq | ast.NotEq):
+        fail("comparison: expected == or != between tuples, got an order", range, "their items")
+    a, b = left.unrolled(e, range) or [], right.unrolled(e, range) or []
+    equal = isinstance(op, ast.Eq)
+    if len(a) != len(b):
+        return Simple(e.constant(not equal))
+    from weft.jit.frontend.conditions import Condition, static_truth, truth
+
+    def from_item(index: int) -> Sugared:
+        if index == len(a):
+            return Simple(e.constant(equal))
+        same = compare(e, ast.Eq(), a[index], b[index], range)
+        known = static_truth(e, same)
+        test = Condition(None if known is not None else truth(e, same, range), known)
+        no = lambda: Simple(e.constant(not equal))  # noqa: E731
+        return choose(e, test, lambda: from_item(index + 1), no, range)
+
+    return from_item(0)
+
+
+def _contains(
+    e: Emitter, item: Sugared, container: Sugared, negated: bool, range: SourceRange
+) -> Sugared:
+    if isinstance(container, Simple | TupleLiteral):
+        found = _contains_value(e, item, container, range)
+    else:
+        found = container.contains(e, range, item)
+    if not negated:
+        return found
+    return (
+        Simple(e.constant(not found.static(e)))
+        if isinstance(found.static(e), bool)
+        else (call_operator(e, "aten::__not__", range, [Arg(found, range)], {}))
+    )
+
+
+def _contains_value(e: Emitter, item: Sugared, container: Sugared, range: SourceRange) -> Sugared:
+    from weft.jit.frontend.conditions import Condition, static_truth, truth
+
+    if not _is_tuple(container):
+        if isinstance(container, Simple) and isinstance(container.v.type, ty.ClassType):
+            method = container.attr(e, range, "__contains__")
+            return method.call(e, range, [Arg(item, range)], {})
+        args = [Arg(container, range), Arg(item, range)]
+        found = try_operator(e, candidates("aten::__contains__"), range, args, {})
+        if isinstance(found, list):
+            shown = describe_arguments(e, args[::-1], {})
+            fail(f"in: expected a list, dict, str or tensor and an item of it, got {shown}", range)
+        return found
+    items = container.unrolled(e, range) or []
+
+    def from_item(index: int) -> Sugared:
+        if index == len(items):
+            return Simple(e.constant(False))
+        try:
+            same = compare(e, ast.Eq(), item, items[index], range)
+        except FrontendError:
+            return from_item(index + 1)  # values of different types are not equal
+        known = static_truth(e, same)
+        test = Condition(None if known is not None else truth(e, same, range), known)
+        yes = lambda: Simple(e.constant(True))  # noqa: E731
+        return choose(e, test, yes, lambda: from_item(index + 1), range)
+
+    return from_item(0)
+
+
+# In place -------------------------------------------------------------------------------------
+
+
+def augmented(
+    e: Emitter, op: type[ast.operator], left: Sugared, right: Sugared, range: SourceRange
+) -> tuple[Sugared, bool]:
+    """left <op>= right: the new value, and whether the old one was changed in place."""
+    symbol, method, of_tensors, _ = _BINARY[op]
+    actual = type_of(e, left, range)
+    if isinstance(left, Simple) and isinstance(actual, ty.ClassType):
+        if left.has_attr(e, f"__i{method}__"):
+            called = left.attr(e, range, f"__i{method}__")
+            return called.call(e, range, [Arg(right, range)], {}), False
+        return binary(e, op, left, right, range), False
+    args = [Arg(left, range), Arg(right, range)]
+    if isinstance(actual, ty.ListType) and op in (ast.Add, ast.Mult):
+        kind = "aten::add_" if op is ast.Add else "aten::mul_"
+        return call_operator(e, kind, range, args, {}), True
+    if actual is not ty.TENSOR or op is ast.MatMult:
+        return binary(e, op, left, right, range), False
+    if op is ast.FloorDiv:
+        mode = Arg(Simple(e.constant("floor")), range)
+        return call_operator(e, "aten::div_", range, args, {"rounding_mode": mode}), True
+    result = try_operator(e, candidates(f"{of_tensors}_"), range, args, {})
+    if isinstance(result, list):
+        other = type_of(e, right, range).annotation
+        fail(f"{symbol}=: expected a tensor or a number on the right, got {other}", range)
+    return result, True

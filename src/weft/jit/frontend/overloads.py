@@ -1,0 +1,121 @@
+"""@_overload: several signatures for one implementation, each compiled as a function of its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from weft.jit.frontend.annotations import Annotations
+from weft.jit.frontend.calls import Mismatch, match
+from weft.jit.frontend.conversions import LEVELS, Parameter
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import compiling, fail
+from weft.jit.frontend.functions import Compiled, FunctionValue, compile_body, qualified_name
+from weft.jit.frontend.resolver import resolver_of_function
+from weft.jit.frontend.signatures import Signature, defaults_of, signature_of, type_or_tensor
+from weft.jit.frontend.source import code_of, definition
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir.source import SourceRange
+
+# qualified name -> the functions marked @_overload (or @_overload_method), in order
+FUNCTIONS: dict[str, list[Any]] = {}
+_made: dict[tuple[Any, int], Compiled] = {}
+
+
+def register(function: Any) -> Any:
+    """Remembers the signature of a function marked @_overload."""
+    known = FUNCTIONS.setdefault(qualified_name(function), [])
+    known[:] = [f for f in known if f.__code__.co_firstlineno != function.__code__.co_firstlineno]
+    known.append(function)
+    return function
+
+
+def overloads_of(function: Any) -> list[Any]:
+    """The overloads of an implementation; empty where it has none."""
+    return FUNCTIONS.get(qualified_name(function), [])
+
+
+def signature_of_overload(function: Any, is_method: bool = False) -> Signature:
+    """The signature written at one overload."""
+    code = code_of(function)
+    node = definition(code, function.__name__)
+    if not isinstance(node, ast.FunctionDef):
+        fail(f"{function.__qualname__}: expected a function", code.range(node))
+    annotations = Annotations(code, resolver_of_function(function))
+    return signature_of(node, code, annotations, defaults_of(function), is_method)
+
+
+def overload_parameters(
+    function: Any, implementation: Any, is_method: bool = False
+) -> tuple[list[Parameter], Any]:
+    """Parameters and result of an overload; defaults may stand at the implementation."""
+    code = code_of(function)
+    signature = signature_of_overload(function, is_method)
+    defaults = {**defaults_of(implementation), **defaults_of(function)}
+    declared = signature.parameters[1:] if is_method else signature.parameters
+    parameters = [
+        Parameter(
+            each.name,
+            type_or_tensor(each, code),
+            defaults.get(each.name),
+            each.name in defaults,
+            each.kwarg_only,
+        )
+        for each in declared
+    ]
+    return parameters, signature.returns
+
+
+def choose_overload(
+    e: Emitter,
+    name: str,
+    parameters: Sequence[Sequence[Parameter]],
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+) -> int:
+    """Which of several parameter lists fits first; FrontendError lists them if none does."""
+    why: list[str] = []
+    for level in LEVELS:
+        why = []
+        for index, each in enumerate(parameters):
+            found = match(e, each, args, kwargs, level)
+            if not isinstance(found, Mismatch):
+                return index
+            shown = ", ".join(f"{p.name}: {p.type.annotation}" for p in each)
+            why.append(f"  ({shown}): {found.reason}")
+    fail(f"{name}: expected arguments that fit one of these:\n" + "\n".join(why), range)
+
+
+def pick_overload(
+    e: Emitter,
+    implementation: Any,
+    overloads: Sequence[Any],
+    range: SourceRange,
+    args: Sequence[Arg],
+    kwargs: dict[str, Arg],
+) -> Sugared:
+    """The compiled overload that fits the arguments."""
+    found = [overload_parameters(each, implementation) for each in overloads]
+    lists = [parameters for parameters, _ in found]
+    index = choose_overload(e, implementation.__qualname__, lists, range, args, kwargs)
+    known = _made.get((implementation, index))
+    if known is not None and known.error is None:
+        return FunctionValue(known)
+    code = code_of(implementation)
+    node = definition(code, implementation.__name__)
+    if not isinstance(node, ast.FunctionDef):
+        fail(f"{implementation.__qualname__}: expected a function", code.range(node))
+    parameters, returns = found[index]
+    compiled = Compiled(f"{qualified_name(implementation)}__{index}", parameters, returns)
+    _made[implementation, index] = compiled
+    graph = compiled.function.graph
+    resolver = resolver_of_function(implementation)
+    inner = Emitter(graph, code, resolver, implementation.__name__, declared=returns)
+    for parameter in parameters:
+        value = graph.add_input(parameter.type, parameter.name)
+        inner.scope.set(parameter.name, Simple(value))
+    with compiling(implementation.__qualname__, e.name, range):
+        compile_body(inner, node, compiled)
+    return FunctionValue(compiled)

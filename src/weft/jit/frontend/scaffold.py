@@ -1,0 +1,55 @@
+"""Dispatch over the syntax tree: handlers register themselves; what has none is refused."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from weft.jit.frontend.errors import NotSupportedError
+from weft.jit.frontend.refused import REFUSED, REFUSED_FORMS
+from weft.jit.frontend.source import Code
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXPRESSIONS: dict[type[ast.AST], Callable[..., Any]] = {}
+STATEMENTS: dict[type[ast.AST], Callable[..., Any]] = {}
+
+
+def expression(*kinds: type[ast.AST]) -> Callable[[F], F]:
+    """Registers the handler of kinds of expression: handler(e, node, hint) -> Sugared."""
+
+    def register(handler: F) -> F:
+        EXPRESSIONS.update(dict.fromkeys(kinds, handler))
+        return handler
+
+    return register
+
+
+def statement(*kinds: type[ast.AST]) -> Callable[[F], F]:
+    """Registers the handler of kinds of statement: handler(e, node) -> ways."""
+
+    def register(handler: F) -> F:
+        STATEMENTS.update(dict.fromkeys(kinds, handler))
+        return handler
+
+    return register
+
+
+def refuse(code: Code, node: ast.AST) -> NoReturn:
+    """NotSupportedError for syntax that is not part of the language."""
+    refusal = REFUSED.get(type(node))
+    what = refusal.what if refusal else f"{type(node).__name__} syntax"
+    raise NotSupportedError(
+        f"expected syntax of the language, got {what}",
+        code.range(node),
+        refusal.instead if refusal else None,
+    )
+
+
+def refuse_form(code: Code, node: ast.AST, name: str) -> NoReturn:
+    """NotSupportedError for one of REFUSED_FORMS."""
+    refusal = REFUSED_FORMS[name]
+    raise NotSupportedError(
+        f"expected syntax of the language, got {refusal.what}", code.range(node), refusal.instead
+    )

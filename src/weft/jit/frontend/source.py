@@ -1,0 +1,125 @@
+"""Where the source of a function or class is, and its syntax tree with source ranges."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import textwrap
+from typing import Any
+
+from weft.jit.frontend.errors import FrontendError, fail
+from weft.jit.ir.source import Source, SourceRange
+
+
+class Code:
+    """A piece of source: its text without common indent, its tree, and ranges of its nodes."""
+
+    def __init__(self, text: str, filename: str, first_line: int, indent: int = 0) -> None:
+        self.source = Source(text, filename, first_line, indent)
+        self.text = text
+        self._starts = [0]
+        self._lines = text.split("\n")
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+        self.tree = _parse(text, self)
+
+    def range(self, node: ast.AST) -> SourceRange:
+        """The range that a node covers; of a definition its first line only."""
+        first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
+        start = self._offset(first, getattr(node, "col_offset", 0))
+        if last is None:
+            return SourceRange(self.source, start, start + 1)
+        end = self._offset(last, getattr(node, "end_col_offset", 0) or 0)
+        if isinstance(
+            node, ast.FunctionDef | ast.ClassDef | ast.If | ast.For | ast.While | ast.With
+        ):
+            end = min(end, start + len(self._lines[first - 1][node.col_offset :].rstrip()))
+        return SourceRange(self.source, start, max(end, start + 1))
+
+    def _offset(self, line: int, column: int) -> int:
+        """The position in the text of a line (from 1) and a column counted in UTF-8 bytes."""
+        if not 1 <= line <= len(self._lines):
+            return len(self.text)
+        text = self._lines[line - 1]
+        characters = len(text.encode()[:column].decode(errors="ignore"))
+        return self._starts[line - 1] + characters
+
+
+def _parse(text: str, code: Code) -> ast.Module:
+    for type_comments in (True, False):  # a broken type comment is a comment
+        try:
+            return ast.parse(text, code.source.filename, type_comments=type_comments)
+        except (SyntaxError, ValueError) as error:
+            if not type_comments:
+                line = getattr(error, "lineno", None) or 1
+                start = code._offset(line, max((getattr(error, "offset", None) or 1) - 1, 0))
+                range = SourceRange(code.source, start, start + 1)
+                message = getattr(error, "msg", None) or str(error)
+                raise FrontendError(f"expected Python source, got {message}", range) from None
+        except (RecursionError, MemoryError):
+            fail(f"{code.source.filename}: expected less deeply nested source")
+    raise FrontendError("expected Python source")
+
+
+def code_of(obj: Any) -> Code:
+    """The source of a Python function or class.
+
+    Files, notebook cells and the REPL are found through inspect and linecache. FrontendError when
+    there is no source, with the ways to give one.
+    """
+    name = getattr(obj, "__qualname__", repr(obj))
+    given = getattr(obj, "__weft_source__", None)
+    if isinstance(given, Code):
+        return given
+    try:
+        linecache.checkcache(inspect.getsourcefile(obj) or "")
+        lines, first = inspect.getsourcelines(obj)
+        filename = inspect.getsourcefile(obj) or inspect.getfile(obj)
+    except (OSError, TypeError, IndexError, SyntaxError):
+        where = getattr(getattr(obj, "__code__", None), "co_filename", None) or "an unknown file"
+        raise FrontendError(
+            f"{name}: expected source code to compile, got a {_kind(obj)} of {where}, whose source "
+            "cannot be read",
+            hint="a .py file that ships with the program, weft.jit.CompilationUnit(text) with the "
+            "source as a string, linecache.cache[filename] filled for code made by exec, or an "
+            "archive saved with weft.jit.save where the source is at hand",
+        ) from None
+    text = "".join(lines)
+    dedented = textwrap.dedent(text)
+    if dedented[:1].isspace():  # a continued line or comment left of the definition
+        dedented = _dedent_by_first(text)
+    first_text = text.split("\n", 1)[0]
+    indent = len(first_text) - len(first_text.lstrip())
+    return Code(dedented.rstrip("\n") + "\n", filename, max(first, 1), indent)
+
+
+def _dedent_by_first(text: str) -> str:
+    lines = text.split("\n")
+    width = len(lines[0]) - len(lines[0].lstrip())
+    return "\n".join(line[width:] if not line[:width].strip() else line.lstrip() for line in lines)
+
+
+def _kind(obj: Any) -> str:
+    return "class" if isinstance(obj, type) else "function"
+
+
+def definition(code: Code, name: str) -> ast.FunctionDef | ast.ClassDef | ast.Lambda:
+    """The definition of `name` in the source; a lambda is looked for inside the statement."""
+    if name == "<lambda>":
+        found = [node for node in ast.walk(code.tree) if isinstance(node, ast.Lambda)]
+        if len(found) == 1:
+            return found[0]
+        fail(
+            f"<lambda>: expected one lambda on its line, got {len(found)}",
+            code.range(code.tree.body[0]) if code.tree.body else None,
+            "def with a name",
+        )
+    for node in code.tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            return node
+        if isinstance(node, ast.AsyncFunctionDef):
+            from weft.jit.frontend.scaffold import refuse
+
+            refuse(code, node)
+    raise FrontendError(f"{name}: expected a definition in its source, got none")

@@ -1,0 +1,353 @@
+"""Indexing: lists, dicts, strings and tuples; tensors by ints, slices, None, ... and tensors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.conversions import coerce, type_of
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.expressions import expr, value
+from weft.jit.frontend.methods import assigned_item
+from weft.jit.frontend.scaffold import expression
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+
+class Slice(Sugared):
+    """a:b:c inside an index."""
+
+    def __init__(self, parts: Sequence[Sugared | None]) -> None:
+        self.parts = list(parts)
+
+    def describe(self) -> str:
+        return "a slice"
+
+    def static(self, e: Emitter) -> object:
+        known = [None if part is None else part.static(e) for part in self.parts]
+        return UNKNOWN if any(k is UNKNOWN for k in known) else slice(*known)
+
+
+class Dots(Sugared):
+    """... inside an index."""
+
+    def describe(self) -> str:
+        return "..."
+
+
+def _index(e: Emitter, node: ast.expr) -> Sugared:
+    if isinstance(node, ast.Slice):
+        parts = [node.lower, node.upper, node.step]
+        return Slice([None if part is None else expr(e, part) for part in parts])
+    if isinstance(node, ast.Constant) and node.value is ...:
+        return Dots()
+    if isinstance(node, ast.Tuple):
+        return TupleLiteral([_index(e, item) for item in node.elts])
+    return expr(e, node)
+
+
+def _call(e: Emitter, name: str, range: SourceRange, *values: Sugared) -> Sugared:
+    return call_operator(e, name, range, [Arg(v, range) for v in values], {})
+
+
+@expression(ast.Subscript)
+def _subscript(e: Emitter, node: ast.Subscript, hint: ty.Type | None) -> Sugared:
+    return get_item(e, expr(e, node.value), _index(e, node.slice), e.range(node))
+
+
+@expression(ast.Slice)
+def _slice(e: Emitter, node: ast.Slice, hint: ty.Type | None) -> Sugared:
+    return _index(e, node)
+
+
+def get_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) -> Sugared:
+    """owner[index]."""
+    if not isinstance(owner, Simple | TupleLiteral):
+        return owner.item(e, range, index)
+    actual = type_of(e, owner, range) if isinstance(owner, Simple) else None
+    if isinstance(owner, TupleLiteral) or isinstance(actual, ty.TupleType):
+        return _tuple_item(e, owner, index, range)
+    if actual is ty.TENSOR:
+        return _tensor_item(e, owner.value(e, range), index, range)
+    if isinstance(actual, ty.ClassType):
+        from weft.jit.frontend.class_attributes import container_item
+
+        return container_item(e, owner, index, range)
+    if isinstance(actual, ty.ListType) or actual is ty.STR:
+        return _sequence_item(e, owner, index, range)
+    if isinstance(actual, ty.DictType):
+        key = coerce(e, index, actual.key, range, "key")
+        return _call(e, "aten::__getitem__", range, owner, Simple(key))
+    shown = actual.annotation if actual is not None else owner.describe()
+    hint = "a test of x is not None before" if isinstance(actual, ty.OptionalType) else None
+    fail(f"[]: expected a list, tuple, dict, str or tensor, got {shown}", range, hint)
+
+
+def _sequence_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) -> Sugared:
+    if isinstance(index, Slice):
+        parts = [e.none() if part is None else part for part in index.parts[:2]]
+        step = index.parts[2] or Simple(e.constant(1))
+        return _call(e, "aten::slice", range, owner, *parts, step)
+    if isinstance(index, Dots):
+        fail("[]: expected ... only in the index of a tensor, got it elsewhere", range)
+    at = coerce(e, index, ty.INT, range, "index")
+    return _call(e, "aten::__getitem__", range, owner, Simple(at))
+
+
+def _tuple_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) -> Sugared:
+    if isinstance(index, Slice):
+        known: Any = index.static(e)
+        numbers = (known.start, known.stop, known.step) if isinstance(known, slice) else ("",)
+        if not all(n is None or isinstance(n, int) for n in numbers) or numbers[-1] == 0:
+            fail("tuple: expected a slice known while compiling, got another", range, "a list")
+        return TupleLiteral((owner.unrolled(e, range) or [])[known])
+    at = index.static(e)
+    if isinstance(owner, Simple) and isinstance(at, int) and not isinstance(at, bool):
+        assert isinstance(owner.v.type, ty.TupleType)
+        elems = owner.v.type.elems
+        if -len(elems) <= at < len(elems):
+            made = owner.v.node
+            if made is None or made.kind != "prim::TupleConstruct":
+                at %= len(elems)
+                kind = "prim::TupleIndex"
+                return Simple(e.emit(kind, (owner.v,), elems[at], {"index": at}, range))
+    literal = (
+        owner if isinstance(owner, TupleLiteral) else TupleLiteral(owner.unrolled(e, range) or [])
+    )
+    return literal.item(e, range, index)
+
+
+# Tensors --------------------------------------------------------------------------------------
+
+
+class _Indexed(NamedTuple):
+    """A tensor after ints, slices and None; `advanced` are the tensors left, by dimension."""
+
+    view: Value
+    advanced: dict[int, Value]
+
+
+def _tensor_item(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> Sugared:
+    found = _apply(e, v, index, range)
+    if not found.advanced:
+        return Simple(found.view)
+    return _call(e, "aten::index", range, Simple(found.view), _index_list(e, found, range))
+
+
+def _index_list(e: Emitter, found: _Indexed, range: SourceRange) -> Sugared:
+    items = [found.advanced.get(i) for i in builtin_range(max(found.advanced) + 1)]
+    values = [e.constant(None) if item is None else item for item in items]
+    elem = ty.OptionalType(ty.TENSOR)
+    return Simple(e.emit("prim::ListConstruct", values, ty.ListType(elem), range=range))
+
+
+builtin_range = range
+
+
+def _apply(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> _Indexed:
+    """All parts of an index but the advanced ones."""
+    parts = _parts(e, index, range)
+    dots = [i for i, part in enumerate(parts) if isinstance(part, Dots)]
+    if len(dots) > 1:
+        fail("[]: expected one ... in an index, got several", range)
+    dim = 0
+    view = v
+    advanced: dict[int, Value] = {}
+    after_dots = False
+    behind = _consumed(e, parts[dots[0] + 1 :], range) if dots else 0
+    for part in parts:
+        if isinstance(part, Dots):
+            after_dots = True
+            dim = -behind
+            continue
+        at = dim
+        actual = None if isinstance(part, Slice) else type_of(e, part, range)
+        if isinstance(part, Slice):
+            view = _slice_dim(e, view, dim, part, range)
+            dim += 1
+        elif actual is ty.NONE:
+            place = dim if not after_dots else dim - 1
+            view = _call(
+                e, "aten::unsqueeze", range, Simple(view), Simple(e.constant(place))
+            ).value(e, range)
+            dim += 0 if after_dots else 1
+        elif actual is ty.BOOL:
+            view, picked = _bool_index(e, view, dim, after_dots, part, range)
+            advanced[dim if not after_dots else _from_end(dim, range)] = picked
+            dim += 0 if after_dots else 1
+        elif actual is ty.INT:
+            given = (Simple(view), Simple(e.constant(at)), part)
+            view = _call(e, "aten::select", range, *given).value(e, range)
+            dim += 1 if after_dots else 0
+        elif actual is ty.TENSOR or isinstance(actual, ty.ListType | ty.TupleType):
+            picked = _as_index_tensor(e, part, range)
+            if after_dots:
+                fail(
+                    "[]: expected tensors and lists in an index before ..., got one behind it",
+                    range,
+                    "the dimensions written out as :",
+                )
+            advanced[dim] = picked
+            dim += 1
+        else:
+            shown = actual.annotation if actual is not None else part.describe()
+            fail(
+                "[]: expected ints, slices, None, ..., tensors or lists as index of a tensor, "
+                f"got {shown}",
+                range,
+            )
+    return _Indexed(view, advanced)
+
+
+def _from_end(dim: int, range: SourceRange) -> int:
+    fail("[]: expected bools in an index before ..., got one behind it", range)
+
+
+def _consumed(e: Emitter, parts: Sequence[Sugared], range: SourceRange) -> int:
+    """How many dimensions parts of an index take."""
+    count = 0
+    for part in parts:
+        if isinstance(part, Slice) or type_of(e, part, range) is not ty.NONE:
+            count += 1
+    return count
+
+
+def _parts(e: Emitter, index: Sugared, range: SourceRange) -> list[Sugared]:
+    if isinstance(index, TupleLiteral):
+        return index.items
+    if isinstance(index, Simple) and isinstance(index.v.type, ty.TupleType):
+        return index.unrolled(e, range) or []
+    return [index]
+
+
+def _slice_dim(e: Emitter, v: Value, dim: int, part: Slice, range: SourceRange) -> Value:
+    lower, upper, step = part.parts
+    known_step = 1 if step is None else step.static(e)
+    if isinstance(known_step, int) and known_step <= 0:
+        fail(
+            f"[]: expected a step above 0 in the slice of a tensor, got {known_step}",
+            range,
+            "x.flip(dim)",
+        )
+    if lower is None and upper is None and known_step == 1:
+        return v
+    given = [
+        Simple(v),
+        Simple(e.constant(dim)),
+        e.none() if lower is None else lower,
+        e.none() if upper is None else upper,
+        Simple(e.constant(1)) if step is None else step,
+    ]
+    return _call(e, "aten::slice", range, *given).value(e, range)
+
+
+def _bool_index(
+    e: Emitter, v: Value, dim: int, after_dots: bool, part: Sugared, range: SourceRange
+) -> tuple[Value, Value]:
+    """x[True]: a new dimension of size 1, picked or not."""
+    view = _call(e, "aten::unsqueeze", range, Simple(v), Simple(e.constant(dim))).value(e, range)
+    mask = _call(e, "prim::NumToTensor", range, part)
+    picked = _call(e, "aten::unsqueeze", range, mask, Simple(e.constant(0))).value(e, range)
+    return view, picked
+
+
+def _as_index_tensor(e: Emitter, part: Sugared, range: SourceRange) -> Value:
+    actual = type_of(e, part, range)
+    if actual is ty.TENSOR:
+        return part.value(e, range)
+    if isinstance(actual, ty.TupleType):
+        from weft.jit.frontend.expressions import make_list
+
+        part = Simple(make_list(e, part.unrolled(e, range) or [], None, range))
+    return _call(e, "aten::tensor", range, part).value(e, range)
+
+
+# Assignment -----------------------------------------------------------------------------------
+
+
+def set_item(e: Emitter, target: ast.Subscript, held: Sugared, range: SourceRange) -> None:
+    """target[index] = held."""
+    owner, index = expr(e, target.value), _index(e, target.slice)
+    store(e, owner, index, held, e.range(target))
+
+
+def store(e: Emitter, owner: Sugared, index: Sugared, held: Sugared, range: SourceRange) -> None:
+    """owner[index] = held."""
+    v = owner.value(e, range)
+    if v.type is ty.TENSOR:
+        _store_tensor(e, v, index, held, range)
+    elif isinstance(v.type, ty.DictType):
+        key, item = assigned_item(e, v, index, held, range)
+        _call(e, "aten::_set_item", range, Simple(v), key, item)
+    elif isinstance(v.type, ty.ListType):
+        if isinstance(index, Slice):
+            fail(
+                "[]: expected one index in an assignment to a list, got a slice",
+                range,
+                "a new list",
+            )
+        at = Simple(coerce(e, index, ty.INT, range, "index"))
+        _, item = assigned_item(e, v, index, held, range)
+        _call(e, "aten::_set_item", range, Simple(v), at, item)
+    elif isinstance(v.type, ty.ClassType) and Simple(v).has_attr(e, "__setitem__"):
+        args = [Arg(index, range), Arg(held, range)]
+        Simple(v).attr(e, range, "__setitem__").call(e, range, args, {})
+    else:
+        hint = "a new tuple: tuples do not change" if isinstance(v.type, ty.TupleType) else None
+        fail(
+            f"[]: expected a list, dict or tensor to assign to, got {v.type.annotation}",
+            range,
+            hint,
+        )
+
+
+def _store_tensor(e: Emitter, v: Value, index: Sugared, held: Sugared, range: SourceRange) -> None:
+    found = _apply(e, v, index, range)
+    actual = type_of(e, held, range)
+    if found.advanced:
+        tensor = held
+        if actual is not ty.TENSOR:
+            tensor = _call(e, "prim::NumToTensor", range, held)
+            tensor = _call(e, "aten::type_as", range, tensor, Simple(found.view))
+        given = (
+            Simple(found.view),
+            _index_list(e, found, range),
+            tensor,
+            Simple(e.constant(False)),
+        )
+        _call(e, "aten::index_put_", range, *given)
+    elif actual is ty.TENSOR:
+        _call(e, "aten::copy_", range, Simple(found.view), held)
+    else:
+        _call(e, "aten::fill_", range, Simple(found.view), held)
+
+
+def augment_item(e: Emitter, node: ast.AugAssign, range: SourceRange) -> None:
+    """target[index] <op>= value."""
+    from weft.jit.frontend.operators import augmented
+
+    assert isinstance(node.target, ast.Subscript)
+    owner, index = expr(e, node.target.value), _index(e, node.target.slice)
+    before = get_item(e, owner, index, range)
+    made, in_place = augmented(e, type(node.op), before, expr(e, node.value), range)
+    made_by = before.v.node if isinstance(before, Simple) else None
+    is_gathered = made_by is not None and made_by.name == "aten::index"
+    if not in_place or is_gathered:
+        store(e, owner, index, made, range)
+
+
+def delete_item(e: Emitter, target: ast.Subscript) -> None:
+    """del target[index]."""
+    range = e.range(target)
+    owner = value(e, target.value)
+    index = _index(e, target.slice)
+    if isinstance(index, Slice) or not isinstance(owner.type, ty.ListType | ty.DictType):
+        fail(f"del: expected one item of a list or dict, got {owner.type.annotation}[...]", range)
+    wanted = owner.type.key if isinstance(owner.type, ty.DictType) else ty.INT
+    at = Simple(coerce(e, index, wanted, range, "index"))
+    _call(e, "aten::Delete", range, Simple(owner), at)

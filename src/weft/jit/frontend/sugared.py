@@ -1,0 +1,370 @@
+"""What an expression means while a program is compiled: a value of the graph, or something that
+exists only here (a Python module, a function, a class, a range, a list of modules).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from weft.jit.frontend.errors import fail
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+if TYPE_CHECKING:
+    from weft.jit.frontend.emitter import Emitter
+
+
+class Arg(NamedTuple):
+    """An argument of a call, with its place for messages."""
+
+    value: Sugared
+    range: SourceRange
+
+
+class Unknown:
+    """The static value of something only known at run time."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown()
+
+
+class Sugared:
+    """Base: what is not defined for a kind of thing is refused, naming the thing."""
+
+    def describe(self) -> str:
+        """What this is, for messages."""
+        return type(self).__name__
+
+    def value(self, e: Emitter, range: SourceRange) -> Value:
+        """The value in the graph."""
+        fail(f"expected a value, got {self.describe()}", range)
+
+    def static(self, e: Emitter) -> Any:
+        """The Python value known while compiling, or UNKNOWN."""
+        return UNKNOWN
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        """`self.name`."""
+        fail(f"expected an attribute of {self.describe()}, got {name!r}, which it has not", range)
+
+    def has_attr(self, e: Emitter, name: str) -> bool:
+        """Whether `self.name` is there."""
+        return False
+
+    def set_attr(self, e: Emitter, range: SourceRange, name: str, value: Sugared) -> None:
+        """`self.name = value`."""
+        fail(f"expected something whose attributes can be set, got {self.describe()}", range)
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        """`self(...)`."""
+        fail(f"expected something that can be called, got {self.describe()}", range)
+
+    def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
+        """`self[index]`, for what is no value of the graph."""
+        fail(f"expected something with items, got {self.describe()}", range)
+
+    def unrolled(self, e: Emitter, range: SourceRange) -> list[Sugared] | None:
+        """The items, where their number is known now; None otherwise."""
+        return None
+
+    def length(self, e: Emitter, range: SourceRange) -> Sugared | None:
+        """len(self) for what is no value of the graph."""
+        items = self.unrolled(e, range)
+        return None if items is None else Simple(e.constant(len(items)))
+
+    def contains(self, e: Emitter, range: SourceRange, item: Sugared) -> Sugared:
+        """`item in self` for what is no value of the graph."""
+        fail(f"expected something that holds items, got {self.describe()}", range)
+
+    def key(self) -> Any:
+        """Equal for things that are the same while compiling."""
+        return id(self)
+
+
+class Simple(Sugared):
+    """A value of the graph."""
+
+    def __init__(self, v: Value) -> None:
+        self.v = v
+
+    @property
+    def type(self) -> ty.Type:
+        """Its type."""
+        return self.v.type
+
+    def describe(self) -> str:
+        return f"a value of type {self.v.type.annotation}"
+
+    def value(self, e: Emitter, range: SourceRange) -> Value:
+        return self.v
+
+    def static(self, e: Emitter) -> Any:
+        return e.static_of(self.v)
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        from weft.jit.frontend.attributes import attribute
+
+        return attribute(e, range, self.v, name)
+
+    def has_attr(self, e: Emitter, name: str) -> bool:
+        from weft.jit.frontend.attributes import has_attribute
+
+        return has_attribute(self.v.type, name)
+
+    def set_attr(self, e: Emitter, range: SourceRange, name: str, value: Sugared) -> None:
+        from weft.jit.frontend.attributes import set_attribute
+
+        set_attribute(e, range, self.v, name, value)
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        if isinstance(self.v.type, ty.ClassType | ty.InterfaceType):
+            name = "forward" if self.v.type.is_module else "__call__"
+            return self.attr(e, range, name).call(e, range, args, kwargs, hint)
+        return super().call(e, range, args, kwargs, hint)
+
+    def unrolled(self, e: Emitter, range: SourceRange) -> list[Sugared] | None:
+        if isinstance(self.v.type, ty.TupleType):
+            return e.unpack_tuple(self.v, range)
+        if isinstance(self.v.type, ty.ClassType):
+            from weft.jit.frontend.modules import children_of
+
+            return children_of(e, self.v, range)
+        return None
+
+    @property
+    def python_class(self) -> Any:
+        """The Python class of a module."""
+        if not isinstance(self.v.type, ty.ClassType) or not self.v.type.is_module:
+            return None
+        from weft.jit.frontend.classes import python_class_of
+
+        return python_class_of(self.v.type)
+
+    def key(self) -> Any:
+        return self.v
+
+
+class Path(Simple):
+    """An attribute that was read and tested, as self.x in `if self.x is not None`. It stands for
+    further reads until something might have changed it: see Emitter.epoch."""
+
+    def __init__(self, v: Value, epoch: int, refined: bool = False) -> None:
+        super().__init__(v)
+        self.epoch = epoch
+        self.refined = refined
+
+
+class TupleLiteral(Sugared):
+    """A tuple whose items are known one by one; some may be no values of the graph.
+
+    `fields` names items, as the results of an operator have names.
+    """
+
+    def __init__(
+        self, items: Sequence[Sugared], fields: tuple[str, ...] = (), type: ty.Type | None = None
+    ) -> None:
+        self.items = list(items)
+        self.fields = fields
+        self.type = type
+        self._made: tuple[Any, Value] | None = None
+
+    def describe(self) -> str:
+        inner = ", ".join(item.describe() for item in self.items)
+        return f"a tuple of ({inner})"
+
+    def value(self, e: Emitter, range: SourceRange) -> Value:
+        if self._made is not None and e.is_visible(self._made[0]):
+            return self._made[1]
+        values = [item.value(e, range) for item in self.items]
+        wanted = self.type or ty.TupleType(tuple(v.type for v in values))
+        made = e.emit("prim::TupleConstruct", values, wanted, range=range)
+        self._made = (e.block, made)
+        return made
+
+    def static(self, e: Emitter) -> Any:
+        values = [item.static(e) for item in self.items]
+        return UNKNOWN if any(v is UNKNOWN for v in values) else tuple(values)
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        if name in self.fields:
+            return self.items[self.fields.index(name)]
+        return Simple(self.value(e, range)).attr(e, range, name)
+
+    def has_attr(self, e: Emitter, name: str) -> bool:
+        return name in self.fields
+
+    def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
+        at = index.static(e)
+        if isinstance(at, bool) or not isinstance(at, int):
+            try:
+                return Simple(e.index_value(self.value(e, range), index.value(e, range), range))
+            except IndexError:
+                fail("tuple: expected an index known while compiling, got one that is not", range)
+        if not -len(self.items) <= at < len(self.items):
+            fail(
+                f"tuple: expected an index in [-{len(self.items)}, {len(self.items)}), got {at}",
+                range,
+            )
+        return self.items[at]
+
+    def unrolled(self, e: Emitter, range: SourceRange) -> list[Sugared] | None:
+        return list(self.items)
+
+    def key(self) -> Any:
+        return ("tuple", tuple(item.key() for item in self.items))
+
+
+class Spread(Sugared):
+    """*xs of a list in a call: only operators that take any number of ints understand it."""
+
+    def __init__(self, v: Value) -> None:
+        self.v = v
+
+    def describe(self) -> str:
+        return f"*{self.v.type.annotation}, whose length is not known"
+
+    def value(self, e: Emitter, range: SourceRange) -> Value:
+        fail(f"expected arguments one by one, got {self.describe()}", range, "the items one by one")
+
+
+class PythonModule(Sugared):
+    """A Python module: `weft`, `math`, or one of the user's."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def describe(self) -> str:
+        return f"the Python module {self.module.__name__}"
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        from weft.jit.frontend.objects import sugar
+
+        try:
+            found = getattr(self.module, name)
+        except Exception:
+            fail(f"{self.module.__name__}: expected a name it has, got {name!r}", range)
+        return sugar(e, found, range, f"{self.module.__name__}.{name}")
+
+    def has_attr(self, e: Emitter, name: str) -> bool:
+        return hasattr(self.module, name)
+
+    def key(self) -> Any:
+        return self.module
+
+
+class PythonObject(Sugared):
+    """A Python object that is known while compiling, and has no type of the language: a dict of
+    functions, say. Its items and attributes can be read."""
+
+    def __init__(self, obj: Any, what: str = "") -> None:
+        self.obj = obj
+        self.what = what
+
+    def describe(self) -> str:
+        name = f"{self.what}, " if self.what else ""
+        return f"{name}a Python object of type {type(self.obj).__name__}"
+
+    def value(self, e: Emitter, range: SourceRange) -> Value:
+        fail(
+            f"expected a value of the language, got {self.describe()}",
+            range,
+            "a constant, a function, a module or a class marked @weft.jit.script; or put the code "
+            "that needs it into a function marked @weft.jit.ignore",
+        )
+
+    def static(self, e: Emitter) -> Any:
+        return self.obj if isinstance(self.obj, tuple | str | int) else UNKNOWN
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        from weft.jit.frontend.objects import sugar
+
+        if name in ("keys", "values", "items") and isinstance(self.obj, dict):
+            return StaticMethod(lambda: tuple(getattr(self.obj, name)()), f"{name}()")
+        try:
+            found = getattr(self.obj, name)
+        except Exception:
+            fail(
+                f"expected an attribute of {self.describe()}, got {name!r}, which it has not", range
+            )
+        return sugar(e, found, range, f"{self.what}.{name}")
+
+    def has_attr(self, e: Emitter, name: str) -> bool:
+        try:
+            return hasattr(self.obj, name)
+        except Exception:
+            return False
+
+    def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
+        from weft.jit.frontend.objects import sugar
+
+        at = index.static(e)
+        if at is UNKNOWN:
+            fail(
+                f"{self.describe()}: expected an index known while compiling, got one that is not",
+                range,
+            )
+        try:
+            found = self.obj[at]
+        except Exception:
+            fail(f"{self.describe()}: expected an index it has, got {at!r}", range)
+        return sugar(e, found, range, f"{self.what}[{at!r}]")
+
+    def unrolled(self, e: Emitter, range: SourceRange) -> list[Sugared] | None:
+        from weft.jit.frontend.objects import sugar
+
+        if not isinstance(self.obj, list | tuple | dict):
+            return None
+        return [sugar(e, item, range, f"an item of {self.what}") for item in self.obj]
+
+    def contains(self, e: Emitter, range: SourceRange, item: Sugared) -> Sugared:
+        wanted = item.static(e)
+        if wanted is UNKNOWN or not isinstance(self.obj, list | tuple | dict):
+            return super().contains(e, range, item)
+        return Simple(e.constant(wanted in self.obj))
+
+    def key(self) -> Any:
+        return ("object", id(self.obj))
+
+
+class StaticMethod(Sugared):
+    """A method of a Python object that is called while compiling."""
+
+    def __init__(self, run: Any, what: str) -> None:
+        self.run = run
+        self.what = what
+
+    def describe(self) -> str:
+        return f"the method {self.what}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        from weft.jit.frontend.objects import sugar
+
+        if args or kwargs:
+            fail(f"{self.what}: expected no arguments, got {len(args) + len(kwargs)}", range)
+        return sugar(e, self.run(), range, self.what)

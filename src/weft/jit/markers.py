@@ -1,0 +1,144 @@
+"""Functions and decorators that programs are written with; in Python they do the obvious."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from weft.jit.frontend.ignored import COPY, EXPORT, IGNORE, MODE, UNUSED
+from weft.jit.frontend.module_types import JitAttribute as Attribute
+from weft.jit.frontend.overloads import register as _register_overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+Final = typing.Final
+
+
+def annotate(the_type: Any, the_value: T) -> T:
+    """In Python the value itself; in a program the value as one of the type.
+
+    >>> annotate(int, 3)
+    3
+    """
+    return the_value
+
+
+annotate.__weft_jit__ = "annotate"  # type: ignore[attr-defined]
+
+
+def _mark(function: F, mode: str) -> F:
+    target = function.fget if builtins.isinstance(function, property) else function
+    target = getattr(target, "__func__", target)
+    setattr(target, MODE, mode)
+    return function
+
+
+def export(fn: F) -> F:
+    """Marks a method of a module to be compiled though forward does not call it."""
+    return _mark(fn, EXPORT)
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Leaves a function to Python: a program that calls it calls Python. Such a program cannot be
+    saved, unless it was marked @ignore(drop=True), which is @unused."""
+    if callable(drop):
+        return _mark(drop, IGNORE)
+    if not builtins.isinstance(drop, bool):
+        raise RuntimeError(f"ignore: expected drop to be a bool, got {type(drop).__name__}")
+    return lambda function: _mark(function, UNUSED if drop else IGNORE)
+
+
+def unused(fn: F) -> F:
+    """Leaves a function out of the program: a call of it raises there."""
+    return _mark(fn, UNUSED)
+
+
+def _copy_to_script_wrapper(fn: F) -> F:
+    return _mark(fn, COPY)
+
+
+def _overload(func: F) -> F:
+    """Marks one signature of a function; the implementation follows without the mark."""
+    return _register_overload(func)
+
+
+def _overload_method(func: F) -> F:
+    """Marks one signature of a method; the implementation follows without the mark."""
+    return _register_overload(func)
+
+
+def interface(cls: type) -> type:
+    """Makes a class a type of everything that has its methods. The methods have no bodies."""
+    if not inspect.isclass(cls):
+        raise RuntimeError(f"interface: expected a class, got {type(cls).__name__}")
+    if not any(inspect.isfunction(member) for member in vars(cls).values()):
+        raise RuntimeError(f"interface: expected {cls.__name__} to have methods, got none")
+    cls.__weft_interface__ = True  # type: ignore[attr-defined]
+    return cls
+
+
+def is_scripting() -> bool:
+    """False in Python, True in a program."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Whether a trace is being taken."""
+    return False
+
+
+is_scripting.__weft_jit__ = "is_scripting"  # type: ignore[attr-defined]
+is_tracing.__weft_jit__ = "is_tracing"  # type: ignore[attr-defined]
+
+
+def script_method(fn: F) -> F:
+    """Marks a method of an old ScriptModule class; the same as export."""
+    return _mark(fn, EXPORT)
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """isinstance that looks inside lists, dicts, tuples and optionals.
+
+    >>> isinstance([1, 2], list[int]), isinstance([1, 2], list[str])
+    (True, False)
+    """
+    if builtins.isinstance(target_type, tuple):
+        return any(isinstance(obj, each) for each in target_type)
+    origin, args = typing.get_origin(target_type), typing.get_args(target_type)
+    if origin is None:
+        if target_type in (list, dict, tuple, typing.List, typing.Dict, typing.Tuple):  # noqa: UP006
+            raise RuntimeError(
+                "isinstance: expected a type with its parts, such as List[int], got "
+                f"{getattr(target_type, '__name__', target_type)}"
+            )
+        return obj is None if target_type is None else builtins.isinstance(obj, target_type)
+    if origin is list:
+        return builtins.isinstance(obj, list) and all(isinstance(each, args[0]) for each in obj)
+    if origin is dict:
+        return builtins.isinstance(obj, dict) and all(
+            isinstance(key, args[0]) and isinstance(each, args[1]) for key, each in obj.items()
+        )
+    if origin is tuple:
+        same = builtins.isinstance(obj, tuple) and len(obj) == len(args)
+        return same and all(isinstance(each, part) for each, part in zip(obj, args))
+    return any(isinstance(obj, each) for each in args)
+
+
+isinstance.__weft_jit__ = "isinstance"  # type: ignore[attr-defined]
+
+__all__ = [
+    "Attribute",
+    "Final",
+    "annotate",
+    "export",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "script_method",
+    "unused",
+]

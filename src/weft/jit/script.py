@@ -1,0 +1,227 @@
+"""weft.jit.script: Python functions, modules and classes to programs."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import inspect
+import sys
+from typing import Any
+
+import weft
+from weft.jit.execution import LOCK, executable
+from weft.jit.frontend import functions as frontend
+from weft.jit.frontend.errors import FrontendError, from_outside
+from weft.jit.frontend.functions import Compiled
+from weft.jit.frontend.resolver import Resolver, locals_of_caller
+from weft.jit.frontend.source import Code
+from weft.jit.ir import Function, Graph
+from weft.jit.passes import inlining
+from weft.jit.passes.options import DEFAULT
+
+_enabled = True
+
+
+class ScriptFunction:
+    """A compiled function. The program is made when it is first called.
+
+    Attributes: name, graph (as the frontend made it), inlined_graph, schema, code.
+    """
+
+    def __init__(self, compiled: Compiled, python: Any = None) -> None:
+        self._weft_compiled = compiled
+        self._python = python
+        self._run: Any = None
+        self.__name__ = getattr(python, "__name__", compiled.name.rpartition(".")[2])
+        self.__qualname__ = getattr(python, "__qualname__", self.__name__)
+        self.__doc__ = compiled.function.doc or None
+        self.__module__ = getattr(python, "__module__", "__main__")
+        if python is not None:
+            self.__wrapped__ = python
+
+    @property
+    def function(self) -> Function:
+        """The function of the IR."""
+        return self._weft_compiled.function
+
+    @property
+    def name(self) -> str:
+        """The name without its module."""
+        return self._weft_compiled.name.rpartition(".")[2]
+
+    @property
+    def qualified_name(self) -> str:
+        """The name in the IR."""
+        return self._weft_compiled.name
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as the frontend made it."""
+        return self.function.graph
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """The graph with all that it calls in place of the calls."""
+        return inlined(self.function)
+
+    @property
+    def schema(self) -> Any:
+        """Names, types and defaults of the arguments, and the type of the result."""
+        return self.function.schema
+
+    @property
+    def code(self) -> str:
+        """The program as Python text."""
+        from weft.jit.python_text import code_of_function
+
+        return code_of_function(self.function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        run = self._run
+        if run is None:
+            run = self._run = executable(self.function)
+        return run(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<weft.jit.ScriptFunction {self.qualified_name}>"
+
+    def __reduce__(self) -> Any:
+        raise RuntimeError(
+            f"pickle: expected an object that is no program, got ScriptFunction {self.name}; "
+            "use weft.jit.save"
+        )
+
+
+def inlined(function: Function) -> Graph:
+    """A copy of a function's graph with all that it calls in place of the calls."""
+    graph = function.graph.copy()
+    inlining.run(graph, DEFAULT)
+    return graph
+
+
+def script(
+    obj: Any,
+    optimize: Any = None,
+    _frames_up: int = 0,
+    _rcb: Any = None,
+    example_inputs: Any = None,
+) -> Any:
+    """Compiles a function, a module, or a class.
+
+    A function gives a ScriptFunction, a module a RecursiveScriptModule of the same parameters, a
+    class itself, now usable in programs. RuntimeError (FrontendError) for what the language does
+    not have: it names the place, what was expected and found, and what to write instead.
+    """
+    from weft.jit.script_class import script_class
+    from weft.jit.script_module import RecursiveScriptModule, script_module
+
+    if not _enabled:
+        return obj
+    if isinstance(obj, (ScriptFunction, RecursiveScriptModule)):
+        return obj
+    extra = locals_of_caller(1 + _frames_up)
+    with LOCK, from_outside():
+        if isinstance(obj, weft.nn.Module):
+            return script_module(obj, extra)
+        if inspect.isclass(obj):
+            return script_class(obj, extra)
+        if isinstance(obj, (dict, list, tuple)):
+            raise RuntimeError(
+                f"script: expected a function, module or class, got a {type(obj).__name__}"
+            )
+        function = inspect.unwrap(obj) if callable(obj) else obj
+        if inspect.ismethod(function):
+            raise RuntimeError(
+                f"script: expected a function, got the method {function.__qualname__}; "
+                "script the module, with the method marked @weft.jit.export"
+            )
+        if not inspect.isfunction(function):
+            raise RuntimeError(
+                f"script: expected a function, module or class, got {type(obj).__name__}"
+            )
+        return _script_function(function, extra)
+
+
+def _script_function(function: Any, extra: dict[str, Any]) -> ScriptFunction:
+    from weft.jit.frontend.ignored import mode_of
+    from weft.jit.frontend.overloads import overloads_of
+
+    if overloads_of(function):
+        raise RuntimeError(
+            f"script: expected a function with one signature, got {function.__qualname__} with "
+            "overloads; call it from another function"
+        )
+    if mode_of(function) in ("ignore", "unused"):
+        return function  # type: ignore[no-any-return]
+    known = getattr(function, "_weft_script_function", None)
+    if isinstance(known, ScriptFunction) and known._weft_compiled.error is None:
+        return known
+    compiled = _compile(function, extra)
+    made = ScriptFunction(compiled, function)
+    function._weft_script_function = made
+    return made
+
+
+def _compile(function: Any, extra: dict[str, Any]) -> Compiled:
+    try:
+        return frontend.compile_function(function, extra)
+    except FrontendError:
+        frontend.forget(function)
+        raise
+
+
+class CompilationUnit:
+    """Functions compiled from a text of Python.
+
+    >>> unit = CompilationUnit("def f(x: int) -> int:\\n    return x + 1\\n")
+    >>> unit.f(2)
+    3
+    """
+
+    def __init__(self, source: str | None = None, _frames_up: int = 0) -> None:
+        self._functions: dict[str, ScriptFunction] = {}
+        if source is not None:
+            self.define(source, _frames_up=_frames_up + 1)
+
+    def define(self, source: str, rcb: Any = None, _frames_up: int = 0) -> None:
+        """Compiles the functions of the text; they may call those that came before them."""
+        frame = sys._getframe(1 + _frames_up)
+        scopes = [self._functions, frame.f_locals, frame.f_globals, DEFAULT_NAMES]
+        with LOCK, from_outside():
+            code = Code(source if source.endswith("\n") else source + "\n", "<string>", 1)
+            for node in code.tree.body:
+                if not isinstance(node, ast.FunctionDef):
+                    from weft.jit.frontend.scaffold import refuse
+
+                    refuse(code, node)
+                compiled = frontend.compile_definition(
+                    node, code, Resolver(*scopes), f"__torch__.{node.name}", {},
+                    lambda made, name=node.name: self._started(name, made),
+                )  # fmt: skip
+                self._functions[node.name] = ScriptFunction(compiled)
+
+    def _started(self, name: str, compiled: Compiled) -> None:
+        self._functions[name] = ScriptFunction(compiled)
+
+    def __getattr__(self, name: str) -> Any:
+        functions = self.__dict__.get("_functions", {})
+        if name in functions:
+            return functions[name]
+        raise AttributeError(f"CompilationUnit: expected one of {list(functions)}, got {name!r}")
+
+    def get_functions(self) -> list[ScriptFunction]:
+        """All functions, in order."""
+        return list(self._functions.values())
+
+
+def _default_names() -> dict[str, Any]:
+    import typing
+
+    names = {"torch": weft, "weft": weft, "Tensor": weft.Tensor}
+    for name in ("List", "Dict", "Tuple", "Optional", "Union", "Any", "NamedTuple"):
+        names[name] = getattr(typing, name)
+    return names
+
+
+DEFAULT_NAMES = _default_names()
+__all__ = ["CompilationUnit", "ScriptFunction", "enum", "script"]

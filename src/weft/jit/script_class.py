@@ -1,0 +1,76 @@
+"""Python classes in programs, and their instances across the border."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import weft
+from weft import _C
+from weft.jit.execution import class_of
+from weft.jit.frontend.class_methods import compile_method
+from weft.jit.frontend.classes import class_info, type_of_class
+from weft.jit.frontend.errors import FrontendError
+
+
+def script_class(cls: type, extra: dict[str, Any]) -> type:
+    """Compiles a class with its methods; gives the class itself.
+
+    Enums, NamedTuples and interfaces are types already and are only checked.
+    """
+    if issubclass(cls, weft.nn.Module) and "__weft_interface__" not in vars(cls):
+        raise RuntimeError(
+            f"script: expected a module, got the module class {cls.__name__}; "
+            f"script an instance: weft.jit.script({cls.__name__}(...))"
+        )
+    if issubclass(cls, (enum.Enum, tuple)) or "__weft_interface__" in vars(cls):
+        type_of_class(cls)
+        return cls
+    if issubclass(cls, BaseException):
+        raise RuntimeError(f"script: expected a class of values, got the exception {cls.__name__}")
+    cls.__weft_script__ = True  # type: ignore[attr-defined]
+    try:
+        info = class_info(cls, None, extra)
+        for name, member in vars(cls).items():
+            if (
+                callable(member)
+                and hasattr(member, "__code__")
+                and name not in _GENERATED
+                and getattr(member, "_weft_jit_mode", None) is None
+            ):
+                compile_method(info, name, "", None)
+    except FrontendError:
+        del cls.__weft_script__  # type: ignore[attr-defined]
+        raise
+    return cls
+
+
+# What @dataclass writes: it has no source, and programs have their own.
+_GENERATED = frozenset(
+    ("__init__", "__repr__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__")
+)
+
+
+def _to_jit(self: Any) -> Any:
+    """The object of a program for a Python object: its attributes are copied."""
+    info = class_info(type(self))
+    made = class_of(info.type).new()
+    for name in info.type.attributes:
+        setattr(made, name, getattr(self, name))
+    return made
+
+
+def _from_jit(cls: Any, made: Any) -> Any:
+    """The Python object for one of a program: its attributes are copied."""
+    result = cls.__new__(cls)
+    for name in made._class.attributes:
+        object.__setattr__(result, name, getattr(made, name))
+    return result
+
+
+def register_class(name: str, cls: type) -> None:
+    """Makes instances of a class cross the border between Python and programs."""
+    if not hasattr(cls, "_jit_object"):
+        cls._jit_object = property(_to_jit)  # type: ignore[attr-defined]
+        cls._from_jit = classmethod(_from_jit)  # type: ignore[attr-defined]
+    _C._jit_types[name] = cls

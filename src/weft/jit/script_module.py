@@ -1,0 +1,435 @@
+"""Compiled modules: parameters, buffers and attributes live in the object that programs read."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import weft
+from weft.jit.execution import LOCK, class_of, executable
+from weft.jit.frontend import modules
+from weft.jit.frontend.class_methods import compile_text_as_method
+from weft.jit.frontend.classes import annotations_of
+from weft.jit.frontend.errors import FrontendError, from_outside
+from weft.jit.frontend.ignored import mode_of
+from weft.jit.frontend.module_types import JitAttribute, ModuleInfo, module_info
+from weft.jit.frontend.resolver import MISSING, Resolver
+from weft.jit.frontend.scaffold import refuse
+from weft.jit.frontend.source import Code
+from weft.jit.ir import Graph
+from weft.jit.ir import types as ty
+
+Module = weft.nn.Module
+PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
+
+_OWN = frozenset(("_jit_object", "_jit_info", "_jit_python", "_children", "_kinds", "_hooks",
+                  "_non_persistent_buffers_set", "_load_pre_hooks",
+                  "_load_post_hooks"))  # fmt: skip
+
+
+class ScriptModule(Module):
+    """Base of compiled modules; also the base class of programs written for old versions, whose
+    methods marked @script_method are compiled by weft.jit.script."""
+
+
+class RecursiveScriptModule(ScriptModule):
+    """A compiled module. It is an nn.Module whose members are those of the program's object: what
+    is set here is what the program reads, and what the program sets is seen here."""
+
+    def __init__(self, info: ModuleInfo, obj: Any, python: Module | None) -> None:
+        own = self.__dict__
+        own["_jit_info"] = info
+        own["_jit_object"] = obj
+        own["_jit_python"] = python
+        own["_children"] = {}
+        own["_kinds"] = {
+            name: each.kind
+            for name, each in info.type.attributes.items()
+            if each.kind in (PARAMETER, BUFFER, MODULE)
+        }
+        skipped = set() if python is None else set(python._non_persistent_buffers_set)
+        own["_non_persistent_buffers_set"] = skipped
+
+    # Calls ------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooks is not None:
+            return self._call_with_hooks(args, kwargs)
+        return self._run(*args, **kwargs)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        info = self._jit_info
+        name = "__hooked__" if info.hooks or info.pre_hooks else "forward"
+        return _executable(info, name)(self._jit_object, *args, **kwargs)
+
+    @property
+    def forward(self) -> Any:  # type: ignore[override]
+        """The compiled forward."""
+        if self.__dict__.get("_hooks") is not None or self._jit_info.hooks:
+            return self._run  # between the hooks of Python
+        return ScriptMethod(self, "forward")
+
+    # Attributes -------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        info: ModuleInfo = self.__dict__["_jit_info"]
+        declared = info.type.attributes.get(name)
+        if declared is not None:
+            return self._read(name, declared)
+        if name in info.functions:
+            return info.functions[name]
+        if name in info.defined:
+            return ScriptMethod(self, name)
+        found = info.methods.get(name, info.find(name))
+        if isinstance(found, property):
+            return _executable(info, name)(self._jit_object)
+        if isinstance(found, staticmethod):
+            return found.__func__
+        function = getattr(found, "__func__", found)
+        if inspect.isfunction(function):
+            return self._method(name, function)
+        if found is not MISSING:
+            return found
+        raise AttributeError(
+            f"{info.python_class.__name__}: expected an attribute it has, got {name!r}"
+        )
+
+    def _read(self, name: str, declared: ty.Attribute) -> Any:
+        if declared.kind == "constant":
+            return declared.value
+        if declared.type is ty.NONE:
+            return None
+        if declared.kind == MODULE:
+            return self._children[name]
+        return getattr(self._jit_object, name)
+
+    def _method(self, name: str, function: Any) -> Callable[..., Any]:
+        if mode_of(function) in ("ignore", "unused"):
+            return function.__get__(self)  # type: ignore[no-any-return]
+        return ScriptMethod(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        declared = self._jit_info.type.attributes.get(name)
+        if name in _OWN or declared is None:
+            if declared is None and isinstance(value, Module):
+                raise RuntimeError(
+                    f"{name}: expected no new submodule of a compiled module, got one"
+                )
+            object.__setattr__(self, name, value)
+            return
+        if declared.kind == "constant":
+            raise RuntimeError(f"{name}: expected an attribute that may change, got a constant")
+        if declared.kind == MODULE:
+            self._set_child(name, declared, value)
+        elif declared.type is ty.NONE:
+            if value is not None:
+                raise RuntimeError(
+                    f"{name}: expected None, which it was when the module was compiled, "
+                    f"got {type(value).__name__}"
+                )
+        else:
+            setattr(self._jit_object, name, value)
+
+    def _set_child(self, name: str, declared: ty.Attribute, value: Any) -> None:
+        if isinstance(value, RecursiveScriptModule) and isinstance(declared.type, ty.InterfaceType):
+            modules.implement(value._jit_info.type, declared.type)
+        if not isinstance(value, RecursiveScriptModule) or not ty.is_subtype(
+            value._jit_info.type, declared.type
+        ):
+            got = value._jit_info.type if isinstance(value, RecursiveScriptModule) else type(value)
+            raise RuntimeError(
+                f"{name}: expected a compiled module of type {declared.type}, got {got}"
+            )
+        if isinstance(declared.type, ty.InterfaceType):
+            self._jit_info.classes.add(value._jit_info.type)
+            _swaps[0] += 1
+        self._children[name] = value
+        setattr(self._jit_object, name, value._jit_object)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self._jit_info.type.attributes:
+            raise RuntimeError(
+                f"{name}: expected no change of a compiled module's attributes, got del"
+            )
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = {*object.__dir__(self), *self._jit_info.type.attributes, *self._jit_info.compiled}
+        return sorted(names)
+
+    # Members ----------------------------------------------------------------------------------
+
+    def _own(self, kind: str) -> list[tuple[str, Any]]:
+        return [(name, getattr(self, name)) for name, k in self._kinds.items() if k == kind]
+
+    @property
+    def _parameters(self) -> Any:
+        return dict(self._own(PARAMETER))
+
+    @property
+    def _buffers(self) -> Any:
+        return dict(self._own(BUFFER))
+
+    @property
+    def _modules(self) -> Any:
+        return dict(self._own(MODULE))
+
+    def _get_member(self, operation: str, target: str, kind: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if module._kinds.get(name) != kind:
+            raise AttributeError(f"{operation}: expected a {kind} {name!r}, got none")
+        return getattr(module, name)
+
+    def _apply(self, fn: Callable[[weft.Tensor], weft.Tensor], recurse: bool = True) -> Any:
+        for child in self.children() if recurse else ():
+            child._apply(fn)
+        with weft.no_grad():
+            for _, parameter in self._own(PARAMETER):
+                if parameter is not None:
+                    grad, parameter.grad = parameter.grad, None
+                    parameter.data = fn(parameter.data)
+                    if grad is not None:
+                        parameter.grad = fn(grad).requires_grad_(grad.requires_grad)
+            for name, buffer in self._own(BUFFER):
+                if buffer is not None:
+                    setattr(self, name, fn(buffer))
+        return self
+
+    def _put(self, name: str, value: Any, kind: str) -> None:
+        raise RuntimeError(f"{name}: expected no new {kind} of a compiled module, got one")
+
+    def __len__(self) -> int:
+        return len(self._own(MODULE))
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._jit_info.container == "dict":
+            return iter([name for name, _ in self._own(MODULE)])
+        return iter([module for _, module in self._own(MODULE)])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, str):
+            return self._modules[index]
+        return [module for _, module in self._own(MODULE)][index]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __bool__(self) -> bool:
+        return True
+
+    def define(self, src: str) -> None:
+        """Compiles further methods from a text: `def name(self, x: Tensor) -> Tensor: ...`."""
+        from weft.jit.script import DEFAULT_NAMES
+
+        with LOCK, from_outside():
+            code = Code(textwrap.dedent(src).strip() + "\n", "<define>", 1)
+            for node in code.tree.body:
+                if not isinstance(node, ast.FunctionDef):
+                    refuse(code, node)
+                compile_text_as_method(self._jit_info, node, code, Resolver(DEFAULT_NAMES))
+                self._jit_info.defined.add(node.name)
+                self._jit_info.executables.pop(node.name, None)
+
+    # What it was compiled to ----------------------------------------------------------------------
+
+    @property
+    def original_name(self) -> str:
+        """The name of the Python class."""
+        return self._jit_info.python_class.__name__
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of forward."""
+        return compiled_method(self._jit_info, "forward").function.graph
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """The graph of forward with all that it calls in place of the calls."""
+        from weft.jit.script import inlined
+
+        return inlined(compiled_method(self._jit_info, "forward").function)
+
+    @property
+    def code(self) -> str:
+        """forward as Python text."""
+        from weft.jit.python_text import code_of_function
+
+        return code_of_function(compiled_method(self._jit_info, "forward").function)
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        return f"original_name={self.original_name}"
+
+    # Copies -----------------------------------------------------------------------------------
+
+    def __copy__(self) -> Any:
+        return self._duplicate(lambda value: value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        made = self._duplicate(lambda value: copy.deepcopy(value, memo))
+        memo[id(self)] = made
+        return made
+
+    def _duplicate(self, convert: Callable[[Any], Any]) -> Any:
+        info = self._jit_info
+        made = RecursiveScriptModule(info, class_of(info.type).new(), self._jit_python)
+        for name, declared in info.type.attributes.items():
+            if declared.kind == MODULE and declared.type is not ty.NONE:
+                child = convert(self._children[name])
+                made._children[name] = child
+                setattr(made._jit_object, name, child._jit_object)
+            elif declared.kind != "constant" and declared.type is not ty.NONE:
+                setattr(made._jit_object, name, convert(getattr(self._jit_object, name)))
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError(
+            f"pickle: expected an object that is no program, got a compiled {self.original_name}; "
+            "use weft.jit.save, or its state_dict()"
+        )
+
+
+class ScriptMethod:
+    """A compiled method of a module: callable, with its graph, code and schema."""
+
+    def __init__(self, owner: RecursiveScriptModule, name: str) -> None:
+        self.owner = owner
+        self.name = self.__name__ = name
+        self.function = compiled_method(owner._jit_info, name).function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _executable(self.owner._jit_info, self.name)(self.owner._jit_object, *args, **kwargs)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as the frontend made it."""
+        return self.function.graph
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """The graph with all that it calls in place of the calls."""
+        from weft.jit.script import inlined
+
+        return inlined(self.function)
+
+    @property
+    def schema(self) -> Any:
+        """Names, types and defaults of the arguments, and the type of the result."""
+        return self.function.schema
+
+    @property
+    def code(self) -> str:
+        """The method as Python text."""
+        from weft.jit.python_text import code_of_function
+
+        return code_of_function(self.function)
+
+
+def compiled_method(info: ModuleInfo, name: str) -> Any:
+    """The compiled method of that name."""
+    known = info.compiled.get(name)
+    if known is not None and known.error is None:
+        return known
+    with LOCK, from_outside():
+        if name == "__hooked__":
+            return _compile_hooked(info)
+        found = info.methods.get(name, info.find(name))
+        if name == "forward" and (found is Module.forward or not inspect.isfunction(found)):
+            raise NotImplementedError(
+                f"{info.python_class.__name__}: expected a module with forward, got none"
+            )
+        from weft.jit.frontend.class_methods import compile_as_method
+
+        function = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+        return compile_as_method(info, name, getattr(function, "_jit_form", function))
+
+
+def _compile_hooked(info: ModuleInfo) -> Any:
+    """forward with its hooks as one method."""
+    from weft.jit.frontend.emitter import Emitter
+    from weft.jit.frontend.functions import Compiled
+    from weft.jit.frontend.sugared import Arg, Simple
+
+    forward = compiled_method(info, "forward")
+    compiled = Compiled(f"{info.type.name}.__hooked__", list(forward.parameters), None)
+    from weft.jit.frontend.source import Code
+
+    code = Code("pass\n", f"<hooks of {info.python_class.__name__}>", 1)
+    e = Emitter(compiled.function.graph, code, annotations_of(info.python_class).resolver,
+                "__hooked__")  # fmt: skip
+    range = e.range(code.tree.body[0])
+    values = [e.graph.add_input(p.type, p.name) for p in compiled.parameters]
+    args = [Arg(Simple(value), range) for value in values[1:]]
+    held = modules.HookedForward(values[0], info).call(e, range, args, {})
+    result = held.value(e, range)
+    e.graph.block.set_returns([result])
+    compiled.returns = result.type
+    info.compiled["__hooked__"] = compiled
+    info.type.methods["__hooked__"] = compiled.function
+    return compiled
+
+
+def _executable(info: ModuleInfo, name: str) -> Callable[..., Any]:
+    known = info.executables.get(name)
+    if known is not None and known[0] == _swaps[0]:
+        return known[1]  # type: ignore[no-any-return]
+    classes = sorted(modules.classes_below(info), key=lambda each: each.name)
+    run = executable(compiled_method(info, name).function, classes)
+    info.executables[name] = (_swaps[0], run)
+    return run
+
+
+# How often a submodule behind an interface was replaced: programs made before know too little.
+_swaps = [0]
+
+
+# From a Python module -------------------------------------------------------------------------
+
+
+def script_module(module: Module, extra: dict[str, Any]) -> RecursiveScriptModule:
+    """The compiled form of a module. It shares parameters and buffers with the module."""
+    if "_kinds" not in vars(module):
+        raise RuntimeError(
+            f"script: expected {type(module).__name__} to call super().__init__(), got none"
+        )
+    info = module_info(module, extra)
+    modules.compile_methods(info)
+    return _wrap(module, info, {})
+
+
+def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveScriptModule:
+    if isinstance(module, RecursiveScriptModule):
+        return module
+    if id(module) in made:
+        return made[id(module)]  # type: ignore[no-any-return]
+    obj = class_of(info.type).new()
+    result = RecursiveScriptModule(info, obj, module)
+    made[id(module)] = result
+    for name, declared in info.type.attributes.items():
+        if declared.kind == "constant" or declared.type is ty.NONE:
+            continue
+        value = _python_value(module, name)
+        if declared.kind == MODULE:
+            child = _wrap(value, info.children[name], made)
+            result._children[name] = child
+            setattr(obj, name, child._jit_object)
+            continue
+        try:
+            setattr(obj, name, value)
+        except TypeError as error:
+            raise FrontendError(f"{type(module).__name__}.{name}: {error}") from None
+    return result
+
+
+def _python_value(module: Module, name: str) -> Any:
+    value = getattr(module, name)
+    return value.value if isinstance(value, JitAttribute) else value

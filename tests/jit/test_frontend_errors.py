@@ -1,0 +1,161 @@
+"""What the compiler refuses: the texts word for word, the table of refused syntax, the chain of
+callers."""
+
+from __future__ import annotations
+
+import pytest
+from tests.jit.refusal_texts import REFUSALS
+
+import weft
+from weft import jit, nn
+from weft.jit.frontend import REFUSED, REFUSED_FORMS
+
+
+@pytest.mark.parametrize(("source", "text"), REFUSALS, ids=range(len(REFUSALS)))
+def test_texts(source, text):
+    with pytest.raises(RuntimeError) as caught:
+        jit.CompilationUnit(source)
+    assert "\n".join(line.rstrip() for line in str(caught.value).split("\n")) == "\n".join(
+        line.rstrip() for line in text.split("\n")
+    )
+
+
+EXAMPLES = {**REFUSED, **REFUSED_FORMS}
+
+
+@pytest.mark.parametrize("key", EXAMPLES, ids=str)
+def test_every_refused_syntax_says_what_to_write_instead(key):
+    refusal = EXAMPLES[key]
+    text = refusal.example + "\n"
+    if not text.startswith(("def", "async def")):
+        lines = refusal.example.split("\n")
+        text = "def h(x, xs: List[int]):\n" + "".join(f"    {line}\n" for line in lines)
+    try:
+        compile(text, "<example>", "exec")
+    except SyntaxError:
+        if "'return' outside" not in text:
+            pytest.skip("syntax of a later Python")
+    with pytest.raises(jit.NotSupportedError) as caught:
+        jit.CompilationUnit(text)
+    assert refusal.what in str(caught.value)
+    assert f"Write instead: {refusal.instead}" in str(caught.value)
+
+
+def broken(x: int) -> int:
+    return x + "s"  # type: ignore[operator]
+
+
+def middle(x: int) -> int:
+    return broken(x)
+
+
+def outer(x: int) -> int:
+    return middle(x)
+
+
+def test_the_chain_of_callers():
+    with pytest.raises(RuntimeError) as caught:
+        jit.script(outer)
+    lines = str(caught.value).split("\n")
+    assert lines[0] == "+: expected types it is defined for, got int and str"
+    calls = [line for line in lines if line.startswith("'")]
+    assert calls == [
+        "'broken' is compiled because it is called from 'middle'",
+        "'middle' is compiled because it is called from 'outer'",
+    ]
+    assert sum("test_frontend_errors.py" in line for line in lines) == 3
+
+
+def test_a_failed_compilation_can_be_tried_again():
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="int and str"):
+            jit.script(outer)
+
+
+class Deep(nn.Module):
+    def forward(self, x):
+        return self.missing(x)
+
+
+def test_missing_attributes_of_modules():
+    with pytest.raises(RuntimeError, match=r"Deep: expected an attribute it has, got 'missing'"):
+        jit.script(Deep())
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (3, "expected a function, module or class, got int"),
+        ([1], "expected a function, module or class, got a list"),
+        (nn.Linear, "expected a module, got the module class Linear"),
+        (weft.relu, "expected a function, module or class"),
+    ],
+)
+def test_things_that_are_no_programs(value, message):
+    with pytest.raises(RuntimeError, match=message):
+        jit.script(value)
+
+
+def shouts(n: int) -> int:
+    if n > 3:
+        raise ValueError(f"too big: {n}")
+    return n
+
+
+def test_programs_raise_with_the_line_of_the_program():
+    f = jit.script(shouts)
+    assert f(1) == 1
+    with pytest.raises(ValueError, match="too big: 4") as caught:
+        f(4)
+    assert "raise ValueError" in str(caught.value)
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match=r"expected value of type int for argument 'n'"):
+        jit.script(shouts)("a")
+
+
+def test_a_variable_that_only_a_loop_sets():
+    source = """
+def f(n: int):
+    for i in range(n):
+        if i == 5:
+            found = i
+            break
+    else:
+        found = -1
+    return found
+"""
+    with pytest.raises(RuntimeError, match="found: expected a value on every path"):
+        jit.CompilationUnit(source)
+
+
+def test_a_variable_that_an_unrolled_step_may_skip():
+    source = """
+def f(flag: bool):
+    for k in (1, 2):
+        if flag:
+            continue
+        found = k
+    return found
+"""
+    with pytest.raises(RuntimeError, match="found: expected a value on every path"):
+        jit.CompilationUnit(source)
+
+
+def test_deep_and_long_programs():
+    returns = "".join(f"    if n == {i}:\n        return {i * 2}\n" for i in range(150))
+    chain = "".join(f"    elif n == {i}:\n        k = {i}\n" for i in range(80))
+    nested = "(1 + " * 100 + "n" + ")" * 100
+    unit = jit.CompilationUnit(
+        f"def f(n: int) -> int:\n{returns}    return -1\n"
+        f"def g(n: int) -> int:\n    if n < 0:\n        k = -1\n{chain}    else:\n        k = 9\n"
+        f"    return k\n"
+        f"def h(n: int) -> int:\n    return {nested}\n"
+    )
+    assert [unit.f(3), unit.f(149), unit.f(999)] == [6, 298, -1]
+    assert [unit.g(-5), unit.g(70), unit.g(99)] == [-1, 70, 9]
+    assert unit.h(1) == 101
+    too_deep = "-" * 3000 + "n"
+    with pytest.raises(RuntimeError, match="nested"):
+        jit.CompilationUnit(f"def f(n: int) -> int:\n    return {too_deep}\n")
