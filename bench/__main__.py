@@ -1,4 +1,4 @@
-"""`python -m bench [--group NAME ...] [--threads N] [--json]`: the table of ratios."""
+"""`python -m bench [--group NAME ...] [--threads N] [--compile] [--json]`: the table of ratios."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from bench.case import Group, Probe
+from bench.case import Case, Group, Probe
 from bench.timing import run_probe, time_case
 
 GROUPS = (
@@ -25,6 +25,8 @@ GROUPS = (
     "conv",
     "mlp",
     "memory",
+    "jit",
+    "jit_loops",
 )
 
 
@@ -33,9 +35,13 @@ def load(name: str) -> Group:
     return importlib.import_module(f"bench.{name}").group
 
 
-def measure(group: Group, libraries: dict[str, Any], threads: int) -> Iterator[dict[str, Any]]:
-    """One row per case of the group, each as soon as it is measured."""
+def measure(
+    group: Group, libraries: dict[str, Any], threads: int, chosen: Collection[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """One row per case of the group, each as soon as it is measured. `chosen`: options given."""
     for case in group.cases:
+        if isinstance(case, Case) and case.needs and case.needs not in chosen:
+            continue
         if isinstance(case, Probe):
             found, unit = run_probe(case, list(libraries)), case.unit
         else:
@@ -103,7 +109,11 @@ def main() -> None:
     parser.add_argument("--group", action="append", choices=GROUPS, help="default: all groups")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", action="store_true", help="print a list of objects, no table")
+    parser.add_argument(
+        "--compile", action="store_true", help="jit: measure torch.compile too, a minute more"
+    )
     options = parser.parse_args()
+    chosen = {"compile"} if options.compile else set()
     libraries = import_libraries(options.threads)
     results = []
     if not options.json:
@@ -113,7 +123,7 @@ def main() -> None:
             print("(torch is not installed: no ratios)", file=sys.stderr)
     for name in options.group or GROUPS:
         rows = []
-        for row in measure(load(name), libraries, options.threads):
+        for row in measure(load(name), libraries, options.threads, chosen):
             rows.append(row)
             if not options.json:
                 print_row(row)

@@ -13,26 +13,29 @@ class Case:
 
     statement: Python code that sees the names `setup(torch)` returns and `torch` itself, where
     torch is weft or PyTorch. Being a statement and not a function, it is timed without a call.
-    seconds: how long to measure each library.
+    seconds: how long to measure each library; needs: the option without which the case is left out.
     """
 
     name: str
     statement: str
     setup: Callable[[Any], dict[str, Any]] = lambda torch: {}
     seconds: float = 0.25
+    needs: str = ""
 
 
 @dataclass
 class Probe:
     """A program run in a new Python process, which prints one number, best of `runs`.
 
-    program: source in which {library} stands for the module to import; unit: what it prints.
+    program: source in which {library} stands for the module to import; unit: what it prints;
+    libraries: those that can run it.
     """
 
     name: str
     program: str
     unit: str
     runs: int = 1
+    libraries: tuple[str, ...] = ("weft", "torch")
 
 
 @dataclass
@@ -42,6 +45,13 @@ class Group:
     name: str
     cases: list[Case | Probe] = field(default_factory=list)
 
-    def add(self, name: str, statement: str, setup: Any = None, seconds: float = 0.25) -> None:
+    def add(
+        self,
+        name: str,
+        statement: str,
+        setup: Any = None,
+        seconds: float = 0.25,
+        needs: str = "",
+    ) -> None:
         """Adds a case; see Case."""
-        self.cases.append(Case(name, statement, setup or (lambda torch: {}), seconds))
+        self.cases.append(Case(name, statement, setup or (lambda torch: {}), seconds, needs))

@@ -63,13 +63,16 @@ def time_case(case: Case, libraries: dict[str, Any]) -> dict[str, float | str]:
 def run_probe(probe: Probe, libraries: list[str]) -> dict[str, float | str]:
     """The number each library's process prints: the smallest of the runs."""
     results: dict[str, float | str] = {}
-    for library in libraries:
+    for library in probe.libraries:
+        if library not in libraries:
+            continue
         program = probe.program.replace("{library}", library)
         values = []
         for _ in range(probe.runs):
             done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
             if done.returncode:
-                results[library] = done.stderr.strip().splitlines()[-1]
+                said = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+                results[library] = said[-1]
                 break
             values.append(float(done.stdout.split()[-1]))
         else:

@@ -1,4 +1,4 @@
-"""What the documents promise: README's example runs as printed, layers keep their direction."""
+"""What the documents promise: examples run as printed, layers keep their direction."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,22 +19,41 @@ def test_readme_example_prints_what_it_says() -> None:
     assert results.attempted >= 8 and results.failed == 0
 
 
+@pytest.mark.parametrize("page, examples", [("torchscript", 12), ("jit_fusion", 5)])
+def test_examples_of_pages(page: str, examples: int) -> None:
+    results = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
+    assert results.attempted >= examples and results.failed == 0
+
+
+def test_what_the_compiler_prints_is_up_to_date() -> None:
+    docs = _tool("docs")
+    page = docs.PAGE.read_text(encoding="utf-8")
+    regions = dict(docs.REGION.findall(page))
+    assert set(regions) == set(docs.REGIONS)
+    for name, make in docs.REGIONS.items():
+        assert regions[name] == make(), f"{name}: run python tools/docs.py"
+
+
 def test_layers() -> None:
     command = [sys.executable, str(ROOT / "tools" / "layers.py")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 
-@pytest.fixture
-def layers() -> object:
-    spec = importlib.util.spec_from_file_location("layers", ROOT / "tools" / "layers.py")
+def _tool(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_layers_finds_offences(layers: object, tmp_path: Path) -> None:
+@pytest.fixture
+def layers() -> Any:
+    return _tool("layers")
+
+
+def test_layers_finds_offences(layers: Any, tmp_path: Path) -> None:
     for name, text in {
         "csrc/core/a.h": '#include "ops/tile.h"\n#include "core/b.h"\n',
         "csrc/ops/b.cpp": '#include "nodes.h"\n#include "ops.h"\n',
@@ -45,8 +65,8 @@ def test_layers_finds_offences(layers: object, tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    layers.ROOT = tmp_path  # type: ignore[attr-defined]
-    found = [*layers.check_cpp(), *layers.check_python()]  # type: ignore[attr-defined]
+    layers.ROOT = tmp_path
+    found = [*layers.check_cpp(), *layers.check_python()]
     assert found == [
         "csrc/core/a.h: core must not include ops/tile.h (ops)",
         "csrc/ops/b.cpp: ops must not include nodes.h (autograd)",

@@ -28,6 +28,7 @@ PROGRAM = """\
 def gate(x: Tensor, sharpness: float) -> Tensor:
     return torch.sigmoid(x * (2.0 * sharpness))
 
+
 def update(state: Tensor, x: Tensor, steps: int) -> Tensor:
     for _ in range(steps):
         keep = gate(state, 0.25)

@@ -9,6 +9,7 @@ engine.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from weft.jit.codegen.steps import NotFusible, Operand, Steps, Unit, gradient
@@ -30,6 +31,32 @@ class Derivative:
 def differentiate(forward: Steps, outputs: list[int], inputs: int) -> Derivative:
     """Raises NotFusible where some gradient is not arithmetic on elements."""
     return _Backward(forward, outputs, inputs).run()
+
+
+class _Names(Mapping[str, object]):
+    """What formulas may name; forward values are computed anew when one is first named."""
+
+    def __init__(
+        self,
+        values: Mapping[str, object],
+        recomputed: Callable[[object], object],
+        known: dict[str, object],
+    ) -> None:
+        self._values, self._recomputed, self._known = values, recomputed, known
+
+    def __getitem__(self, name: str) -> object:
+        if name not in self._known:
+            self._known[name] = self._recomputed(self._values[name])
+        return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known or name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._values, **self._known})
+
+    def __len__(self) -> int:
+        return len({**self._values, **self._known})
 
 
 class _Backward:
@@ -73,9 +100,8 @@ class _Backward:
         return found
 
     def _unit(self, unit: Unit, grad: Operand, depends: dict[int, int]) -> None:
-        names = {name: self._recomputed(value) for name, value in unit.names.items()}
-        names |= {"grad": grad, "grads[0]": grad}
-        names["result"] = names["result0"] = self._recomputed(unit.result)
+        values = {**unit.names, "result": unit.result, "result0": unit.result}
+        names = _Names(values, self._recomputed, {"grad": grad, "grads[0]": grad})
         for name, formula in gradient(unit.row.key):
             value = unit.names[name]
             if not isinstance(value, Operand):

@@ -220,6 +220,8 @@ class Steps:
 
     def _builtin(self, expr: Expr, names: Mapping[str, Any]) -> Any:
         args = [self.evaluate(arg, names) for arg in expr.args]
+        if expr.value == "conj":  # of a real number
+            return args[0]
         if expr.value in _OF_TENSORS and isinstance(args[0], Operand):
             return _OF_TENSORS[expr.value]
         function = _OF_NUMBERS.get(expr.value)
@@ -242,7 +244,6 @@ _OF_NUMBERS: dict[Any, Any] = {
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "neg": lambda a: -a,
-    "conj": lambda a: a,
     "not": lambda a: not a,
     "and": lambda a, b: a and b,
     "or": lambda a, b: a or b,
