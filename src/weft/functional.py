@@ -507,21 +507,35 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     return complex(abs * angle.cos(), abs * angle.sin())
 
 
-def _imaginary(x: Tensor) -> Tensor:
-    return weft.real(x * -1j)
+def _records(x: Tensor) -> bool:
+    """Whether what is done with x has a gradient: views of another dtype have none."""
+    return weft.is_grad_enabled() and x.requires_grad
 
 
 def view_as_real(input: Tensor) -> Tensor:
-    """Real and imaginary parts in a new last dimension of size 2 (a copy: PyTorch gives a view)."""
+    """Real and imaginary parts in a new last dimension of size 2.
+
+    A view; where a gradient is recorded, a copy.
+    """
     if not input.is_complex():
         raise RuntimeError(f"view_as_real: expected a complex tensor, got {input.dtype}")
-    return weft.stack([weft.real(input), _imaginary(input)], -1)
+    if _records(input):
+        return weft.stack([input.real, input.imag], -1)
+    return input.unsqueeze(-1).view(input.real.dtype)
 
 
 def view_as_complex(input: Tensor) -> Tensor:
-    """Complex numbers from a last dimension of size 2 (a copy: PyTorch gives a view)."""
+    """Complex numbers from a last dimension of size 2.
+
+    A view, of memory where both parts lie side by side; where a gradient is recorded, a copy.
+    """
     if input.dim() == 0 or input.size(-1) != 2:
         raise RuntimeError(
             f"view_as_complex: expected a last dimension of size 2, got shape {tuple(input.shape)}"
         )
-    return complex(input.select(-1, 0), input.select(-1, 1))
+    if _records(input):
+        return complex(input.select(-1, 0), input.select(-1, 1))
+    wide = {weft.float32: weft.complex64, weft.float64: weft.complex128}.get(input.dtype)
+    if wide is None:
+        raise RuntimeError(f"view_as_complex: expected float32 or float64, got {input.dtype}")
+    return input.view(wide).squeeze(-1)

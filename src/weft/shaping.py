@@ -165,10 +165,8 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
 
 
 def imag(input: Tensor) -> Tensor:
-    """The imaginary part (a copy: PyTorch gives a view)."""
-    if not input.is_complex():
-        raise RuntimeError(f"imag: expected a complex tensor, got {input.dtype}")
-    return weft.real(input * -1j)
+    """The imaginary part: a view; where a gradient is recorded, a copy."""
+    return input.imag
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
