@@ -231,6 +231,7 @@ def blocks_of(nbytes: int) -> memory.Blocks:
 
 @pytest.mark.parametrize("nbytes", [700, 20_000, 300_000, 3 << 20])
 def test_snapshot_says_which_sizes_are_held(nbytes: int) -> None:
+    gc.collect()  # tensors that other tests left in cycles must not go while we count
     memory.empty_cache()
     _, in_use, cached = blocks_of(nbytes)
     held = [weft.empty(nbytes, dtype=weft.uint8) for _ in range(3)]

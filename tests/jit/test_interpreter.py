@@ -777,11 +777,17 @@ def test_tensors_are_freed_by_their_last_use() -> None:
     f = load(function("\n".join([*lines, "  return (%x20)", ""])))
     x = weft.ones(1 << 16)
     f(x)
+    gc.collect()
     allocator = weft.memory.get_allocator()
-    allocator.reset_peak()
-    before = allocator.stats()["bytes_in_use"]
-    f(x)
-    assert allocator.stats()["peak_bytes_in_use"] - before <= 2 * (1 << 18)
+
+    def most() -> int:
+        allocator.reset_peak()
+        before = allocator.stats()["bytes_in_use"]
+        f(x)
+        return allocator.stats()["peak_bytes_in_use"] - before
+
+    # Other threads of the process may hold memory for a moment: the least of some runs counts.
+    assert min(most() for _ in range(5)) <= 2 * (1 << 18)
 
 
 def test_nothing_leaks() -> None:
