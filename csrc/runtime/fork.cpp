@@ -55,12 +55,14 @@ class Workers {
   }
 
   static Workers& instance() {
-    static std::once_flag once;
-    std::call_once(once, [] {
+    // Not std::call_once: it would tie us to static thread-local memory of the C++ library, and
+    // weft could not be loaded where that library is in use already.
+    [[maybe_unused]] static const bool made = [] {
       current_ = new Workers();
       // A child process has none of the threads.
       pthread_atfork(nullptr, nullptr, [] { current_ = new Workers(); });
-    });
+      return true;
+    }();
     return *current_;
   }
 

@@ -512,6 +512,12 @@ def _records(x: Tensor) -> bool:
     return weft.is_grad_enabled() and x.requires_grad
 
 
+def _retyped(x: Any, dtype: weft.dtype) -> Tensor:
+    """The same memory as another dtype (the stub of Tensor.view knows of sizes alone)."""
+    view: Tensor = x.view(dtype)
+    return view
+
+
 def view_as_real(input: Tensor) -> Tensor:
     """Real and imaginary parts in a new last dimension of size 2.
 
@@ -521,7 +527,7 @@ def view_as_real(input: Tensor) -> Tensor:
         raise RuntimeError(f"view_as_real: expected a complex tensor, got {input.dtype}")
     if _records(input):
         return weft.stack([input.real, input.imag], -1)
-    return input.unsqueeze(-1).view(input.real.dtype)
+    return _retyped(input.unsqueeze(-1), input.real.dtype)
 
 
 def view_as_complex(input: Tensor) -> Tensor:
@@ -535,7 +541,7 @@ def view_as_complex(input: Tensor) -> Tensor:
         )
     if _records(input):
         return complex(input.select(-1, 0), input.select(-1, 1))
-    wide = {weft.float32: weft.complex64, weft.float64: weft.complex128}.get(input.dtype)
-    if wide is None:
+    if input.dtype not in (weft.float32, weft.float64):
         raise RuntimeError(f"view_as_complex: expected float32 or float64, got {input.dtype}")
-    return input.view(wide).squeeze(-1)
+    wide = weft.complex64 if input.dtype == weft.float32 else weft.complex128
+    return _retyped(input, wide).squeeze(-1)
