@@ -98,18 +98,3 @@ def test_parts_are_views(part):
     assert part(z).tolist() == [[10 * x for x in row] for row in before]
     leaf = weft.tensor([1 + 2j, 3 - 4j], dtype=weft.complex128, requires_grad=True)
     assert weft.autograd.gradcheck(part, leaf)
-
-
-def test_view_as_real_and_complex_share_memory():
-    z = weft.tensor([[1 + 2j, 3 + 4j, 5j], [6 + 1j, 7, 8 - 1j]]).t()
-    pairs = weft.view_as_real(z)
-    assert pairs.shape == (3, 2, 2)
-    pairs[0, 1, 1] = 9
-    assert z[0, 1].item() == 6 + 9j
-    back = weft.view_as_complex(pairs)
-    back[2, 0] = 1
-    assert z[2, 0].item() == 1
-    with pytest.raises(RuntimeError, match="view"):
-        weft.view_as_complex(weft.zeros(2, 3).t())  # parts that do not lie side by side
-    with pytest.raises(RuntimeError, match="view_as_complex: expected float32 or float64"):
-        weft.view_as_complex(weft.zeros(3, 2, dtype=weft.int32))

@@ -507,41 +507,21 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     return complex(abs * angle.cos(), abs * angle.sin())
 
 
-def _records(x: Tensor) -> bool:
-    """Whether what is done with x has a gradient: views of another dtype have none."""
-    return weft.is_grad_enabled() and x.requires_grad
-
-
-def _retyped(x: Any, dtype: weft.dtype) -> Tensor:
-    """The same memory as another dtype (the stub of Tensor.view knows of sizes alone)."""
-    view: Tensor = x.view(dtype)
-    return view
+def _imaginary(x: Tensor) -> Tensor:
+    return weft.real(x * -1j)
 
 
 def view_as_real(input: Tensor) -> Tensor:
-    """Real and imaginary parts in a new last dimension of size 2.
-
-    A view; where a gradient is recorded, a copy.
-    """
+    """Real and imaginary parts in a new last dimension of size 2 (a copy: PyTorch gives a view)."""
     if not input.is_complex():
         raise RuntimeError(f"view_as_real: expected a complex tensor, got {input.dtype}")
-    if _records(input):
-        return weft.stack([input.real, input.imag], -1)
-    return _retyped(input.unsqueeze(-1), input.real.dtype)
+    return weft.stack([weft.real(input), _imaginary(input)], -1)
 
 
 def view_as_complex(input: Tensor) -> Tensor:
-    """Complex numbers from a last dimension of size 2.
-
-    A view, of memory where both parts lie side by side; where a gradient is recorded, a copy.
-    """
+    """Complex numbers from a last dimension of size 2 (a copy: PyTorch gives a view)."""
     if input.dim() == 0 or input.size(-1) != 2:
         raise RuntimeError(
             f"view_as_complex: expected a last dimension of size 2, got shape {tuple(input.shape)}"
         )
-    if _records(input):
-        return complex(input.select(-1, 0), input.select(-1, 1))
-    if input.dtype not in (weft.float32, weft.float64):
-        raise RuntimeError(f"view_as_complex: expected float32 or float64, got {input.dtype}")
-    wide = weft.complex64 if input.dtype == weft.float32 else weft.complex128
-    return _retyped(input, wide).squeeze(-1)
+    return complex(input.select(-1, 0), input.select(-1, 1))
