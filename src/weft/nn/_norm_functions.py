@@ -77,8 +77,10 @@ def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tenso
 
 _EPSILONS: tuple[tuple[weft.dtype, float], ...] = tuple(
     (dtype, float(weft.finfo(dtype).eps))  # type: ignore[misc]
-    for dtype in (weft.float32, weft.float64, weft.float16, weft.bfloat16)
-)
+    for dtype in (
+        weft.float32, weft.float64, weft.float16, weft.bfloat16, weft.complex64, weft.complex128,
+    )
+)  # fmt: skip
 
 
 def _epsilon(dtype: weft.dtype) -> float:
