@@ -59,24 +59,26 @@ TEST(fused_leaves_other_dtypes_to_the_operators) {
 TEST(fused_refuses_bad_specs) {
   FusedSpec spec = chain();
   spec.steps[1].op = "sum";
-  CHECK_THROWS_MSG(FusedGroup{spec}, "expected a pointwise operator, got 'sum'");
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected a pointwise operator, got 'sum'");
   spec = chain();
   spec.steps[0].tensors[0].index = 2;
-  CHECK_THROWS_MSG(FusedGroup{spec}, "expected an operand below 2");
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected an operand below 2 in step 0, got 2");
   spec = chain();
   spec.outputs = {3};
-  CHECK_THROWS_MSG(FusedGroup{spec}, "expected distinct steps as outputs, got 3");
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected distinct steps as outputs, got 3");
   auto backward = std::make_shared<FusedBackward>();
   backward->group = make_ref<FusedGroup>(chain());
   spec = chain();
   spec.backward = backward;
-  CHECK_THROWS_MSG(FusedGroup{spec}, "expected a gradient that fits");
+  CHECK_THROWS_MSG(FusedGroup{spec},
+                   "fused: expected a gradient that fits the group's inputs and outputs");
 }
 
 TEST(native_code_refuses_what_is_no_image) {
   CHECK_THROWS_MSG(NativeCode::load(""), "native code: expected 8 more bytes, got 0");
-  CHECK_THROWS_MSG(NativeCode::load("ELF.....1234"), "native code: expected an image");
-  CHECK_THROWS_MSG(NativeCode::load("WFTNATIV"), "native code: expected 4 more bytes");
+  CHECK_THROWS_MSG(NativeCode::load("ELF.....1234"),
+                   "native code: expected an image, got other data");
+  CHECK_THROWS_MSG(NativeCode::load("WFTNATIV"), "native code: expected 4 more bytes, got 0");
 }
 
 }  // namespace
