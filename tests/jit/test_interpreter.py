@@ -787,7 +787,7 @@ def test_tensors_are_freed_by_their_last_use() -> None:
         return allocator.stats()["peak_bytes_in_use"] - before
 
     # Other threads of the process may hold memory for a moment: the least of some runs counts.
-    assert min(most() for _ in range(5)) <= 2 * (1 << 18)
+    assert min(most() for _ in range(5)) < 2.5 * (1 << 18)  # three results would be 3
 
 
 def test_nothing_leaks() -> None:
