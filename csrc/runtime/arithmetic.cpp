@@ -132,7 +132,8 @@ double floor_div(double a, double b) {
 }
 
 double power(double base, double exponent) {
-  if (base == 0 && exponent < 0) {
+  // Zero to the power of minus infinity is a limit, infinity, in Python too.
+  if (base == 0 && exponent < 0 && std::isfinite(exponent)) {
     fail(ErrorKind::ZeroDivision,
          str("pow: expected a base other than 0 for a negative exponent, got ", base, " ** ",
              exponent));
@@ -155,7 +156,10 @@ std::partial_ordering compare(int64_t a, double b) {
   return 0.0 <=> b - static_cast<double>(whole);
 }
 
-double math_fmod(double a, double b) { return grows(a + b, std::fmod(a, b)); }
+double math_fmod(double a, double b) {
+  if (std::isinf(a) && !std::isnan(b)) fail_domain();
+  return grows(a + b, std::fmod(a, b));
+}
 
 double math_remainder(double a, double b) {
   const double result = std::remainder(a, b);
@@ -180,7 +184,10 @@ double angle(double a) {
 
 Complex polar(double length, double angle) {
   if (length == 0) return 0.0;
-  if (std::isinf(angle)) fail_domain();
+  if (std::isinf(angle) && !std::isnan(length)) fail_domain();
+  // Products with the sine and cosine would be NaN here; C99's annex G has these limits.
+  if (std::isinf(length) && std::isnan(angle)) return {std::fabs(length), angle};
+  if (angle == 0) return {length, std::copysign(1.0, length) * angle};
   return {length * std::cos(angle), length * std::sin(angle)};
 }
 

@@ -160,8 +160,9 @@ TEST(order_is_pythons) {
   CHECK_TRUE(less(number(1), Value(1.5)));
   CHECK_FALSE(less(number((int64_t{1} << 53) + 1), Value(0x1p53)));
   CHECK_TRUE(less(make_tuple_value({text("a"), number(1)}), make_tuple_value({text("b")})));
-  CHECK_THROWS_AS(Type, less(text("a"), number(1)),
-                  "'<': expected numbers, strings, or lists or tuples of them, got str and int");
+  CHECK_THROWS_AS(
+      Type, less(text("a"), number(1)),
+      "ordering: expected numbers, strings, or lists or tuples of them, got str and int");
 }
 
 TEST(values_print_as_in_python) {

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "ops.h"
+#include "runtime/arithmetic.h"
 #include "runtime/dict.h"
 #include "runtime/list.h"
 #include "runtime/object.h"
@@ -23,34 +24,29 @@ bool is_integral(const Value& value) {
   return value.tag() == ValueTag::Bool || value.tag() == ValueTag::Int;
 }
 
-// A double against an int without rounding the int: 2**53 + 1 is not 2.0**53.
-int compare_exactly(int64_t integer, double real) {
-  if (real >= 0x1p63) return -1;
-  if (real < -0x1p63) return 1;
-  const auto whole = static_cast<int64_t>(real);
-  if (integer != whole) return integer < whole ? -1 : 1;
-  const double rest = real - static_cast<double>(whole);
-  return rest > 0 ? -1 : rest < 0 ? 1 : 0;
-}
+using builtins::compare;  // exact: 2**53 + 1 is not 2.0**53
 
 bool equal_numbers(const Value& a, const Value& b) {
   if (is_integral(a) && is_integral(b)) return a.to_int() == b.to_int();
   if (a.tag() == ValueTag::Complex || b.tag() == ValueTag::Complex) {
     return a.to_scalar() == b.to_scalar();
   }
-  if (is_integral(a)) {
-    return !std::isnan(b.to_double()) && compare_exactly(a.to_int(), b.to_double()) == 0;
-  }
+  if (is_integral(a)) return compare(a.to_int(), b.to_double()) == 0;
   return is_integral(b) ? equal_numbers(b, a) : a.to_double() == b.to_double();
 }
 
-bool less_numbers(const Value& a, const Value& b) {
-  if (is_integral(a) && is_integral(b)) return a.to_int() < b.to_int();
-  if (!is_integral(a) && !is_integral(b)) return a.to_double() < b.to_double();
-  const double real = is_integral(a) ? b.to_double() : a.to_double();
-  if (std::isnan(real)) return false;
-  return is_integral(a) ? compare_exactly(a.to_int(), real) < 0
-                        : compare_exactly(b.to_int(), real) > 0;
+std::partial_ordering order_numbers(const Value& a, const Value& b) {
+  if (is_integral(a) && is_integral(b)) return a.to_int() <=> b.to_int();
+  if (!is_integral(a) && !is_integral(b)) return a.to_double() <=> b.to_double();
+  if (is_integral(a)) return compare(a.to_int(), b.to_double());
+  return 0 <=> compare(b.to_int(), a.to_double());
+}
+
+std::partial_ordering order_tensors(const Tensor& a, const Tensor& b) {
+  if (ops::lt(a, b).item().to_bool()) return std::partial_ordering::less;
+  if (ops::gt(a, b).item().to_bool()) return std::partial_ordering::greater;
+  return ops::eq(a, b).item().to_bool() ? std::partial_ordering::equivalent
+                                        : std::partial_ordering::unordered;
 }
 
 // One item of a container against another: the same object needs no comparison.
@@ -94,13 +90,14 @@ bool equal_enums(const Value& a, const Value& b) {
   return x->index == y->index && (x->def == y->def || x->def->name == y->def->name);
 }
 
+// The order of the first items that differ, or of the sizes.
 template <class Get>
-bool less_sequences(int64_t a_size, int64_t b_size, Get get) {
+std::partial_ordering order_sequences(int64_t a_size, int64_t b_size, Get get) {
   for (int64_t i = 0; i < a_size && i < b_size; ++i) {
     const auto [x, y] = get(i);
-    if (!equal_items(x, y)) return less(x, y);
+    if (!equal_items(x, y)) return order(x, y);
   }
-  return a_size < b_size;
+  return a_size <=> b_size;
 }
 
 }  // namespace
@@ -154,27 +151,27 @@ bool is_same(const Value& a, const Value& b) {
   }
 }
 
-bool less(const Value& a, const Value& b) {
+std::partial_ordering order(const Value& a, const Value& b) {
   const bool complex = a.tag() == ValueTag::Complex || b.tag() == ValueTag::Complex;
-  if (is_number(a) && is_number(b) && !complex) return less_numbers(a, b);
-  if (a.tag() == ValueTag::String && b.tag() == ValueTag::String) return a.text() < b.text();
+  if (is_number(a) && is_number(b) && !complex) return order_numbers(a, b);
+  if (a.tag() == ValueTag::String && b.tag() == ValueTag::String) return a.text() <=> b.text();
   if (a.tag() == ValueTag::Tensor && b.tag() == ValueTag::Tensor) {
-    return ops::lt(a.to_tensor(), b.to_tensor()).item().to_bool();
+    return order_tensors(a.to_tensor(), b.to_tensor());
   }
   if (is_list(a.tag()) && is_list(b.tag())) {
-    return less_sequences(list_len(a), list_len(b), [&](int64_t i) {
+    return order_sequences(list_len(a), list_len(b), [&](int64_t i) {
       return std::pair<Value, Value>(list_get(a, i), list_get(b, i));
     });
   }
   if (a.tag() == ValueTag::Tuple && b.tag() == ValueTag::Tuple) {
     const auto x = tuple_items(a), y = tuple_items(b);
-    return less_sequences(static_cast<int64_t>(x.size()), static_cast<int64_t>(y.size()),
-                          [&](int64_t i) {
-                            const auto place = static_cast<size_t>(i);
-                            return std::pair<Value, Value>(x[place], y[place]);
-                          });
+    return order_sequences(static_cast<int64_t>(x.size()), static_cast<int64_t>(y.size()),
+                           [&](int64_t i) {
+                             const auto place = static_cast<size_t>(i);
+                             return std::pair<Value, Value>(x[place], y[place]);
+                           });
   }
-  fail(ErrorKind::Type, str("'<': expected numbers, strings, or lists or tuples of them, got ",
+  fail(ErrorKind::Type, str("ordering: expected numbers, strings, or lists or tuples of them, got ",
                             type_name(a), " and ", type_name(b)));
 }
 

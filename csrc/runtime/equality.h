@@ -1,6 +1,7 @@
 // Equality, identity, order and hash of Values, as Python has them.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 #include "runtime/value.h"
@@ -14,8 +15,11 @@ bool equal(const Value& a, const Value& b);
 // Python's `is`: the same object, or the same value where values have no identity.
 bool is_same(const Value& a, const Value& b);
 
-// Python's `<` of numbers, strings, and lists and tuples of them. TypeError for anything else.
-bool less(const Value& a, const Value& b);
+// Python's order of numbers, strings, and lists and tuples of them; NaN is unordered. TypeError for
+// anything else.
+std::partial_ordering order(const Value& a, const Value& b);
+inline bool less(const Value& a, const Value& b) { return order(a, b) < 0; }
+inline bool less_or_equal(const Value& a, const Value& b) { return order(a, b) <= 0; }
 
 // Of dict keys: equal numbers are one key whatever their type; tensors are compared by identity.
 bool same_key(const Value& a, const Value& b);

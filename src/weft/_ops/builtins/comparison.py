@@ -50,7 +50,7 @@ for _name, _sign, _function in _EQUALITY:
 
 for _name, _cpp, _function in (
     ("lt", "less(a, b)", operator.lt), ("gt", "less(b, a)", operator.gt),
-    ("le", "!less(b, a)", operator.le), ("ge", "!less(a, b)", operator.ge),
+    ("le", "less_or_equal(a, b)", operator.le), ("ge", "less_or_equal(b, a)", operator.ge),
 ):  # fmt: skip
     builtin(
         f"{_name}.t(t a, t b) -> bool", _cpp, _function,

@@ -1,0 +1,9 @@
+"""Drawn tests draw the same examples in every run, so that a red run is a fault of the change and not the luck
+of the draw. `pytest --hypothesis-profile=explore` draws anew: do that after a change, and turn what it finds into
+a named case."""
+
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True, database=None)
+settings.register_profile("explore", print_blob=True)
+settings.load_profile("same")
