@@ -212,6 +212,14 @@ Value run(RegisterStack& stack) {
         copy_bits(registers + ip->a, &value);
         NEXT();
       }
+      CASE(unbox_cast) {
+        // Behind a branch that left the loop or the function the value may be of another type;
+        // flags keep everybody from looking at it.
+        const Value none;
+        const Value& value = registers[ip->b];
+        copy_bits(registers + ip->a, is_scalar(value) ? &value : &none);
+        NEXT();
+      }
       CASE(load_constant) {
         registers[ip->a] = *ip->constant;
         NEXT();

@@ -17,6 +17,7 @@ import pytest
 import weft
 from weft import jit
 from weft.jit.execution import executable
+from weft.jit.frontend.modules import classes_below
 from weft.jit.script_module import compiled_method
 
 FAMILIES = [
@@ -34,7 +35,6 @@ CASES = [(family, name) for family, file in FILES.items() for name in file.CASES
 
 # Cases that fail, and why.
 FAULTS: dict[str, str] = {
-    "interface": "a module list cannot be indexed by a number known only at run time, though an interface is declared",
     "any, list": "isinstance(x, list) of an Any value is refused: only lists of a given type can be asked for",
 }
 # Sources that run under PyTorch in Python, but that its compiler does not take.
@@ -141,7 +141,8 @@ def unoptimised(program):
     """The program as a callable, without any pass."""
     if isinstance(program, jit.ScriptFunction):
         return executable(program.function, level=0)
-    run = executable(compiled_method(program._jit_info, "forward").function, level=0)
+    info = program._jit_info
+    run = executable(compiled_method(info, "forward").function, classes_below(info), level=0)
     return lambda *args: run(program._jit_object, *args)
 
 

@@ -14,6 +14,7 @@ import pytest
 import weft
 from weft import _C
 from weft.jit.codegen import compile_program
+from weft.jit.execution import executable
 from weft.jit.ir import Function, Source, SourceRange, parse_ir
 from weft.jit.ir import types as ty
 
@@ -805,3 +806,45 @@ def test_nothing_leaks() -> None:
     burst()
     first = burst()
     assert burst() == first
+
+
+def test_a_cast_behind_a_branch_that_left() -> None:
+    """What a narrowed name means is read there too, and may be of the other type."""
+    unit = weft.jit.CompilationUnit("""
+def f(n: Union[int, Tensor], xs: List[int]) -> int:
+    w = 1
+    for x in xs:
+        if isinstance(n, Tensor):
+            break
+        for y in xs:
+            w += n + x
+    return w
+
+def g(m: Optional[Tensor], most: int) -> int:
+    w = 0
+    while w < most and m is None:
+        w += 1
+    return w
+""")
+    for level in (0, 2):
+        f = executable(unit.f.function, level=level)
+        assert [f(weft.ones(2), [1, 2]), f(3, [1, 2])] == [1, 19]
+        g = executable(unit.g.function, level=level)
+        assert [g(weft.ones(2), 4), g(None, 4)] == [0, 4]
+
+
+def test_what_is_known_stays_known_in_a_loop() -> None:
+    """A narrowed name that a loop assigns the narrow type; a comprehension whose test is False."""
+    unit = weft.jit.CompilationUnit("""
+def f(x: Optional[Tensor], n: int) -> Tensor:
+    if x is not None:
+        for i in range(n):
+            x = x * 2.0
+        return x + 1.0
+    return torch.zeros(1)
+
+def g(n: int) -> List[int]:
+    return ([i for i in range(n) if False])[:1] + [n]
+""")
+    assert unit.f(weft.ones(1), 3).item() == 9.0
+    assert unit.g(4) == [4]

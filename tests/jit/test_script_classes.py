@@ -670,3 +670,89 @@ def use_chain(n: int) -> int:
 
 def test_a_class_that_names_itself_while_it_is_decorated():
     assert jit.script(use_chain)(1) == 3
+
+
+class Busy(ValueError):
+    """An exception of the program's own."""
+
+
+def test_own_exceptions_arrive_as_themselves() -> None:
+    def f(n: int) -> int:
+        if n > 2:
+            raise Busy(f"{n} at once")
+        return n
+
+    with pytest.raises(Busy, match="3 at once"):
+        jit.script(f)(3)
+
+
+def test_a_class_that_names_itself() -> None:
+    @jit.script
+    class Link:
+        def __init__(self, value: int) -> None:
+            self.value = value
+            self.next: Optional[Link] = None
+
+        def push(self, value: int) -> Link:
+            made = Link(value)
+            made.next = self
+            return made
+
+    def f(n: int) -> int:
+        link = Link(n).push(n + 1)
+        after = link.next
+        assert after is not None
+        return link.value * 10 + after.value
+
+    assert jit.script(f)(4) == 54
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_annotations_that_say_module(deep: bool) -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner: Optional[nn.Module] = nn.Linear(2, 2) if deep else None
+
+        def forward(self, x: weft.Tensor) -> weft.Tensor:
+            if self.inner is not None:
+                x = self.inner(x)
+            return x
+
+    block, x = Block(), weft.ones(2)
+    assert weft.equal(jit.script(block)(x), block(x))
+
+
+@jit.interface
+class Step(nn.Module):
+    """What a picked module can do."""
+
+    def forward(self, input: weft.Tensor) -> weft.Tensor:
+        """One step."""
+
+
+class Steps(nn.Module):
+    """Modules by number and by name, known only at run time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.row = nn.ModuleList([nn.ReLU(), nn.Tanh(), nn.Linear(2, 2)])
+        self.named = nn.ModuleDict({"relu": nn.ReLU(), "linear": nn.Linear(2, 2)})
+
+    def forward(self, x: weft.Tensor, place: int, name: str) -> weft.Tensor:
+        first: Step = self.row[place]
+        second: Step = self.named[name]
+        return first.forward(x) + second.forward(x)
+
+
+def test_modules_picked_at_run_time() -> None:
+    steps, x = Steps(), weft.tensor([-1.0, 2.0])
+    program = jit.script(steps)
+    for place in range(-3, 3):
+        for name in ("relu", "linear"):
+            assert weft.equal(program(x, place, name), steps(x, place, name))
+    for place in (3, -4):
+        with pytest.raises(IndexError):
+            program(x, place, "relu")
+    with pytest.raises(KeyError):
+        program(x, 0, "other")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,31 +10,22 @@ from weft import _C
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.pipeline import optimize
-
-# What a program may need when each of its statements is nested in the one before it.
-_FRAMES = 8000
+from weft.jit.recursion import DeepRecursion
 
 
 class _Compiling:
-    """One compiler at a time, since the frontend and the passes share tables; and with room for
-    deep recursion, since a long row of early returns is nested deeply."""
+    """One compiler at a time, since the frontend and the passes share tables."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._depth = 0
-        self._limit = 0
+        self._deep = DeepRecursion()
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        if not self._depth:
-            self._limit = sys.getrecursionlimit()
-            sys.setrecursionlimit(max(self._limit, _FRAMES))
-        self._depth += 1
+        self._deep.__enter__()
 
     def __exit__(self, *exception: object) -> None:
-        self._depth -= 1
-        if not self._depth:
-            sys.setrecursionlimit(self._limit)
+        self._deep.__exit__()
         self._lock.release()
 
 

@@ -48,6 +48,7 @@ INSTRUCTIONS = (
     Instruction("copy_object", "a = b, shared", OBJECT, OBJECT),
     Instruction("box", "a = b", OBJECT, SCALAR),
     Instruction("unbox", "a = b, which must hold a scalar", SCALAR, OBJECT),
+    Instruction("unbox_cast", "a = b; anything if b holds no scalar", SCALAR, OBJECT),
     Instruction("load_constant", "a = constant x", OBJECT, x="Constant"),
     Instruction("load_scalar", "a = constant x", SCALAR, x="Constant"),
     Instruction("release", "a = None: frees what it held", OBJECT),

@@ -263,7 +263,11 @@ def _cast(low: Lowering, node: Node) -> None:
         return
     low.forget(low.live.dies[node])
     target = low.registers.define(node.output)
-    if target != source:
+    if scalar and not is_scalar_register(source):
+        low.emit("unbox_cast", target, source)
+        if last:
+            low.emit("release", source)
+    elif target != source:
         low.move(target, source, last)
 
 

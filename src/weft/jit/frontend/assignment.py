@@ -148,6 +148,8 @@ def assign_declared(
         e.scope.set(target.id, simple)
         return FALLS
     made = coerce(e, held, wanted, range, "assignment", strict=True)
+    if made.type != wanted:  # an attribute may get its type here
+        made = e.emit("prim::unchecked_cast", (made,), wanted)
     assign(e, target, Simple(made), range)
     return FALLS
 

@@ -237,7 +237,9 @@ def super_of(e: Emitter, node: ast.Call) -> Sugared:
     return Super(first, e.owner)
 
 
-def container_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) -> Sugared:
+def container_item(
+    e: Emitter, owner: Sugared, index: Sugared, range: SourceRange, hint: ty.Type | None
+) -> Sugared:
     """owner[index] for an object: a container of modules, or one with __getitem__."""
     from weft.jit.frontend.module_types import ModuleInfo
     from weft.jit.frontend.modules import module_item
@@ -245,7 +247,7 @@ def container_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRang
     v = owner.value(e, range)
     info = info_of(v.type)
     if isinstance(info, ModuleInfo) and info.container is not None:
-        return module_item(e, info, v, index, range)
+        return module_item(e, info, v, index, range, hint)
     if not class_has(info.type, "__getitem__"):
         fail(f"[]: expected something with items, got {info.python_class.__name__}", range)
     return class_attribute(e, range, v, "__getitem__").call(e, range, [Arg(index, range)], {})

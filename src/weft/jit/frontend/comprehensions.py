@@ -13,13 +13,14 @@ from weft.jit.frontend.control_flow import branch, join
 from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import FALLS, Scope
-from weft.jit.frontend.errors import NotSupportedError, fail
+from weft.jit.frontend.errors import FrontendError, NotSupportedError, fail
 from weft.jit.frontend.expressions import check_key, expr
 from weft.jit.frontend.iteration import Counted, Source, iterate
 from weft.jit.frontend.scaffold import expression
 from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
 
 
 @expression(ast.ListComp)
@@ -171,6 +172,19 @@ def _generate(
             outer.set(name, inner.names[name])
 
 
+def _never(e: Emitter, then: Callable[[], None], range: SourceRange) -> None:
+    """Compiles what is never run, for the type of the items it would have made: code that is
+    there only for other types of the arguments may be wrong for these."""
+    node = e.node("prim::If", (e.constant(False),), (), range=range)
+    try:
+        with e.within(node.add_block(), Scope(e.scope)):
+            then()
+    except FrontendError:
+        node.blocks[0].clear()
+    node.blocks[0].set_returns([])
+    node.add_block().set_returns([])
+
+
 def _filter(e: Emitter, tests: Sequence[ast.expr], then: Callable[[], None]) -> None:
     """then() where all tests hold."""
     if not tests:
@@ -178,6 +192,7 @@ def _filter(e: Emitter, tests: Sequence[ast.expr], then: Callable[[], None]) -> 
         return
     test = condition(e, tests[0])
     if test.known is False:
+        _never(e, lambda: _filter(e, tests[1:], then), e.range(tests[0]))
         return
     if test.known is True:
         refine_all(e, test.yes)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from weft import _C
 from weft.jit.frontend.calls import call_operator
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
@@ -85,7 +86,10 @@ def raise_statement(e: Emitter, node: ast.Raise) -> None:
 
 def emit_raise(e: Emitter, cls: type[BaseException], message: Value, range: SourceRange) -> None:
     """The node that raises."""
-    name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+    name = cls.__name__
+    if cls.__module__ != "builtins":
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        _C._jit_types[name] = cls  # raised as itself where this process knows it
     e.node("prim::RaiseException", (message,), (), {"exception": name}, range)
 
 

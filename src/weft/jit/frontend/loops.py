@@ -92,10 +92,8 @@ def _open(
             before = found.value(e, range)
         except FrontendError:
             continue
-        type = forced.get(name) or e.scope.declared_type(name) or before.type
-        carried.append(
-            _Carried(name, before, type if ty.is_subtype(before.type, type) else before.type)
-        )
+        # What is known better than declared stays so, unless a step forgets it.
+        carried.append(_Carried(name, before, forced.get(name) or before.type))
     inputs = [plan.trips, plan.first, *(c.before for c in carried)]
     node = e.node("prim::Loop", inputs, (), range=range)
     return node, carried
@@ -130,7 +128,7 @@ def _body(
             final = _final(e, each, scope, block.params[index + 1], ways, range)
             finals.append(final)
             if not ty.is_subtype(final.type, each.type):
-                wider[each.name] = _wider(each, final, range)
+                wider[each.name] = _wider(each, final, e.scope.declared_type(each.name), range)
         if wider:
             return wider, ways
         condition = _condition(e, plan, ways)
@@ -155,8 +153,10 @@ def _final(
     return found.value(e, range)
 
 
-def _wider(each: _Carried, final: Value, range: SourceRange) -> ty.Type:
+def _wider(each: _Carried, final: Value, declared: ty.Type | None, range: SourceRange) -> ty.Type:
     type = ty.unify(each.type, final.type)
+    if declared is not None and all(ty.is_subtype(t, declared) for t in (each.type, final.type)):
+        type = declared
     if type is None or type == each.type:
         before, after = each.type.annotation, final.type.annotation
         hint = f"{each.name}: Union[{before}, {after}] = ... before the loop"

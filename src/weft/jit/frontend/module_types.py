@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 import weft
-from weft.jit.frontend.annotations import GENERIC, Annotations, type_of_value
+from weft.jit.frontend.annotations import Annotations, type_of_value
 from weft.jit.frontend.classes import (
     INFO,
     ClassInfo,
@@ -108,7 +108,7 @@ class _Survey:
         self.functions: dict[str, Any] = {}
         self.methods: dict[str, Any] = {}
         self.failed: dict[str, str] = {}
-        self._assigned: dict[str, ty.Type] | None = None
+        self._assigned: dict[str, ty.Type | FrontendError] | None = None
         for name, kind in module._kinds.items():
             self._member(name, kind, module.__dict__[name])
         self._plain("training", module.training)
@@ -129,27 +129,40 @@ class _Survey:
 
     def _member(self, name: str, kind: str, value: Any) -> None:
         if value is None:
-            declared = self._declared(name) if kind == "buffer" and not self.library else None
+            declared = (
+                self._declared(name, value) if kind == "buffer" and not self.library else None
+            )
             self.attributes[name] = ty.Attribute(declared or ty.NONE, kind)
         elif kind == "module":
-            interface = self._declared(name)
+            interface = self._declared(name, value)
             info = script_info_of(value) or module_info(value, self.extra)
             self.children[name] = info
             wanted = interface if isinstance(interface, ty.InterfaceType) else info.type
             self.attributes[name] = ty.Attribute(wanted, "module")
         else:
-            declared = self._declared(name) if kind == "buffer" and not self.library else None
+            declared = (
+                self._declared(name, value) if kind == "buffer" and not self.library else None
+            )
             keeps = isinstance(declared, ty.OptionalType)  # it may become None
             type_ = declared if declared is not None and keeps else ty.TENSOR
             self.attributes[name] = ty.Attribute(type_, kind)
 
-    def _declared(self, name: str) -> ty.Type | None:
-        if name not in self.written:
-            return self.assigned().get(name)
-        made = self.reader.of_object(self.written[name])
-        return None if made is GENERIC or not isinstance(made, ty.Type) else made
+    def _declared(self, name: str, value: Any) -> ty.Type | None:
+        try:
+            if name in self.written:
+                made = self.reader.of_object(self.written[name])
+                return made if isinstance(made, ty.Type) else None
+            found = self.assigned().get(name)
+            if isinstance(found, FrontendError):
+                raise found
+            return found
+        except FrontendError:
+            # The language has no type for "some module": each module has its own, None has one.
+            if value is None or isinstance(value, weft.nn.Module):
+                return None
+            raise
 
-    def assigned(self) -> dict[str, ty.Type]:
+    def assigned(self) -> dict[str, ty.Type | FrontendError]:
         """The types of `self.x: T = ...` in the __init__ of the class and its bases."""
         if self._assigned is None:
             self._assigned = {}
@@ -184,7 +197,7 @@ class _Survey:
             return
         is_constant = name in self.constants or (self.library and name != "training")
         try:
-            type_ = None if self.library else self._declared(name)
+            type_ = None if self.library else self._declared(name, value)
             type_ = type_ or type_of_value(value)
         except FrontendError as error:
             self.failed[name] = error.message
@@ -237,7 +250,7 @@ class _Survey:
         info.pre_hooks, info.hooks = self._hook_functions()
 
 
-def _assigned_in(cls: type) -> dict[str, ty.Type]:
+def _assigned_in(cls: type) -> dict[str, ty.Type | FrontendError]:
     function = vars(cls).get("__init__")
     if not inspect.isfunction(function):
         return {}
@@ -246,11 +259,14 @@ def _assigned_in(cls: type) -> dict[str, ty.Type]:
         reader = Annotations(code, resolver_of_function(function))
     except FrontendError:
         return {}
-    found: dict[str, ty.Type] = {}
+    found: dict[str, ty.Type | FrontendError] = {}
     for node in ast.walk(code.tree):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
-            made = reader.read(node.annotation)
-            if isinstance(made, ty.Type):
+            try:
+                made = reader.read(node.annotation)
+            except FrontendError as error:  # told if the attribute turns out to need it
+                made = error
+            if isinstance(made, ty.Type | FrontendError):
                 found[node.target.attr] = made
     return found
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
 from weft.jit.frontend.class_methods import Method, compile_as_method
-from weft.jit.frontend.classes import (
-    INFO,
-)
+from weft.jit.frontend.classes import INFO
+from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.errors import fail
+from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.ignored import EXPORT, ignored_value, mode_of
 from weft.jit.frontend.module_types import ModuleInfo
 from weft.jit.frontend.objects import sugar
@@ -125,12 +126,19 @@ def _dict_parts(
 
 
 def module_item(
-    e: Emitter, info: ModuleInfo, v: Value, index: Sugared, range: SourceRange
+    e: Emitter,
+    info: ModuleInfo,
+    v: Value,
+    index: Sugared,
+    range: SourceRange,
+    hint: ty.Type | None = None,
 ) -> Sugared:
-    """container[index]."""
+    """container[index]. Where an interface is wanted the index may be known only at run time."""
     names = _children(info)
     known = index.static(e)
     what = info.python_class.__name__
+    if known is UNKNOWN and isinstance(hint, ty.InterfaceType) and names:
+        return picked_module(e, info, v, index, range, hint)
     if info.container == "dict":
         if not isinstance(known, str) or known not in names:
             shown = repr(known) if known is not UNKNOWN else "one known only at run time"
@@ -142,11 +150,74 @@ def module_item(
         fail(
             f"{what}: expected an index known while compiling, got one known only at run time",
             range,
-            "for i, module in enumerate(self.modules_list): if i == index: ...",
+            "item: Interface = self.modules_list[index], with a class marked @weft.jit.interface, "
+            "or for i, module in enumerate(self.modules_list): if i == index: ...",
         )
     if not -len(names) <= known < len(names):
         fail(f"{what}: expected an index in [-{len(names)}, {len(names)}), got {known}", range)
     return child(e, info, v, names[known], range)
+
+
+def picked_module(
+    e: Emitter,
+    info: ModuleInfo,
+    v: Value,
+    index: Sugared,
+    range: SourceRange,
+    wanted: ty.InterfaceType,
+) -> Sugared:
+    """container[index] by a row of comparisons; all members stand behind the interface."""
+    names = _children(info)
+    for name in names:
+        inner = info.type.attributes[name].type
+        implement(inner, wanted)
+        if isinstance(inner, ty.ClassType):
+            info.classes.add(inner)
+    by_name = info.container == "dict"
+    given = coerce(e, index, ty.STR if by_name else ty.INT, range, "index")
+    place = given if by_name else _from_the_end(e, given, len(names), range)
+    error, equal = (KeyError, "aten::eq.str") if by_name else (IndexError, "aten::eq.int")
+
+    def from_member(i: int) -> Value:
+        if i == len(names):
+            text = f"{info.python_class.__name__}: expected an index in it, got another"
+            emit_raise(e, error, e.constant(text), range)
+            return e.uninitialized(wanted)
+        key = e.constant(names[i] if by_name else i)
+        return _either(
+            e, e.emit(equal, (place, key), ty.BOOL, range=range), wanted,
+            lambda: coerce(e, child(e, info, v, names[i], range), wanted, range, names[i]),
+            lambda: from_member(i + 1), range,
+        )  # fmt: skip
+
+    return Simple(from_member(0))
+
+
+def _from_the_end(e: Emitter, index: Value, size: int, range: SourceRange) -> Value:
+    """A negative index counted from the end."""
+    below = e.emit("aten::lt.int", (index, e.constant(0)), ty.BOOL, range=range)
+    return _either(
+        e, below, ty.INT,
+        lambda: e.emit("aten::add.int", (index, e.constant(size)), ty.INT, range=range),
+        lambda: index, range,
+    )  # fmt: skip
+
+
+def _either(
+    e: Emitter,
+    test: Value,
+    type: ty.Type,
+    yes: Callable[[], Value],
+    no: Callable[[], Value],
+    range: SourceRange,
+) -> Value:
+    node = e.node("prim::If", (test,), (type,), range=range)
+    for make in (yes, no):
+        block = node.add_block()
+        with e.within(block, Scope(e.scope)):
+            made = make()
+        block.set_returns([made])
+    return node.output
 
 
 class StaticWalk(Sugared):

@@ -57,7 +57,7 @@ def _call(e: Emitter, name: str, range: SourceRange, *values: Sugared) -> Sugare
 
 @expression(ast.Subscript)
 def _subscript(e: Emitter, node: ast.Subscript, hint: ty.Type | None) -> Sugared:
-    return get_item(e, expr(e, node.value), _index(e, node.slice), e.range(node))
+    return get_item(e, expr(e, node.value), _index(e, node.slice), e.range(node), hint)
 
 
 @expression(ast.Slice)
@@ -65,8 +65,10 @@ def _slice(e: Emitter, node: ast.Slice, hint: ty.Type | None) -> Sugared:
     return _index(e, node)
 
 
-def get_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) -> Sugared:
-    """owner[index]."""
+def get_item(
+    e: Emitter, owner: Sugared, index: Sugared, range: SourceRange, hint: ty.Type | None = None
+) -> Sugared:
+    """owner[index], where a value of type `hint` is wanted."""
     if not isinstance(owner, Simple | TupleLiteral):
         return owner.item(e, range, index)
     actual = type_of(e, owner, range) if isinstance(owner, Simple) else None
@@ -77,15 +79,15 @@ def get_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) -> 
     if isinstance(actual, ty.ClassType):
         from weft.jit.frontend.class_attributes import container_item
 
-        return container_item(e, owner, index, range)
+        return container_item(e, owner, index, range, hint)
     if isinstance(actual, ty.ListType) or actual is ty.STR:
         return _sequence_item(e, owner, index, range)
     if isinstance(actual, ty.DictType):
         key = coerce(e, index, actual.key, range, "key")
         return _call(e, "aten::__getitem__", range, owner, Simple(key))
     shown = actual.annotation if actual is not None else owner.describe()
-    hint = "a test of x is not None before" if isinstance(actual, ty.OptionalType) else None
-    fail(f"[]: expected a list, tuple, dict, str or tensor, got {shown}", range, hint)
+    instead = "a test of x is not None before" if isinstance(actual, ty.OptionalType) else None
+    fail(f"[]: expected a list, tuple, dict, str or tensor, got {shown}", range, instead)
 
 
 def _sequence_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) -> Sugared:

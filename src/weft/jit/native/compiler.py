@@ -15,6 +15,7 @@ from typing import Any
 from weft import _C
 from weft._kernels.target import X86, is_x86
 from weft.jit.native import cache, compose, image
+from weft.jit.recursion import DeepRecursion
 
 RUNS_BEFORE = 2  # runs of a group before it is worth native code
 FORMAT = "1"  # of keys in the cache: raise it when the code for the same text changes
@@ -104,7 +105,9 @@ def _image(group: Any, compute: str, masks: int) -> bytes:
     isa = _C._isa()
     target = X86[("v2", "v3", "v4")[isa]]
     spec = compose.Group(group.constants, group.steps, group.outputs)
-    text = compose.text(compose.kernel(spec, compute, masks), target, "x86_64-unknown-linux-gnu")
+    with DeepRecursion():  # operators that feed each other are expressions within expressions
+        kernel = compose.kernel(spec, compute, masks)
+        text = compose.text(kernel, target, "x86_64-unknown-linux-gnu")
     name = cache.key(FORMAT, target.name, text)
     made = cache.load(name)
     if made is None:

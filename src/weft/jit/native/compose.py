@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import struct
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +50,6 @@ class Group:
 
 @functools.cache
 def _rows() -> dict[str, Any]:
-    sys.setrecursionlimit(max(20_000, sys.getrecursionlimit()))
     return {row.id: row for row in _ops.load() if row.kind == "pointwise"}
 
 
