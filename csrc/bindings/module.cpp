@@ -18,6 +18,7 @@ NB_MODULE(_C, module) {
     bind_objects(module);
     bind_settings(module);
     bind_memory(module);
+    bind_shared_memory(module);
     init_construct(module.ptr());
     init_buffers(module.ptr());
     init_numpy(module.ptr());

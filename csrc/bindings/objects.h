@@ -8,5 +8,6 @@ namespace weft::py {
 void bind_objects(nanobind::module_& module);   // dtype, device, layout, Generator
 void bind_settings(nanobind::module_& module);  // threads, default dtype
 void bind_memory(nanobind::module_& module);    // allocators
+void bind_shared_memory(nanobind::module_& module);
 
 }  // namespace weft::py

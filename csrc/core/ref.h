@@ -30,14 +30,28 @@ class RefCounted {
       refs_.store(0, std::memory_order_relaxed);
       return true;
     }
-    return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    return (refs_.fetch_sub(1, std::memory_order_acq_rel) & kCount) == 1;
   }
-  uint32_t use_count() const noexcept { return refs_.load(std::memory_order_acquire); }
+  uint32_t use_count() const noexcept { return refs_.load(std::memory_order_acquire) & kCount; }
+
+  // From now on somebody may find the object without holding a reference: the last reference goes
+  // by a locked instruction, so that try_retain can tell. Call while holding one.
+  void allow_try_retain() const noexcept { refs_.fetch_or(kWeak, std::memory_order_relaxed); }
+  // One more reference, unless the last one is gone. The object's memory must still be there: its
+  // destroy waits for whoever searches.
+  bool try_retain() const noexcept {
+    uint32_t seen = refs_.load(std::memory_order_relaxed);
+    while ((seen & kCount) != 0) {
+      if (refs_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) return true;
+    }
+    return false;
+  }
 
  protected:
   ~RefCounted() = default;
 
  private:
+  static constexpr uint32_t kWeak = 1u << 31, kCount = kWeak - 1;
   mutable std::atomic<uint32_t> refs_{0};
 };
 

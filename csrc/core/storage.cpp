@@ -39,6 +39,8 @@ Ref<Storage> Storage::wrap(void* data, size_t nbytes, Deleter deleter, void* con
 }
 
 void Storage::resize(size_t nbytes) {
+  WEFT_CHECK(!has(kShared), "resize_: expected memory of this process, got ", nbytes_,
+             " bytes shared by processes, which cannot be resized; resize a clone()");
   WEFT_CHECK(allocator_ != nullptr && !has(kForeign),
              "resize_: expected a storage weft allocated, ",
              "got memory of somebody else, which cannot be resized");
@@ -62,6 +64,22 @@ void Storage::move_block(size_t nbytes) {
   data_ = block;
   capacity_ = nbytes;
   allocator_ = &allocator;
+}
+
+void Storage::replace(const char* op, void* data, Deleter deleter, void* context, OldBlock* old) {
+  WEFT_CHECK(holds() == 0, op,
+             ": expected memory that only tensors use, got a storage whose address is held outside "
+             "(numpy(), a buffer or DLPack); take a clone()");
+  old->allocator_ = allocator_;
+  old->data_ = data_;
+  old->capacity_ = capacity();
+  old->deleter_ = allocator_ == nullptr ? deleter_ : nullptr;
+  old->context_ = allocator_ == nullptr ? context_ : nullptr;
+  data_ = data;
+  allocator_ = nullptr;
+  deleter_ = deleter;
+  context_ = context;
+  flags_ &= static_cast<uint8_t>(~kForeign);
 }
 
 void Storage::release_block() noexcept {

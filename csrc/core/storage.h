@@ -50,6 +50,16 @@ class Storage final : public RefCounted {
   // exported memory. Tensors over the storage follow. What they reach stays allocated: the block
   // shrinks only while nobody but the caller refers to the storage.
   void resize(size_t nbytes);
+  // The same bytes in other memory, whose deleter(context) runs as that of wrap; tensors follow.
+  // Raises RuntimeError while the address is held outside. The old memory is given back by
+  // `old`, which the caller runs when it holds no lock.
+  class OldBlock;
+  void replace(const char* op, void* data, Deleter deleter, void* context, OldBlock* old);
+  // The context of wrapped memory with this deleter, null for all other.
+  void* context_of(Deleter deleter) const noexcept {
+    return allocator_ == nullptr && deleter_ == deleter ? context_ : nullptr;
+  }
+
   // How often somebody else holds the address (numpy(), a buffer, DLPack): it may not move then.
   uint32_t holds() const noexcept { return holds_.load(std::memory_order_relaxed); }
   void hold_address() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
@@ -78,6 +88,26 @@ class Storage final : public RefCounted {
     void* context_ = nullptr;  // of the deleter
     size_t capacity_;          // of the block when it is ours: what the allocator was asked for
   };
+};
+
+// Memory that a storage has left; given back when this goes.
+class Storage::OldBlock {
+ public:
+  OldBlock() = default;
+  ~OldBlock() {
+    if (allocator_ != nullptr) allocator_->free(data_, capacity_);
+    if (deleter_ != nullptr) deleter_(context_);
+  }
+  OldBlock(const OldBlock&) = delete;
+  OldBlock& operator=(const OldBlock&) = delete;
+
+ private:
+  friend class Storage;
+  Allocator* allocator_ = nullptr;
+  void* data_ = nullptr;
+  size_t capacity_ = 0;
+  Deleter deleter_ = nullptr;
+  void* context_ = nullptr;
 };
 
 // A reference to a storage whose address somebody outside knows: until it goes, no resize.

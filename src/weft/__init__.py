@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any
 from weft import _C
 
 if TYPE_CHECKING:
-    from weft import autograd, cuda, fft, memory, nn, optim, random, serialization, utils
+    from weft import (
+        autograd,
+        cuda,
+        fft,
+        memory,
+        multiprocessing,
+        nn,
+        optim,
+        random,
+        serialization,
+        utils,
+    )
     from weft._C import *  # noqa: F403
 
 # Operators of the table, then what the bindings write by hand: dtypes, tensor(), from_numpy(), ...
@@ -65,6 +76,7 @@ _LAZY_MODULES = frozenset(
         "jit",
         "linalg",
         "memory",
+        "multiprocessing",
         "nn",
         "optim",
         "random",

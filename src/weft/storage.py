@@ -96,6 +96,19 @@ class UntypedStorage:
         """Whether the bytes are in memory shared by processes."""
         return self.info().shared
 
+    def share_memory_(self) -> UntypedStorage:
+        """Moves the bytes to memory that other processes can map; returns itself.
+
+        Tensors over the storage follow: they keep their elements and change their address. From
+        then on sending them through `weft.multiprocessing` sends a handle, and they cannot be
+        resized. RuntimeError while somebody outside holds the address, or when memory, space for
+        shared memory or descriptors run out.
+        """
+        from weft.multiprocessing import sharing
+
+        sharing.share(self._handle)
+        return self
+
     def is_pinned(self, device: Any = None) -> bool:
         """Whether the bytes are pinned."""
         return self.info().pinned
@@ -107,7 +120,61 @@ class UntypedStorage:
     def resizable(self) -> bool:
         """Whether `resize_` may succeed: our own memory whose address nobody outside holds."""
         info = self.info()
-        return not (info.foreign or info.read_only or info.holds)
+        return not (info.foreign or info.read_only or info.shared or info.holds)
+
+    # ---- shared memory, as programs pass it on by themselves ----
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
+        """`size` bytes of zeros in shared memory."""
+        from weft.multiprocessing import sharing
+
+        return cls._of(sharing.new_shared(size))
+
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        """Moves the bytes to shared memory; its descriptor, which stays the storage's, and size.
+
+        RuntimeError where the storage has no descriptor of its own.
+        """
+        _C._share(self._handle, False)
+        place = _C._shared_place(self._handle)
+        if place is None or place[0] < 0:
+            raise RuntimeError(
+                "_share_fd_cpu_: expected a storage with a descriptor of its own, got one without"
+            )
+        return place[0], self.nbytes()
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, fd: int, size: int) -> UntypedStorage:
+        """The storage of a descriptor, which stays the caller's."""
+        import os
+
+        return cls._of(_C._adopt_descriptor(os.dup(fd), size, False))
+
+    def _share_filename_cpu_(self) -> tuple[bytes, bytes, int]:
+        """Moves the bytes to shared memory with a name; by whom it is found, the name, and size.
+
+        The name is good while a process has the storage, and `_shared_incref` makes it outlive
+        this one's until it was used. RuntimeError where the storage has a descriptor instead.
+        """
+        _C._share(self._handle, True)
+        manager, name = _C._shared_name(self._handle)
+        return manager.encode(), name.encode(), self.nbytes()
+
+    @classmethod
+    def _new_shared_filename_cpu(cls, manager: bytes, name: bytes, size: int) -> UntypedStorage:
+        """The storage of a name, in any process of the same user."""
+        return cls._of(_C._adopt_name(manager.decode(), name.decode(), size, False))
+
+    def _shared_incref(self) -> UntypedStorage:
+        """Keeps a named storage alive until somebody has opened it by name once more."""
+        _C._shared_incref(self._handle)
+        return self
+
+    def _shared_decref(self) -> UntypedStorage:
+        """Takes back a `_shared_incref` whose name nobody will use."""
+        _C._shared_decref(self._handle)
+        return self
 
     # ---- the bytes ----
 
@@ -258,6 +325,11 @@ class TypedStorage:
         """Whether the memory is shared by processes."""
         return self._untyped_storage.is_shared()
 
+    def share_memory_(self) -> TypedStorage:
+        """`UntypedStorage.share_memory_`."""
+        self._untyped_storage.share_memory_()
+        return self
+
     def __getitem__(self, index: int | slice) -> Any:
         part = self._view()[self._untyped_storage._at(index) if self._slice(index) else index]
         return part.item() if part.dim() == 0 else part.clone().storage()
@@ -379,7 +451,21 @@ def _resize_as(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
 
 resize_as_ = _resize_as
 
+
+def _share_memory(self: Tensor) -> Tensor:
+    """Moves the storage under the tensor to shared memory (`UntypedStorage.share_memory_`)."""
+    UntypedStorage._of(self).share_memory_()
+    return self
+
+
+def _is_shared(self: Tensor) -> bool:
+    """Whether the storage under the tensor is in memory shared by processes."""
+    return _C._storage_info(self)[5]
+
+
 METHODS = {
+    "share_memory_": _share_memory,
+    "is_shared": _is_shared,
     "untyped_storage": _untyped_storage,
     "storage": _storage,
     "set_": _set,

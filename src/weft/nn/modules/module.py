@@ -121,6 +121,10 @@ class Module(Stateful, Hookable):
 
         return self._apply(convert)
 
+    def share_memory(self: T) -> T:
+        """Moves parameters, their gradients and buffers to shared memory; returns self."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
     def type(self: T, dst_type: Any) -> T:
         """Converts all parameters and buffers to `dst_type`; returns self."""
         return self._apply(lambda tensor: tensor.to(dst_type))

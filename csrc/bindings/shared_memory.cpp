@@ -1,0 +1,98 @@
+// Shared memory in Python: what weft.storage and weft.multiprocessing are made of. A storage is
+// passed as any tensor over it, and given as a uint8 tensor over all of it.
+#include "core/shared_memory.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "bindings/caster.h"
+#include "bindings/objects.h"
+#include "core/error.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+namespace {
+
+Tensor bytes_of(Ref<Storage> storage) {
+  Layout layout = Layout::contiguous(Dims{static_cast<int64_t>(storage->nbytes())});
+  return Tensor(std::move(storage), std::move(layout), DType::U8);
+}
+
+SharingStrategy strategy_of(bool named) {
+  return named ? SharingStrategy::FileSystem : SharingStrategy::FileDescriptor;
+}
+
+size_t size_arg(const char* op, int64_t nbytes) {
+  WEFT_CHECK_VALUE(nbytes >= 0, op, ": expected at least 0 bytes, got ", nbytes);
+  return static_cast<size_t>(nbytes);
+}
+
+// Files of gigabytes are filled here, and a lock waited for: other threads run meanwhile.
+void share(const Tensor& tensor, bool named) {
+  const Ref<Storage> storage = tensor.storage();
+  const ReleaseGil release;
+  share_storage(*storage, strategy_of(named));
+}
+
+Tensor new_shared(int64_t nbytes, bool named) {
+  const size_t size = size_arg("_new_shared", nbytes);
+  const ReleaseGil release;
+  return bytes_of(new_shared_storage(size, strategy_of(named)));
+}
+
+Tensor adopt_descriptor(int fd, int64_t nbytes, bool read_only) {
+  const size_t size = size_arg("_new_shared_fd_cpu", nbytes);
+  const ReleaseGil release;
+  return bytes_of(adopt_shared_storage(fd, size, read_only));
+}
+
+Tensor adopt_name(const std::string& manager, const std::string& name, int64_t nbytes,
+                  bool read_only) {
+  const size_t size = size_arg("_new_shared_filename_cpu", nbytes);
+  const ReleaseGil release;
+  return bytes_of(adopt_shared_storage(manager, name, size, read_only));
+}
+
+// (descriptor or -1, device, inode, offset, in an arena); None where there is no segment.
+nb::object place(const Tensor& tensor) {
+  const SharedSegment* segment = shared_segment(*tensor.storage());
+  if (segment == nullptr) return nb::none();
+  const SharedKey& key = segment->key();
+  return nb::make_tuple(segment->fd(), key.device, key.inode, key.offset,
+                        segment->arena() != nullptr);
+}
+
+std::optional<Tensor> find_shared(uint64_t device, uint64_t inode, uint64_t offset) {
+  Ref<Storage> storage = find_shared_storage({device, inode, offset});
+  if (!storage) return std::nullopt;
+  return bytes_of(std::move(storage));
+}
+
+nb::tuple name(const Tensor& tensor) {
+  std::string manager;
+  std::string found = shared_name(*tensor.storage(), &manager);
+  return nb::make_tuple(manager, found);
+}
+
+}  // namespace
+
+void bind_shared_memory(nb::module_& module) {
+  module.def("_share", &share, nb::arg("tensor"), nb::arg("named"));
+  module.def("_new_shared", &new_shared, nb::arg("nbytes"), nb::arg("named"));
+  module.def("_adopt_descriptor", &adopt_descriptor);
+  module.def("_adopt_name", &adopt_name);
+  module.def("_shared_place", &place);
+  module.def("_shared_name", &name);
+  module.def("_shared_incref",
+             [](const Tensor& tensor) { issue_shared_ticket(*tensor.storage()); });
+  module.def("_shared_decref",
+             [](const Tensor& tensor) { withdraw_shared_ticket(*tensor.storage()); });
+  module.def("_find_shared", &find_shared);
+  module.def("_shared_awaited", &shared_tickets_left);
+  module.def("_shared_count", &shared_segment_count);
+  module.def("_leave_shared", &leave_shared_arenas);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,245 @@
+#include "core/shared_arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "core/error.h"
+
+namespace weft {
+namespace {
+
+constexpr uint64_t kMagic = 0x31616e6572617766;  // "fwarena1"
+
+// Every arena this process has open; never destroyed, because storages may outlive static objects.
+std::vector<std::unique_ptr<SharedArena>>& arenas() {
+  static auto* const list = new std::vector<std::unique_ptr<SharedArena>>;
+  return *list;
+}
+
+SharedArena* filling = nullptr;  // one of them, where new segments go
+
+}  // namespace
+
+// ---- the file ----
+
+void SharedArena::map_header(const char* op) {
+  void* address = mmap(nullptr, sizeof(Header), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  WEFT_CHECK(address != MAP_FAILED, op, ": expected to map the header of an arena, got \"",
+             std::strerror(errno), "\"");
+  header_ = static_cast<Header*>(address);
+}
+
+SharedArena::~SharedArena() {
+  if (header_ != nullptr) munmap(header_, sizeof(Header));
+  if (fd_ >= 0) close(fd_);
+}
+
+SharedArena& SharedArena::open_new(const char* op) {
+  prune();
+  std::unique_ptr<SharedArena> arena(new SharedArena);
+  arena->fd_ = detail::open_nameless(op);
+  arena->end_ = detail::round_to_page(sizeof(Header));
+  detail::fill_file(op, arena->fd_, 0, arena->end_, nullptr);
+  size_t size = 0;
+  arena->key_ = detail::key_of_file(op, arena->fd_, &size);
+  arena->map_header(op);
+  Header& header = *arena->header_;
+  header.magic = kMagic;
+  WEFT_CHECK(getentropy(header.identity, sizeof header.identity) == 0, op,
+             ": expected random bytes of the system, got \"", std::strerror(errno), "\"");
+  arenas().push_back(std::move(arena));
+  return *arenas().back();
+}
+
+size_t SharedArena::room_for(size_t nbytes) const noexcept {
+  rlimit limit{};
+  if (header_->used.load() == kSlots) return 0;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return nbytes;
+  return limit.rlim_cur > end_ ? limit.rlim_cur - end_ : 0;
+}
+
+std::unique_ptr<SharedSegment> SharedArena::create(const char* op, size_t nbytes,
+                                                   const void* contents) {
+  if (filling == nullptr || filling->room_for(nbytes) < nbytes) {
+    filling = nullptr;  // first, so that it can be closed
+    filling = &open_new(op);
+  }
+  SharedArena& arena = *filling;
+  const size_t offset = arena.end_;
+  std::unique_ptr<SharedSegment> segment(new SharedSegment);
+  try {
+    detail::fill_file(op, arena.fd_, offset, nbytes, contents);
+    segment->map(op, arena.fd_, nbytes, offset, false);
+  } catch (...) {
+    fallocate(arena.fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+              static_cast<off_t>(detail::round_to_page(nbytes)));
+    throw;
+  }
+  arena.end_ = offset + detail::round_to_page(nbytes);
+  const uint32_t index = arena.header_->used.load();
+  Slot& slot = arena.header_->slots[index];
+  slot.offset = offset;
+  slot.nbytes = nbytes;
+  slot.users.store(1);
+  arena.header_->used.store(index + 1);
+  segment->key_ = {arena.key_.device, arena.key_.inode, offset};
+  segment->arena_ = &arena;
+  segment->slot_ = index;
+  ++arena.segments_;
+  return segment;
+}
+
+// ---- names ----
+
+std::string SharedArena::manager() const { return str("/proc/", getpid(), "/fd/", fd_); }
+
+std::string SharedArena::name_of(uint32_t slot) const {
+  char text[64];
+  std::snprintf(text, sizeof text, "/weft_%016" PRIx64 "%016" PRIx64 "_%" PRIu32,
+                header_->identity[0], header_->identity[1], slot);
+  return text;
+}
+
+std::unique_ptr<SharedArena> SharedArena::open_path(const std::string& path,
+                                                    const uint64_t identity[2]) {
+  constexpr const char* op = "open shared memory";
+  std::unique_ptr<SharedArena> arena(new SharedArena);
+  int pid = 0, number = 0, length = 0;
+  const bool known = std::sscanf(path.c_str(), "/proc/%d/fd/%d%n", &pid, &number, &length) == 2 &&
+                     static_cast<size_t>(length) == path.size();
+  WEFT_CHECK(known, op, ": expected a manager /proc/<process>/fd/<number>, got ", path);
+  arena->fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int error = errno;
+  WEFT_CHECK(arena->fd_ >= 0 || (error != EMFILE && error != ENFILE), op,
+             ": expected a free file descriptor, got none (ulimit -n); raise the limit");
+  WEFT_CHECK(arena->fd_ >= 0 || error != ENOENT, op, ": expected process ", pid,
+             " to hold the memory of its tensor, got one that has ended or let go; keep the sender "
+             "alive until the tensor has arrived");
+  WEFT_CHECK(arena->fd_ >= 0, op, ": expected access to the memory of process ", pid, ", got \"",
+             std::strerror(error), "\"; set_sharing_strategy('file_descriptor') in the sender");
+  size_t size = 0;
+  arena->key_ = detail::key_of_file(op, arena->fd_, &size);
+  bool same = size >= sizeof(Header);
+  if (same) {
+    arena->map_header(op);
+    const Header& header = *arena->header_;
+    same = header.magic == kMagic && header.identity[0] == identity[0] &&
+           header.identity[1] == identity[1];
+  }
+  WEFT_CHECK(same, op, ": expected process ", pid,
+             " to hold the memory of its tensor, got another file; keep the sender alive until the "
+             "tensor has arrived");
+  return arena;
+}
+
+SharedArena& SharedArena::find(const std::string& manager, const std::string& name,
+                               uint32_t* slot) {
+  uint64_t identity[2];
+  int length = 0;
+  const bool known = std::sscanf(name.c_str(), "/weft_%16" SCNx64 "%16" SCNx64 "_%" SCNu32 "%n",
+                                 &identity[0], &identity[1], slot, &length) == 3 &&
+                     static_cast<size_t>(length) == name.size();
+  WEFT_CHECK(known, "open shared memory: expected a name /weft_<identity>_<slot>, got ", name);
+  for (const auto& arena : arenas()) {
+    const Header& header = *arena->header_;
+    if (header.identity[0] == identity[0] && header.identity[1] == identity[1]) return *arena;
+  }
+  prune();
+  arenas().push_back(open_path(manager, identity));
+  return *arenas().back();
+}
+
+// ---- segments ----
+
+SharedKey SharedArena::key_of(const char* op, uint32_t index, size_t nbytes) const {
+  WEFT_CHECK(index < header_->used.load() && index < kSlots, op, ": expected a slot below ",
+             header_->used.load(), ", got ", index);
+  const Slot& slot = header_->slots[index];
+  WEFT_CHECK(slot.nbytes == nbytes, op, ": expected ", slot.nbytes, " bytes, got ", nbytes);
+  return {key_.device, key_.inode, slot.offset};
+}
+
+std::unique_ptr<SharedSegment> SharedArena::adopt(const char* op, uint32_t index, bool read_only) {
+  Slot& slot = header_->slots[index];
+  size_t size = 0;
+  detail::key_of_file(op, fd_, &size);
+  WEFT_CHECK(slot.offset + slot.nbytes <= size, op, ": expected a file of at least ",
+             slot.offset + slot.nbytes, " bytes, got ", size);
+  uint32_t users = slot.users.load();
+  do {
+    WEFT_CHECK(users != 0, op, ": expected a tensor that somebody still holds, got ",
+               name_of(index), ", which all have freed");
+  } while (!slot.users.compare_exchange_weak(users, users + 1));
+  std::unique_ptr<SharedSegment> segment(new SharedSegment);
+  segment->arena_ = this;
+  segment->slot_ = index;
+  ++segments_;
+  segment->key_ = {key_.device, key_.inode, slot.offset};
+  segment->map(op, fd_, slot.nbytes, slot.offset, read_only);
+  return segment;
+}
+
+void SharedArena::issue_ticket(uint32_t index) noexcept {
+  if (std::ranges::find(issued_, index) == issued_.end()) issued_.push_back(index);
+  add_user(index);
+  header_->slots[index].tickets.fetch_add(1);
+}
+
+bool SharedArena::awaited() noexcept {
+  std::erase_if(issued_, [&](uint32_t slot) { return header_->slots[slot].tickets.load() == 0; });
+  return !issued_.empty();
+}
+
+void SharedArena::use_ticket(uint32_t index) noexcept {
+  std::atomic<uint32_t>& tickets = header_->slots[index].tickets;
+  uint32_t count = tickets.load();
+  do {
+    if (count == 0) return;  // the same name came twice
+  } while (!tickets.compare_exchange_weak(count, count - 1));
+  drop_user(index);
+}
+
+void SharedArena::add_user(uint32_t index) noexcept { header_->slots[index].users.fetch_add(1); }
+
+void SharedArena::drop_user(uint32_t index) noexcept {
+  Slot& slot = header_->slots[index];
+  if (slot.users.fetch_sub(1) != 1) return;
+  fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(slot.offset),
+            static_cast<off_t>(detail::round_to_page(slot.nbytes)));
+}
+
+void SharedArena::leave(uint32_t index) noexcept {
+  drop_user(index);
+  if (--segments_ == 0) prune();
+}
+
+// ---- all arenas ----
+
+void SharedArena::prune() {
+  std::erase_if(arenas(), [](const std::unique_ptr<SharedArena>& arena) {
+    return arena.get() != filling && arena->segments_ == 0 && !arena->awaited();
+  });
+}
+
+void SharedArena::forked() {
+  filling = nullptr;
+  for (const auto& arena : arenas()) arena->issued_.clear();
+}
+
+bool SharedArena::tickets_left() {
+  return std::ranges::any_of(arenas(), [](const auto& arena) { return arena->awaited(); });
+}
+
+size_t SharedArena::open_count() { return arenas().size(); }
+
+}  // namespace weft

@@ -1,0 +1,187 @@
+// Storages over shared segments: who has which bytes, found again by what they are.
+#include <pthread.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "core/error.h"
+#include "core/shared_arena.h"
+#include "core/shared_memory.h"
+
+namespace weft {
+namespace {
+
+// One lock for segments, arenas and what is known of them. While it is held no function of anybody
+// else runs (deleters take the interpreter's lock, and a process may fork meanwhile).
+struct Shared {
+  std::mutex mutex;
+  struct Entry {
+    Storage* storage;  // alive, or waiting for the lock to die
+    SharedSegment* segment;
+  };
+  std::map<SharedKey, Entry> storages;
+  bool left = false;  // counts in arenas were taken away before the end of the process
+
+  Shared();
+};
+
+Shared& shared() {
+  static Shared* const state = new Shared;  // storages may outlive static objects
+  return *state;
+}
+
+void give_back(void* context) {
+  auto* segment = static_cast<SharedSegment*>(context);
+  const std::lock_guard guard(shared().mutex);
+  const auto found = shared().storages.find(segment->key());
+  // Others may have found the same bytes after the last reference to this storage went.
+  if (found != shared().storages.end() && found->second.segment == segment)
+    shared().storages.erase(found);
+  if (shared().left && segment->arena() != nullptr) return;
+  delete segment;
+}
+
+template <class Fn>
+void for_each_in_arenas(Fn&& fn) {
+  for (const auto& [key, entry] : shared().storages) {
+    if (SharedArena* arena = entry.segment->arena()) fn(*arena, entry.segment->slot());
+  }
+}
+
+// A child has the segments of its parent, so it counts as their user before it exists.
+void before_fork() {
+  shared().mutex.lock();
+  for_each_in_arenas([](SharedArena& arena, uint32_t slot) { arena.add_user(slot); });
+}
+void after_fork_in_parent() { shared().mutex.unlock(); }
+void after_fork_in_child() {
+  SharedArena::forked();
+  shared().mutex.unlock();
+}
+
+Shared::Shared() {
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  std::atexit(leave_shared_arenas);
+}
+
+void add(Storage& storage, SharedSegment& segment) {
+  storage.set(kShared);
+  storage.allow_try_retain();
+  shared().storages[segment.key()] = {&storage, &segment};
+}
+
+// The caller holds the lock.
+Ref<Storage> find(const SharedKey& key) {
+  const auto found = shared().storages.find(key);
+  if (found == shared().storages.end() || !found->second.storage->try_retain()) return nullptr;
+  return Ref<Storage>::adopt(found->second.storage);
+}
+
+Ref<Storage> storage_over(std::unique_ptr<SharedSegment> segment, bool read_only) {
+  const uint8_t flags = read_only ? kShared | kReadOnly : kShared;
+  void* data = segment->data();
+  const size_t nbytes = segment->nbytes();
+  SharedSegment* context = segment.release();
+  Ref<Storage> storage = Storage::wrap(data, nbytes, give_back, context, flags);
+  add(*storage, *context);
+  return storage;
+}
+
+Ref<Storage> empty_storage() {
+  Ref<Storage> storage = Storage::allocate(0);
+  storage->set(kShared);
+  return storage;
+}
+
+}  // namespace
+
+void share_storage(Storage& storage, SharingStrategy strategy) {
+  constexpr const char* op = "share_memory_";
+  Storage::OldBlock old;  // goes after the lock
+  const std::lock_guard guard(shared().mutex);
+  if (storage.has(kShared)) return;
+  if (storage.nbytes() == 0) return storage.set(kShared);
+  // Before the work; replace looks again.
+  WEFT_CHECK(storage.holds() == 0, op,
+             ": expected memory that only tensors use, got a storage whose address is held outside "
+             "(numpy(), a buffer or DLPack); share a clone()");
+  auto segment = SharedSegment::create(op, storage.nbytes(), storage.data(), strategy);
+  storage.replace(op, segment->data(), give_back, segment.get(), &old);
+  add(storage, *segment.release());
+}
+
+Ref<Storage> new_shared_storage(size_t nbytes, SharingStrategy strategy) {
+  if (nbytes == 0) return empty_storage();
+  const std::lock_guard guard(shared().mutex);
+  return storage_over(SharedSegment::create("_new_shared", nbytes, nullptr, strategy), false);
+}
+
+Ref<Storage> adopt_shared_storage(int fd, size_t nbytes, bool read_only) {
+  constexpr const char* op = "_new_shared_fd_cpu";
+  const std::lock_guard guard(shared().mutex);
+  auto segment = SharedSegment::adopt(op, fd, nbytes, read_only);
+  if (Ref<Storage> known = find(segment->key())) return known;
+  return storage_over(std::move(segment), read_only);
+}
+
+Ref<Storage> adopt_shared_storage(const std::string& manager, const std::string& name,
+                                  size_t nbytes, bool read_only) {
+  constexpr const char* op = "_new_shared_filename_cpu";
+  const std::lock_guard guard(shared().mutex);
+  uint32_t slot = 0;
+  SharedArena& arena = SharedArena::find(manager, name, &slot);
+  Ref<Storage> storage = find(arena.key_of(op, slot, nbytes));
+  if (!storage) storage = storage_over(arena.adopt(op, slot, read_only), read_only);
+  arena.use_ticket(slot);
+  return storage;
+}
+
+Ref<Storage> find_shared_storage(const SharedKey& key) {
+  const std::lock_guard guard(shared().mutex);
+  return find(key);
+}
+
+bool shared_tickets_left() {
+  const std::lock_guard guard(shared().mutex);
+  return SharedArena::tickets_left();
+}
+
+SharedSegment* shared_segment(const Storage& storage) noexcept {
+  return static_cast<SharedSegment*>(storage.context_of(give_back));
+}
+
+size_t shared_segment_count() { return shared().storages.size(); }
+
+void leave_shared_arenas() {
+  const std::lock_guard guard(shared().mutex);
+  if (std::exchange(shared().left, true)) return;
+  for_each_in_arenas([](SharedArena& arena, uint32_t slot) { arena.stop_using(slot); });
+}
+
+std::string shared_name(const Storage& storage, std::string* manager) {
+  const std::lock_guard guard(shared().mutex);
+  const SharedSegment* segment = shared_segment(storage);
+  SharedArena* arena = segment != nullptr ? segment->arena() : nullptr;
+  WEFT_CHECK(arena != nullptr, "_share_filename_cpu_: expected a storage of the strategy ",
+             "file_system, got one without a name");
+  *manager = arena->manager();
+  return arena->name_of(segment->slot());
+}
+
+void issue_shared_ticket(const Storage& storage) {
+  const std::lock_guard guard(shared().mutex);
+  const SharedSegment* segment = shared_segment(storage);
+  if (segment != nullptr && segment->arena() != nullptr)
+    segment->arena()->issue_ticket(segment->slot());
+}
+
+void withdraw_shared_ticket(const Storage& storage) {
+  const std::lock_guard guard(shared().mutex);
+  const SharedSegment* segment = shared_segment(storage);
+  if (segment != nullptr && segment->arena() != nullptr)
+    segment->arena()->use_ticket(segment->slot());
+}
+
+}  // namespace weft
