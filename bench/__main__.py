@@ -25,6 +25,7 @@ GROUPS = (
     "conv",
     "mlp",
     "memory",
+    "loader",
     "jit",
     "jit_loops",
 )

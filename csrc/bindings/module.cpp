@@ -19,6 +19,7 @@ NB_MODULE(_C, module) {
     bind_settings(module);
     bind_memory(module);
     bind_shared_memory(module);
+    bind_slabs(module);
     init_construct(module.ptr());
     init_buffers(module.ptr());
     init_numpy(module.ptr());

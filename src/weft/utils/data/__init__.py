@@ -1,7 +1,7 @@
 """Data sets, samplers and the loader that turns them into batches."""
 
 from weft.utils.data.collate import default_collate, default_convert
-from weft.utils.data.dataloader import DataLoader
+from weft.utils.data.dataloader import DataLoader, _DatasetKind
 from weft.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -12,6 +12,7 @@ from weft.utils.data.dataset import (
     TensorDataset,
     random_split,
 )
+from weft.utils.data.distributed import DistributedSampler
 from weft.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -20,6 +21,7 @@ from weft.utils.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from weft.utils.data.worker import WorkerInfo, get_worker_info
 
 __all__ = [
     "BatchSampler",
@@ -27,6 +29,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",
@@ -36,7 +39,10 @@ __all__ = [
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
+    "WorkerInfo",
+    "_DatasetKind",
     "default_collate",
     "default_convert",
+    "get_worker_info",
     "random_split",
 ]

@@ -28,7 +28,18 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples in a stream; a subclass defines __iter__."""
+    """Samples in a stream; a subclass defines __iter__.
+
+    Every worker of a DataLoader has a copy, so __iter__ should give its worker's share only:
+
+    >>> from weft.utils.data import DataLoader, IterableDataset, get_worker_info
+    >>> class Numbers(IterableDataset):
+    ...     def __iter__(self):
+    ...         info = get_worker_info()
+    ...         return iter(range(10) if info is None else range(info.id, 10, info.num_workers))
+    >>> [batch.tolist() for batch in DataLoader(Numbers(), batch_size=5)]
+    [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__}: expected __iter__, got none")
@@ -65,7 +76,8 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if bool(args) == bool(kwargs):
-            raise ValueError("StackDataset: expected positional or keyword data sets, got both")
+            got = "both" if args else "none"
+            raise ValueError(f"StackDataset: expected positional or keyword data sets, got {got}")
         self.datasets: Any = kwargs or args
         sizes = [len(dataset) for dataset in (kwargs.values() if kwargs else args)]
         if len(set(sizes)) > 1:
@@ -88,6 +100,10 @@ class ConcatDataset(Dataset[Any]):
         self.datasets = list(datasets)
         if not self.datasets:
             raise ValueError("ConcatDataset: expected at least one data set, got none")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise TypeError(
+                "ConcatDataset: expected data sets with an index, got an IterableDataset"
+            )
         lengths = [len(dataset) for dataset in self.datasets]  # type: ignore[arg-type]
         self.cumulative_sizes = list(itertools.accumulate(lengths))
 
@@ -113,6 +129,10 @@ class ChainDataset(IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise TypeError(
+                    f"ChainDataset: expected IterableDatasets, got {type(dataset).__name__}"
+                )
             yield from dataset
 
     def __len__(self) -> int:

@@ -54,9 +54,9 @@ class RandomSampler(Sampler[int]):
         self.generator = generator
         if not isinstance(replacement, bool):
             raise TypeError(f"RandomSampler: expected replacement as a bool, got {replacement!r}")
-        if not isinstance(self.num_samples, int) or self.num_samples < 0:
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
             raise ValueError(
-                f"num_samples should be a non-negative integer value, but got "
+                f"num_samples should be a positive integer value, but got "
                 f"num_samples={self.num_samples}"
             )
 
@@ -120,9 +120,18 @@ class WeightedRandomSampler(Sampler[int]):
     ) -> None:
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(
-                f"WeightedRandomSampler: expected num_samples above 0, got {num_samples!r}"
+                f"num_samples should be a positive integer value, but got num_samples={num_samples}"
+            )
+        if not isinstance(replacement, bool):
+            raise ValueError(
+                f"replacement should be a boolean value, but got replacement={replacement}"
             )
         self.weights = weft.as_tensor(weights, dtype=weft.double)
+        if self.weights.dim() != 1:
+            raise ValueError(
+                "weights should be a 1d sequence but given weights have shape "
+                f"{tuple(self.weights.shape)}"
+            )
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator

@@ -1,0 +1,63 @@
+// Slabs in Python: what weft.utils.data moves batches with. A slab is passed as a uint8 tensor
+// over all of it.
+#include "core/slab.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
+
+#include <vector>
+
+#include "bindings/caster.h"
+#include "bindings/objects.h"
+#include "core/error.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+namespace {
+
+Tensor whole(Ref<Storage> storage) {
+  Layout layout = Layout::contiguous(Dims{static_cast<int64_t>(storage->nbytes())});
+  return Tensor(std::move(storage), std::move(layout), DType::U8);
+}
+
+Dims dims_of(const std::vector<int64_t>& values) {
+  Dims dims;
+  for (int64_t value : values) dims.push_back(value);
+  return dims;
+}
+
+Tensor map_file(int descriptor, size_t nbytes) { return whole(map_shared(descriptor, nbytes)); }
+
+// One tensor per (offset, nbytes, dtype, size, stride), where offset counts bytes of the slab.
+nb::list lease(const Tensor& slab, nb::sequence parts) {
+  nb::list tensors;
+  const Ref<SlabLease> held(new SlabLease(slab.storage()));
+  for (nb::handle item : parts) {
+    const auto part = nb::cast<nb::tuple>(item);
+    WEFT_CHECK_TYPE(part.size() == 5, "slab: expected parts of 5 items, got ", part.size());
+    Ref<Storage> storage = held->part(nb::cast<size_t>(part[0]), nb::cast<size_t>(part[1]));
+    Layout layout{dims_of(nb::cast<std::vector<int64_t>>(part[3])),
+                  dims_of(nb::cast<std::vector<int64_t>>(part[4])), 0};
+    WEFT_CHECK(layout.sizes.size() == layout.strides.size(),
+               "slab: expected as many strides as sizes");
+    const Tensor empty(std::move(storage), Layout::contiguous(Dims{0}), nb::cast<DType>(part[2]));
+    tensors.append(nb::cast(empty.with_layout(std::move(layout), "slab")));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+void bind_slabs(nb::module_& m) {
+  m.attr("SLAB_HEADER") = kSlabHeader;
+  m.def("_map_shared", map_file, nb::arg("descriptor"), nb::arg("nbytes"));
+  m.def("_slab_lease", lease, nb::arg("slab"), nb::arg("parts"));
+  m.def("_slab_state",
+        [](const Tensor& slab) { return static_cast<uint32_t>(slab_state(*slab.storage())); });
+  m.def("_slab_mark", [](const Tensor& slab, uint32_t state) {
+    mark_slab(*slab.storage(), static_cast<SlabState>(state));
+  });
+}
+
+}  // namespace weft::py

@@ -1,0 +1,75 @@
+#include "core/slab.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+
+namespace weft {
+namespace {
+
+std::atomic<uint64_t> forks{0};
+
+// Counted before the fork, so that leases of the parent and their copies in the child are both old.
+uint64_t forks_so_far() {
+  static const int registered = pthread_atfork([] { ++forks; }, nullptr, nullptr);
+  WEFT_CHECK(registered == 0, "slab: expected room for a fork handler, got error ", registered);
+  return forks.load(std::memory_order_relaxed);
+}
+
+std::atomic<uint32_t>& state_word(const Storage& slab) {
+  static_assert(sizeof(std::atomic<uint32_t>) == 4 && std::atomic<uint32_t>::is_always_lock_free);
+  return *static_cast<std::atomic<uint32_t>*>(slab.data());
+}
+
+struct Mapping {
+  void* data;
+  size_t nbytes;
+};
+
+void unmap(void* context) {
+  auto* mapping = static_cast<Mapping*>(context);
+  munmap(mapping->data, mapping->nbytes);
+  delete mapping;
+}
+
+void drop_lease(void* context) { delete static_cast<Ref<SlabLease>*>(context); }
+
+}  // namespace
+
+Ref<Storage> map_shared(int descriptor, size_t nbytes) {
+  void* data = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  WEFT_CHECK(data != MAP_FAILED, "map_shared: expected ", nbytes,
+             " bytes that can be mapped, got: ", std::strerror(errno));
+  return Storage::wrap(data, nbytes, unmap, new Mapping{data, nbytes});
+}
+
+SlabState slab_state(const Storage& slab) {
+  return static_cast<SlabState>(state_word(slab).load(std::memory_order_acquire));
+}
+
+void mark_slab(const Storage& slab, SlabState state) {
+  state_word(slab).store(static_cast<uint32_t>(state), std::memory_order_release);
+}
+
+SlabLease::SlabLease(Ref<Storage> slab) : slab_(std::move(slab)), forks_(forks_so_far()) {}
+
+SlabLease::~SlabLease() {
+  mark_slab(*slab_, forks_ == forks_so_far() ? SlabState::free : SlabState::retired);
+}
+
+Ref<Storage> SlabLease::part(size_t offset, size_t nbytes) {
+  const size_t end = slab_->nbytes();
+  WEFT_CHECK(offset >= kSlabHeader && offset <= end && nbytes <= end - offset,
+             "slab: expected a part of ", end, " bytes behind the header, got ", nbytes,
+             " bytes at ", offset);
+  return Storage::wrap(static_cast<char*>(slab_->data()) + offset, nbytes, drop_lease,
+                       new Ref<SlabLease>(this));
+}
+
+}  // namespace weft

@@ -1,0 +1,66 @@
+"""Errors of workers: how an exception travels, and how the end of a process is told."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import signal
+import traceback
+from typing import Any, NoReturn
+
+
+def pack_error(error: BaseException, worker: int) -> tuple[Any, str]:
+    """The class of an exception (None where it cannot be sent) and the text for the parent."""
+    name = type(error).__name__
+    text = (
+        f"Caught {name} in DataLoader worker process {worker}.\n"
+        f"Original {''.join(traceback.format_exception(error))}"
+    )
+    try:
+        pickle.dumps(type(error))
+    except Exception:  # a class inside a function: it exists in the worker only
+        return None, text
+    return type(error), text
+
+
+class _Verbatim(str):
+    """A message that KeyError shows as it is, with its line breaks."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def raise_packed(kind: Any, text: str) -> NoReturn:
+    """Raises the class with the text; RuntimeError where the class cannot be made from a text."""
+    if kind is StopIteration:  # would end the caller's loop as if the epoch were over
+        raise RuntimeError(text)
+    if kind is not None and issubclass(kind, builtins.KeyError):
+        raise kind(_Verbatim(text))
+    try:
+        error = kind(text)
+    except Exception:
+        raise RuntimeError(text) from None
+    try:
+        raise error
+    finally:
+        del error  # or it would keep itself, and the frames that hold the loader, in a cycle
+
+
+HINTS = {
+    "SIGKILL": "; the system may have run out of memory",
+    "SIGBUS": "; the system may have run out of shared memory",
+}
+
+
+def describe_exit(pid: int, code: int | None) -> str:
+    """One line on how a worker ended."""
+    if code is None:
+        return f"worker {pid} closed its connection"
+    if code >= 0:
+        return f"worker {pid} exited with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    told = signal.strsignal(-code) or name
+    return f"worker {pid} was killed by signal: {told} ({name}){HINTS.get(name, '')}"

@@ -1,0 +1,191 @@
+"""Transport: one batch from a worker to the parent.
+
+The structure of a batch is pickled; its tensors lie beside the pickle. Where all of it is small it
+goes through the socket. Otherwise the tensors lie in slabs (slabs.py), where collating has put
+them already if it could, and so does a pickle that is long itself.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import threading
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import weft
+from weft import _C, Tensor
+from weft.utils.data.channel import Channel, Message
+from weft.utils.data.slabs import Arena
+
+# Bytes of a batch that rather go through the socket: sharing costs a mapping for each living batch.
+INLINE_BYTES = 1 << 15
+
+_DTYPES: dict[str, Any] = {}
+_now = threading.local()  # .parts: the tensors of the pickle that this thread reads
+
+
+def _part(index: int) -> Tensor:
+    return _now.parts[index]
+
+
+class _Packer(ForkingPickler):
+    """Pickles a batch and leaves its plain tensors out."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.tensors: list[Tensor] = []
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value) is Tensor and not value.requires_grad:
+            self.tensors.append(value)
+            return _part, (len(self.tensors) - 1,)
+        return NotImplemented
+
+
+# A tensor beside the pickle: dtype, size and stride, and where it is. In the socket: the bytes it
+# has. In slabs: slab, byte in it, and bytes.
+
+
+def send_batch(channel: Channel, kind: int, number: int, batch: Any, arena: Arena) -> None:
+    """Sends a batch as one message."""
+    try:
+        file = io.BytesIO()
+        packer = _Packer(file)
+        packer.dump(batch)
+        body = file.getbuffer()
+        dense = [_dense(tensor) for tensor in packer.tensors]
+        places = [arena.place(flat) for flat, _ in dense]
+        total = len(body) + sum(flat.nbytes for flat, _ in dense)
+        if total <= INLINE_BYTES and not any(places):
+            _send_inline(channel, kind, number, body, dense)
+        else:
+            _send_shared(channel, kind, number, body, dense, places, arena)
+    except BaseException:
+        arena.abandon()
+        raise
+
+
+def _dense(tensor: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
+    """The elements in one row, in the order of memory, and how to see the tensor in them."""
+    size, strides = tuple(tensor.shape), tensor.stride()
+    if not tensor.is_contiguous():
+        order = sorted(range(len(size)), key=lambda dim: -strides[dim])
+        if tensor.permute(order).is_contiguous():  # such as channels_last: its strides stay
+            return tensor.permute(order).view(-1), (_name(tensor.dtype), size, strides)
+        tensor = tensor.contiguous()
+        strides = tensor.stride()
+    return tensor.view(-1), (_name(tensor.dtype), size, strides)
+
+
+def _name(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
+
+
+def _bytes_of(flat: Tensor) -> Tensor:
+    begin = flat.storage_offset() * flat.dtype.itemsize
+    return _C._storage_view(flat)[begin : begin + flat.nbytes]
+
+
+def _send_inline(
+    channel: Channel, kind: int, number: int, body: Any, dense: list[tuple[Tensor, Any]]
+) -> None:
+    parts = [(*seen, flat.nbytes) for flat, seen in dense]
+    header = pickle.dumps((parts, (), (), len(body)))
+    extra = [_bytes_of(flat) for flat, _ in dense if flat.nbytes]
+    channel.send(kind, number, header, [body, *extra])
+
+
+def _send_shared(
+    channel: Channel,
+    kind: int,
+    number: int,
+    body: Any,
+    dense: list[tuple[Tensor, Any]],
+    places: list[tuple[int, int] | None],
+    arena: Arena,
+) -> None:
+    if len(body) > INLINE_BYTES:
+        text = weft.frombuffer(bytearray(body), dtype=weft.uint8)
+        dense.append((text, ("uint8", (len(body),), (1,))))
+        places.append(None)
+        body = b""
+    moved = []
+    for (flat, _), place in zip(dense, places):
+        if not flat.nbytes:
+            place = (0, _C.SLAB_HEADER)  # an empty tensor has no address of its own
+        elif place is None:
+            copy = arena.empty((flat.numel(),), flat.dtype)
+            if copy is None:  # too many slabs are in use: everything goes through the socket
+                tensors = [(held.clone(), seen) for held, seen in dense]
+                arena.abandon()
+                _send_inline(channel, kind, number, body, tensors)
+                return
+            copy.copy_(flat)
+            place = arena.place(copy)
+        moved.append(place)
+    parts = [(*seen, *place, flat.nbytes) for (flat, seen), place in zip(dense, moved)]
+    slabs, dropped, descriptors = arena.finish()
+    header = pickle.dumps((parts, slabs, dropped, len(body)))
+    channel.send(kind, number, header, [body] if len(body) else [], descriptors)
+    arena.sent()
+
+
+class Receiver:
+    """What the parent knows of one worker's slabs."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._slabs: dict[int, Tensor] = {}
+
+    def unpack(self, message: Message) -> Any:
+        """The batch of a message."""
+        parts, slabs, dropped, length = pickle.loads(message.body)
+        for number in dropped:
+            self._slabs.pop(number, None)
+        if slabs:
+            tensors = self._shared(parts, slabs)
+        else:
+            tensors = _copied(parts, message.extra[length:])
+        body: Any = message.extra[:length] if length else memoryview(tensors[-1])
+        _now.parts = tensors
+        try:
+            return pickle.loads(body)
+        finally:
+            _now.parts = None
+
+    def _shared(self, parts: list[Any], slabs: list[tuple[int, int]]) -> list[Tensor]:
+        for number, nbytes in slabs:
+            if nbytes:
+                descriptor = self._channel.descriptors.popleft()
+                try:
+                    self._slabs[number] = _C._map_shared(descriptor, nbytes)
+                finally:
+                    os.close(descriptor)
+        held: list[list[Any]] = [[] for _ in slabs]
+        for dtype, size, stride, slab, begin, nbytes in parts:
+            held[slab].append((begin, nbytes, _dtype(dtype), size, stride))
+        leased = [
+            iter(_C._slab_lease(self._slabs[number], mine))
+            for (number, _), mine in zip(slabs, held)
+        ]
+        return [next(leased[slab]) for _, _, _, slab, _, _ in parts]
+
+
+def _copied(parts: list[Any], extra: memoryview) -> list[Tensor]:
+    tensors, begin = [], 0
+    for dtype, size, stride, nbytes in parts:
+        data = weft.empty(nbytes, dtype=weft.uint8)
+        if nbytes:
+            data.copy_(weft.frombuffer(extra, dtype=weft.uint8, count=nbytes, offset=begin))
+            begin += nbytes
+        tensors.append(_C._from_storage(data, _dtype(dtype), size, stride, 0))
+    return tensors
+
+
+def _dtype(name: str) -> Any:
+    found = _DTYPES.get(name)
+    if found is None:
+        found = _DTYPES[name] = getattr(weft, name)
+    return found

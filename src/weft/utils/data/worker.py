@@ -1,0 +1,212 @@
+"""The worker process: takes indices, sends batches, and ends when the parent is gone."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pickle
+import random
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import weft
+from weft.utils.data import collate, fetch
+from weft.utils.data.channel import Channel, Closed
+from weft.utils.data.dataset import IterableDataset
+from weft.utils.data.errors import pack_error
+from weft.utils.data.slabs import Arena
+from weft.utils.data.transport import send_batch
+
+# Kinds of messages, to the worker and from it.
+TASK, EPOCH = 1, 2
+BATCH, FAILURE, END, LAST_WORDS = 1, 2, 3, 4
+
+GRACE = 5.0  # seconds a sample may still take when nobody wants it any more
+_LOOK = 1.0  # seconds between looks at the parent
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What `get_worker_info` tells: the worker's number of how many, its seed, its data set."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+Failure = tuple[Any, str]  # class and text of an exception
+
+_worker_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """About this worker process of a DataLoader; None in a process that is none.
+
+    An IterableDataset uses it to take its share of the samples, for every worker has a copy of
+    the data set.
+
+    >>> get_worker_info() is None
+    True
+    """
+    return _worker_info
+
+
+class Job(NamedTuple):
+    """What all workers of a loader get."""
+
+    dataset: Any
+    collates: bool
+    collate_fn: Callable[[Any], Any]
+    drop_last: bool
+    worker_init_fn: Callable[[int], None] | None
+    num_workers: int
+    base_seed: int
+    parent: int  # process
+
+
+def run_worker(job: Job, worker: int, end: socket.socket) -> None:
+    """The life of a worker; the target of its process."""
+    _Watch(job.parent, end)
+    channel = Channel(end)
+    try:
+        _Worker(job, worker, channel).run()
+    except Closed:
+        pass  # the parent does not want anything any more
+    except BaseException as error:
+        text = "".join(traceback.format_exception(error))
+        try:
+            channel.send(LAST_WORDS, worker, text.encode(errors="replace"))
+        except Closed:
+            return
+        if isinstance(error, SystemExit):
+            raise
+        sys.exit(1)  # without printing: the parent tells
+
+
+class _Worker:
+    def __init__(self, job: Job, worker: int, channel: Channel) -> None:
+        self._job = job
+        self._channel = channel
+        self._worker = worker
+        self._arena = Arena()
+        self._fetch: fetch.Fetch | None = None
+        self._init_failure: Failure | None = None
+        self._failure: Failure | None = None  # why there is nothing to fetch with
+
+    def run(self) -> None:
+        self._prepare()
+        while True:
+            message = self._channel.receive()
+            if message.kind == EPOCH:
+                self._begin_epoch()
+            else:
+                self._work(message.number, pickle.loads(message.body))
+
+    def _prepare(self) -> None:
+        global _worker_info
+        job, seed = self._job, self._job.base_seed + self._worker
+        weft.set_num_threads(1)
+        _seed_everything(seed, job.base_seed, self._worker)
+        _worker_info = WorkerInfo(self._worker, job.num_workers, seed, job.dataset)
+        collate.use_arena(self._arena)
+        try:
+            if job.worker_init_fn is not None:
+                job.worker_init_fn(self._worker)
+        except Exception as error:
+            self._init_failure = pack_error(error, self._worker)
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        job = self._job
+        self._ended = False
+        self._failure = self._init_failure
+        if self._failure is not None:
+            return
+        try:
+            self._fetch = fetch.make_fetch(job.dataset, job.collates, job.collate_fn, job.drop_last)
+        except Exception as error:
+            self._failure = pack_error(error, self._worker)
+
+    def _work(self, number: int, index: Any) -> None:
+        if self._ended:
+            self._channel.send(END, number)
+        elif self._failure is not None:
+            self._ended = isinstance(self._job.dataset, IterableDataset)  # else samples were lost
+            self._tell_failure(number, self._failure)
+        else:
+            self._fetch_and_send(number, index)
+
+    def _fetch_and_send(self, number: int, index: Any) -> None:
+        assert self._fetch is not None
+        try:
+            send_batch(self._channel, BATCH, number, self._fetch(index), self._arena)
+        except fetch.EndOfStream:
+            self._ended = True
+            self._channel.send(END, number)
+        except Closed:
+            raise
+        except Exception as error:
+            self._arena.abandon()
+            self._tell_failure(number, pack_error(error, self._worker))
+
+    def _tell_failure(self, number: int, failure: Failure) -> None:
+        self._channel.send(FAILURE, number, pickle.dumps(failure))
+
+
+class _Watch:
+    """Ends the process when nobody waits for it: the loop may be deep in the data set's code.
+
+    Ctrl-C reaches the workers too, but it is the parent that decides what becomes of them; the
+    worker only remembers that nobody has the patience to wait for its sample.
+    """
+
+    def __init__(self, parent: int, end: socket.socket) -> None:
+        self._parent = parent
+        self._direct = os.getppid() == parent  # not with a fork server
+        self._end = end
+        self._patience = GRACE
+        signal.signal(signal.SIGINT, self._interrupted)
+        threading.Thread(target=self._watch, name="weft-watch", daemon=True).start()
+
+    def _interrupted(self, number: int, frame: Any) -> None:
+        self._patience = 0.0
+
+    def _watch(self) -> None:
+        poller = select.poll()
+        poller.register(self._end, 0)  # only that the other side hung up
+        while not poller.poll(_LOOK * 1000) and self._parent_lives():
+            pass
+        start = time.monotonic()
+        while time.monotonic() < start + self._patience:
+            time.sleep(0.02)
+        os._exit(1)  # not reached where the loop saw it too and the process ended in order
+
+    def _parent_lives(self) -> bool:
+        if self._direct:
+            return os.getppid() == self._parent
+        try:
+            os.kill(self._parent, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+def _seed_everything(seed: int, base_seed: int, worker: int) -> None:
+    """The seeds that PyTorch gives its workers, so that random augmentations are the same."""
+    random.seed(seed)
+    weft.manual_seed(seed)
+    if importlib.util.find_spec("numpy") is None:
+        return
+    import numpy as np
+
+    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    np.random.seed(np.random.SeedSequence(words).generate_state(4))
