@@ -122,6 +122,25 @@ OPTIMIZERS = [
     ("Adam", {"lr": 0.01, "betas": (0.8, 0.99), "weight_decay": 0.1, "amsgrad": True}),
     ("AdamW", {"lr": 0.01}),
     ("AdamW", {"lr": 0.01, "amsgrad": True, "maximize": True}),
+    ("RMSprop", {}),
+    ("RMSprop", {"lr": 0.003, "alpha": 0.9, "momentum": 0.5, "centered": True, "maximize": True}),
+    ("RMSprop", {"weight_decay": 0.1, "centered": True, "eps": 0.1}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.5, "weight_decay": 0.1, "maximize": True}),
+    ("Adagrad", {}),
+    ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.2}),
+    ("Adamax", {}),
+    ("Adamax", {"lr": 0.01, "betas": (0.5, 0.9), "weight_decay": 0.1, "maximize": True}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.01, "weight_decay": 0.1, "momentum_decay": 0.1}),
+    ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
+    ("RAdam", {}),
+    ("RAdam", {"lr": 0.01, "betas": (0.9, 0.9), "weight_decay": 0.1}),
+    ("RAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.1, "etas": (0.3, 1.5), "step_sizes": (0.01, 0.2), "maximize": True}),
+    ("ASGD", {}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.1, "t0": 10, "weight_decay": 0.1, "maximize": True}),
 ]
 
 
@@ -144,10 +163,90 @@ def test_fifty_steps_equal_torch(name: str, options: dict[str, Any]) -> None:
     # Each step may differ in the last bit (a product and sum rounded once or twice).
     np.testing.assert_allclose(ours, theirs, rtol=3e-6, atol=3e-7)
     assert set(our_state["param_groups"][0]) == set(their_state["param_groups"][0])
-    for key, value in their_state["state"].get(0, {}).items():
-        if value is not None:
-            mine = our_state["state"][0][key].numpy()
-            np.testing.assert_allclose(mine, value.numpy(), rtol=3e-6, atol=1e-7)
+    kept, theirs_kept = (state["state"].get(0, {}) for state in (our_state, their_state))
+    given = {key: value for key, value in theirs_kept.items() if value is not None}
+    assert set(kept) == set(given)
+    for key, value in given.items():
+        np.testing.assert_allclose(kept[key].numpy(), value.numpy(), rtol=3e-6, atol=1e-7)
+
+
+def as_other(lib: Any, value: Any) -> Any:
+    """A state dict with its tensors as those of the other library."""
+    if isinstance(value, dict):
+        return {key: as_other(lib, item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_other(lib, item) for item in value]
+    return lib.tensor(value.detach().numpy()) if hasattr(value, "detach") else value
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    "name", sorted({name for name, _ in OPTIMIZERS if name != "SGD"} | {"LBFGS"})
+)
+def test_training_goes_on_in_the_other_library(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(1)
+    start, target = rng.standard_normal((2, 3, 2), dtype=np.float32)
+
+    def train(lib: Any, values: Any, state: Any) -> tuple[Any, Any]:
+        p = lib.nn.Parameter(lib.tensor(values))
+        goal = lib.tensor(target)
+        optimizer = getattr(lib.optim, name)([p])
+        if state is not None:
+            optimizer.load_state_dict(as_other(lib, state))
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = ((p - goal) ** 4).mean()
+            loss.backward()
+            return loss
+
+        for _ in range(4):
+            optimizer.step(closure)
+        return p.detach().numpy().copy(), optimizer.state_dict()
+
+    paths = []
+    for first, second in ((weft, weft), (weft, torch), (torch, weft), (torch, torch)):
+        paths.append(train(second, *train(first, start, None))[0])
+    for path in paths[1:]:
+        np.testing.assert_allclose(path, paths[0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_iter": 6},
+        {"max_iter": 6, "lr": 0.5, "history_size": 2},
+        {"line_search_fn": "strong_wolfe", "max_iter": 8},
+        {"line_search_fn": "strong_wolfe", "lr": 40.0, "max_iter": 4, "max_eval": 9},
+        {"line_search_fn": "strong_wolfe", "lr": 1e-4, "history_size": 3},
+    ],
+)
+def test_lbfgs_equals_torch(options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    results = []
+    for lib in (weft, torch):
+        p = lib.nn.Parameter(lib.tensor([-1.2, 1.0, 0.3, 2.0], dtype=lib.float64))
+        optimizer = lib.optim.LBFGS([p], **options)
+        losses = []
+
+        def closure(p: Any = p, optimizer: Any = optimizer, losses: Any = losses) -> Any:
+            optimizer.zero_grad()
+            loss = (100 * (p[1:] - p[:-1] ** 2) ** 2 + (1 - p[:-1]) ** 2).sum()
+            loss.backward()
+            losses.append(loss.item())
+            return loss
+
+        for _ in range(3):
+            optimizer.step(closure)
+        results.append((losses, p.tolist(), optimizer.state_dict()["state"][0]))
+    (ours, our_p, our_state), (theirs, their_p, their_state) = results
+    assert len(ours) == len(theirs)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    np.testing.assert_allclose(our_p, their_p, rtol=1e-6)
+    assert set(our_state) == set(their_state)
+    assert our_state["func_evals"] == their_state["func_evals"]
 
 
 SCHEDULES = [
@@ -157,6 +256,19 @@ SCHEDULES = [
     ("LinearLR", {"total_iters": 4}),
     ("CosineAnnealingLR", {"T_max": 5, "eta_min": 0.01}),
     ("LambdaLR", {"lr_lambda": lambda epoch: 0.95**epoch}),
+    ("ConstantLR", {"factor": 0.25, "total_iters": 3}),
+    ("PolynomialLR", {"total_iters": 8, "power": 2.0}),
+    ("MultiplicativeLR", {"lr_lambda": lambda epoch: 1 - epoch / 20}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 2, "T_mult": 2, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 3}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 3, "step_size_down": 2}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 2, "mode": "triangular2"}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 2, "mode": "exp_range",
+                  "gamma": 0.9, "cycle_momentum": False}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 2,
+                  "scale_fn": lambda x: 1 / (5 * x)}),
+    ("swa_utils.SWALR", {"swa_lr": 0.05, "anneal_epochs": 4}),
+    ("swa_utils.SWALR", {"swa_lr": 0.05, "anneal_epochs": 3, "anneal_strategy": "linear"}),
     ("OneCycleLR", {"max_lr": 1.0, "total_steps": 12}),
     ("OneCycleLR", {"max_lr": 1.0, "epochs": 3, "steps_per_epoch": 4, "anneal_strategy": "linear",
                     "three_phase": True}),
@@ -171,7 +283,8 @@ def test_schedules_equal_torch(name: str, options: dict[str, Any]) -> None:
     histories = []
     for lib in (weft, torch):
         optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.5, momentum=0.9)
-        schedule = getattr(lib.optim.lr_scheduler, name)(optimizer, **options)
+        home = lib.optim.swa_utils if "." in name else lib.optim.lr_scheduler
+        schedule = getattr(home, name.split(".")[-1])(optimizer, **options)
         history = [(schedule.get_last_lr()[0], optimizer.param_groups[0]["momentum"])]
         for _ in range(11):
             optimizer.step()
@@ -200,8 +313,51 @@ def test_plateau_and_sequential_schedules_equal_torch() -> None:
             history.append(optimizer.param_groups[0]["lr"])
             optimizer.step()
             both.step()
+        optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=1.0)
+        rates = lib.optim.lr_scheduler
+        parts = [rates.ConstantLR(optimizer, 0.5, 2), rates.ExponentialLR(optimizer, 0.9)]
+        chain = rates.ChainedScheduler(parts, optimizer)
+        restarts = rates.CosineAnnealingWarmRestarts(optimizer, 2, 2)
+        for place in (0.5, 1.75, 2.25, 6.5):
+            optimizer.step()
+            chain.step()
+            history += [optimizer.param_groups[0]["lr"], *chain.get_last_lr()]
+            restarts.step(place)
+            history += restarts.get_last_lr()
         histories.append(history)
     np.testing.assert_allclose(histories[0], histories[1], rtol=1e-9)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("options", [{}, {"use_buffers": True}, {"ema": 0.75}])
+def test_averaged_models_equal_torch(options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    batches = np.random.default_rng(0).standard_normal((3, 4, 2), dtype=np.float32)
+    results = []
+    for lib in (weft, torch):
+        lib.manual_seed(0)
+        model = lib.nn.Sequential(lib.nn.Linear(2, 3), lib.nn.BatchNorm1d(3))
+        swa, kept = lib.optim.swa_utils, dict(options)
+        if "ema" in kept:
+            kept = {"multi_avg_fn": swa.get_ema_multi_avg_fn(kept["ema"])}
+        averaged = swa.AveragedModel(model, **kept)
+        for batch in batches:
+            loss = (model(lib.tensor(batch)) ** 3).sum()
+            model.zero_grad()
+            loss.backward()
+            lib.optim.SGD(model.parameters(), lr=0.1).step()
+            averaged.update_parameters(model)
+        states = [{k: v.numpy().copy() for k, v in averaged.state_dict().items()}]
+        averaged.train()
+        swa.update_bn([(lib.tensor(batch), None) for batch in batches], averaged)
+        states.append({k: v.numpy() for k, v in averaged.state_dict().items()})
+        results.append(states)
+    for ours, theirs in zip(*results):
+        assert list(ours) == list(theirs)
+        for key in ours:
+            # PyTorch averages counts of batches too, rounded down; here the last count is kept.
+            if not (options.get("use_buffers") and key.endswith("num_batches_tracked")):
+                np.testing.assert_allclose(ours[key], theirs[key], rtol=1e-4, atol=1e-5)
 
 
 def test_a_schedule_can_be_saved() -> None:

@@ -39,7 +39,7 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft._ops": ("weft._kernels.lang",),
     "weft._kernels": ("weft._ops", "llvmlite"),
     "weft.nn": ("weft", "weft.utils.hooks"),
-    "weft.optim": ("weft",),
+    "weft.optim": ("weft", "weft.nn"),
     "weft.serialization": ("weft", "weft.nn"),
     "weft.utils": ("weft", "numpy"),
 }

@@ -1,9 +1,34 @@
 """Optimizers and learning-rate schedules."""
 
-from weft.optim import lr_scheduler
+from weft.optim import lr_scheduler, swa_utils
+from weft.optim.adadelta import Adadelta
+from weft.optim.adagrad import Adagrad
 from weft.optim.adam import Adam
+from weft.optim.adamax import Adamax
 from weft.optim.adamw import AdamW
+from weft.optim.asgd import ASGD
+from weft.optim.lbfgs import LBFGS
+from weft.optim.nadam import NAdam
 from weft.optim.optimizer import Optimizer
+from weft.optim.radam import RAdam
+from weft.optim.rmsprop import RMSprop
+from weft.optim.rprop import Rprop
 from weft.optim.sgd import SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "lr_scheduler",
+    "swa_utils",
+]

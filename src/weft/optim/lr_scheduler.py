@@ -8,72 +8,38 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from weft.optim._cyclic_schedules import (
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    set_momentum,
+)
+from weft.optim._schedule import LRScheduler
+from weft.optim._simple_schedules import (
+    ChainedScheduler,
+    ConstantLR,
+    MultiplicativeLR,
+    PolynomialLR,
+)
 from weft.optim.optimizer import Optimizer
 
-
-class LRScheduler:
-    """Base of schedules that set each group's "lr".
-
-    A subclass defines get_lr, which returns the next rate of each group; it may read
-    `self.last_epoch` (0 at the start), `self.base_lrs` and the groups' current rates.
-    """
-
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(
-                f"{type(self).__name__}: expected an Optimizer, got {type(optimizer).__name__}"
-            )
-        self.optimizer = optimizer
-        for number, group in enumerate(optimizer.param_groups):
-            if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
-            elif "initial_lr" not in group:
-                raise KeyError(
-                    f"{type(self).__name__}: expected 'initial_lr' in parameter group {number} "
-                    f"to resume at epoch {last_epoch}, got none"
-                )
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        self._last_lr: list[float] = []
-        self.step()
-
-    def get_lr(self) -> list[float]:
-        """The rates for `self.last_epoch`; each subclass defines its own."""
-        raise NotImplementedError(f"{type(self).__name__}: expected get_lr, got none")
-
-    def get_last_lr(self) -> list[float]:
-        """The rates set last."""
-        return self._last_lr
-
-    def step(self, epoch: int | None = None) -> None:
-        """Goes one epoch on and sets the rates; `epoch` jumps there, from the base rates."""
-        if epoch is None:
-            self.last_epoch += 1
-            rates = self.get_lr()
-        else:
-            self.last_epoch = epoch
-            rates = self._get_closed_form_lr()
-        for group, lr in zip(self.optimizer.param_groups, rates):
-            group["lr"] = lr
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
-
-    def _get_closed_form_lr(self) -> list[float]:
-        """The rates for `self.last_epoch` from the base rates alone."""
-        return [self._at_epoch(base, self.last_epoch) for base in self.base_lrs]
-
-    def _at_epoch(self, base: float, epoch: int) -> float:
-        raise NotImplementedError(f"{type(self).__name__}: expected step() without an epoch")
-
-    def _current(self) -> list[float]:
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
-        return {name: value for name, value in vars(self).items() if name != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what state_dict returned."""
-        vars(self).update(state_dict)
+__all__ = [
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]
 
 
 _LRScheduler = LRScheduler
@@ -279,7 +245,7 @@ class OneCycleLR(LRScheduler):
             group.update(lr=start, initial_lr=start, max_lr=peak, min_lr=start / final_div_factor)
             if cycle_momentum:
                 group.update(base_momentum=base_momentum, max_momentum=max_momentum)
-                _set_momentum(group, max_momentum)
+                set_momentum(group, max_momentum)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
@@ -292,7 +258,7 @@ class OneCycleLR(LRScheduler):
             rates.append(self._at(group, ("initial_lr", "max_lr", "min_lr")))
             if self.cycle_momentum:
                 names = ("max_momentum", "base_momentum", "max_momentum")
-                _set_momentum(group, self._at(group, names))
+                set_momentum(group, self._at(group, names))
         return rates
 
     def _at(self, group: dict[str, Any], names: tuple[str, str, str]) -> float:
@@ -319,13 +285,6 @@ def _one_cycle_phases(
     if three_phase:
         return [(top, 0, 1), (float(2 * pct_start * total) - 2, 1, 0), (total - 1, 0, 2)]
     return [(top, 0, 1), (total - 1, 1, 2)]
-
-
-def _set_momentum(group: dict[str, Any], value: float) -> None:
-    if "betas" in group:
-        group["betas"] = (value, *group["betas"][1:])
-    else:
-        group["momentum"] = value
 
 
 class SequentialLR(LRScheduler):

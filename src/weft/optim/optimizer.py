@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import weft
@@ -167,3 +167,30 @@ def check_at_least_zero(name: str, value: Any) -> None:
     """Raises ValueError unless 0 <= value."""
     if not value >= 0.0:
         raise ValueError(f"Invalid {name}: {value}")
+
+
+def check_betas(betas: tuple[float, float]) -> None:
+    """Raises ValueError unless 0 <= beta < 1 for both."""
+    for index, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+
+
+def gradients(group: dict[str, Any], decoupled: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
+    """Each parameter of a group that has a gradient, and what to descend along.
+
+    That is the gradient, turned around to maximize, with the group's weight decay. decoupled:
+    the decay shrinks the parameter here and now instead.
+    """
+    decay = group.get("weight_decay", 0)
+    for param in group["params"]:
+        grad = param.grad
+        if grad is None:
+            continue
+        if group["maximize"]:
+            grad = -grad
+        if decay and decoupled:
+            param.mul_(1 - float(group["lr"]) * decay)
+        elif decay:
+            grad = grad.add(param, alpha=decay)
+        yield param, grad

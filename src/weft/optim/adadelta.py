@@ -1,0 +1,69 @@
+"""Adadelta: steps scaled by the ratio of two running means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import weft
+from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+
+
+class Adadelta(Optimizer):
+    """p -= lr * d, d = g * sqrt(a + eps) / sqrt(v + eps) (Zeiler, 2012).
+
+    v is a running mean of g**2, a one of d**2, both following with 1 - rho. `foreach`, `capturable`
+    and `differentiable` have no effect.
+
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.ones(1)
+    >>> weft.optim.Adadelta([p], lr=1.0, eps=1.0).step()
+    >>> p
+    tensor([0.0465], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_at_least_zero("learning rate", lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        check_at_least_zero("epsilon value", eps)
+        check_at_least_zero("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group: dict[str, Any]) -> None:
+        lr, rho, eps = float(group["lr"]), group["rho"], group["eps"]
+        for param, grad in gradients(group):
+            state = self.state[param]
+            if not state:
+                state["step"] = weft.tensor(0.0)
+                state["square_avg"] = weft.zeros_like(param)
+                state["acc_delta"] = weft.zeros_like(param)
+            state["step"].add_(1)
+            square, moved = state["square_avg"], state["acc_delta"]
+            square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+            root = square.add(eps).sqrt_()
+            delta = moved.add(eps).sqrt_().div_(root).mul_(grad)
+            moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+            param.add_(delta, alpha=-lr)

@@ -1,0 +1,77 @@
+"""Adagrad: steps divided by the root of the sum of squared gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import weft
+from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+
+
+class Adagrad(Optimizer):
+    """p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(sum of g**2) + eps) (Duchi et al., 2011).
+
+    initial_accumulator_value: where the sum starts. `foreach`, `differentiable` and `fused` have no
+    effect.
+
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.full((1,), 2.0)
+    >>> weft.optim.Adagrad([p], lr=0.1).step()
+    >>> p
+    tensor([0.9000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_at_least_zero("learning rate", lr)
+        check_at_least_zero("lr_decay value", lr_decay)
+        check_at_least_zero("weight_decay value", weight_decay)
+        check_at_least_zero("initial_accumulator_value value", initial_accumulator_value)
+        check_at_least_zero("epsilon value", eps)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for param in group["params"]:
+                self._start(param, group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group as Optimizer does; its sums start at its initial_accumulator_value."""
+        super().add_param_group(param_group)
+        for param in self.param_groups[-1]["params"]:
+            self._start(param, self.param_groups[-1])
+
+    def _start(self, param: weft.Tensor, group: dict[str, Any]) -> None:
+        state = self.state[param]
+        state["step"] = weft.tensor(0.0)
+        state["sum"] = weft.full_like(param.detach(), group["initial_accumulator_value"])
+
+    def _update(self, group: dict[str, Any]) -> None:
+        for param, grad in gradients(group):
+            state = self.state[param]
+            step = state["step"].add_(1).item()
+            lr = float(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+            total = state["sum"].addcmul_(grad, grad, value=1)
+            param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)

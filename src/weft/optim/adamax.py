@@ -1,0 +1,65 @@
+"""Adamax: Adam with the greatest gradient in place of the root of squares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import weft
+from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas, gradients
+
+
+class Adamax(Optimizer):
+    """p -= lr / (1 - beta1**t) * m / u, u = max(beta2 * u, abs(g) + eps) (Kingma and Ba, 2014).
+
+    m is a running mean of g. `foreach`, `capturable` and `differentiable` have no effect.
+
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.full((1,), 2.0)
+    >>> weft.optim.Adamax([p], lr=0.1).step()
+    >>> p
+    tensor([0.9000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_at_least_zero("learning rate", lr)
+        check_at_least_zero("epsilon value", eps)
+        check_betas(betas)
+        check_at_least_zero("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        for param, grad in gradients(group):
+            state = self.state[param]
+            if not state:
+                state["step"] = weft.tensor(0.0)
+                state["exp_avg"] = weft.zeros_like(param)
+                state["exp_inf"] = weft.zeros_like(param)
+            step = state["step"].add_(1).item()
+            mean, largest = state["exp_avg"], state["exp_inf"]
+            mean.lerp_(grad, 1 - beta1)
+            largest.copy_(weft.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"])))
+            param.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1**step))

@@ -1,0 +1,78 @@
+"""NAdam: Adam with Nesterov's momentum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import weft
+from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas, gradients
+
+
+class NAdam(Optimizer):
+    """Adam whose mean looks one step ahead (Dozat, 2016).
+
+    With mu_t = beta1 * (1 - 0.96**(t * momentum_decay) / 2), the mean is that of
+    mu_{t+1} * m / (1 - mu_1...mu_{t+1}) + (1 - mu_t) * g / (1 - mu_1...mu_t).
+    decoupled_weight_decay: shrinks the parameter instead of adding to the gradient. `foreach`,
+    `capturable` and `differentiable` have no effect.
+
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.full((1,), 2.0)
+    >>> weft.optim.NAdam([p], lr=0.1).step()
+    >>> p.item() < 1
+    True
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_at_least_zero("learning rate", lr)
+        check_at_least_zero("epsilon value", eps)
+        check_betas(betas)
+        check_at_least_zero("weight_decay value", weight_decay)
+        check_at_least_zero("momentum_decay value", momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group: dict[str, Any]) -> None:
+        lr, (beta1, beta2) = float(group["lr"]), group["betas"]
+        for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
+            state = self.state[param]
+            if not state:
+                state["step"] = weft.tensor(0.0)
+                state["mu_product"] = weft.tensor(1.0)
+                state["exp_avg"] = weft.zeros_like(param)
+                state["exp_avg_sq"] = weft.zeros_like(param)
+            step = state["step"].add_(1).item()
+            decay = group["momentum_decay"]
+            mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
+            product = state["mu_product"].mul_(mu).item()
+            mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+            square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            root = square.div(1 - beta2**step).sqrt_().add_(group["eps"])
+            param.addcdiv_(grad, root, value=-lr * (1 - mu) / (1 - product))
+            param.addcdiv_(mean, root, value=-lr * next_mu / (1 - product * next_mu))

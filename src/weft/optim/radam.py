@@ -1,0 +1,78 @@
+"""RAdam: Adam that waits until its running variance can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import weft
+from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas, gradients
+
+
+class RAdam(Optimizer):
+    """Adam with the rectified step of Liu et al. (2019).
+
+    While the length rho_t of the simple moving average that equals the running variance is at most
+    5, the step is lr * m, afterwards it is divided by the root as Adam's and multiplied by
+    sqrt((rho_t - 4)(rho_t - 2) rho / ((rho - 4)(rho - 2) rho_t)). decoupled_weight_decay: shrinks
+    the parameter. `foreach`, `capturable` and `differentiable` have no effect.
+
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.full((1,), 2.0)
+    >>> weft.optim.RAdam([p], lr=0.1).step()
+    >>> p
+    tensor([0.8000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_at_least_zero("learning rate", lr)
+        check_at_least_zero("epsilon value", eps)
+        check_betas(betas)
+        check_at_least_zero("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group: dict[str, Any]) -> None:
+        lr, (beta1, beta2) = float(group["lr"]), group["betas"]
+        for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
+            state = self.state[param]
+            if not state:
+                state["step"] = weft.tensor(0.0)
+                state["exp_avg"] = weft.zeros_like(param)
+                state["exp_avg_sq"] = weft.zeros_like(param)
+            step = state["step"].add_(1).item()
+            mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+            square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            rate = -lr / (1 - beta1**step)
+            longest = 2 / (1 - beta2) - 1
+            length = longest - 2 * step * beta2**step / (1 - beta2**step)
+            if length <= 5:
+                param.add_(mean, alpha=rate)
+                continue
+            top = (length - 4) * (length - 2) * longest
+            rectified = (top / ((longest - 4) * (longest - 2) * length)) ** 0.5
+            scale = rectified * (1 - beta2**step) ** 0.5
+            param.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=rate * scale)

@@ -1,0 +1,81 @@
+"""RMSprop: steps divided by a running root of the squared gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import weft
+from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+
+
+class RMSprop(Optimizer):
+    """p -= lr * g / (sqrt(v) + eps), with v a running mean of g**2 (Tieleman and Hinton, 2012).
+
+    alpha: how slowly v follows. centered: takes the running mean of g, squared, from v. momentum:
+    sums up the steps. `foreach`, `capturable` and `differentiable` have no effect.
+
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.ones(1)
+    >>> weft.optim.RMSprop([p], lr=0.1, alpha=0.75).step()
+    >>> p
+    tensor([0.8000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_at_least_zero("learning rate", lr)
+        check_at_least_zero("epsilon value", eps)
+        check_at_least_zero("momentum value", momentum)
+        check_at_least_zero("weight_decay value", weight_decay)
+        check_at_least_zero("alpha value", alpha)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group: dict[str, Any]) -> None:
+        lr, alpha, momentum = float(group["lr"]), group["alpha"], group["momentum"]
+        for param, grad in gradients(group):
+            state = self.state[param]
+            if not state:
+                state["step"] = weft.tensor(0.0)
+                state["square_avg"] = weft.zeros_like(param)
+                if momentum > 0:
+                    state["momentum_buffer"] = weft.zeros_like(param)
+                if group["centered"]:
+                    state["grad_avg"] = weft.zeros_like(param)
+            state["step"].add_(1)
+            square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+            if group["centered"]:
+                mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+                root = square.addcmul(mean, mean, value=-1).sqrt_()
+            else:
+                root = square.sqrt()
+            root.add_(group["eps"])
+            if momentum > 0:
+                step = state["momentum_buffer"].mul_(momentum).addcdiv_(grad, root)
+                param.add_(step, alpha=-lr)
+            else:
+                param.addcdiv_(grad, root, value=-lr)

@@ -1,0 +1,66 @@
+"""Rprop: a step size for each number, by the sign of its gradient alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import weft
+from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+
+
+class Rprop(Optimizer):
+    """p -= sign(g) * s (Riedmiller and Braun, 1993), for whole batches.
+
+    The step size s grows by etas[1] while the gradient keeps its sign and shrinks by etas[0] where
+    it turns (there nothing moves once), within step_sizes. It starts at lr. `foreach`,
+    `capturable` and `differentiable` have no effect.
+
+    >>> p = weft.ones(2, requires_grad=True)
+    >>> p.grad = weft.tensor([5.0, -7.0])
+    >>> weft.optim.Rprop([p], lr=0.5).step()
+    >>> p
+    tensor([0.5000, 1.5000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_at_least_zero("learning rate", lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group: dict[str, Any]) -> None:
+        shrink, grow = group["etas"]
+        for param, grad in gradients(group):
+            state = self.state[param]
+            if not state:
+                state["step"] = weft.tensor(0.0)
+                state["prev"] = weft.zeros_like(param)
+                state["step_size"] = weft.full_like(param.detach(), float(group["lr"]))
+            state["step"].add_(1)
+            turn = grad.mul(state["prev"]).sign()
+            factor = weft.where(turn > 0, grow, weft.where(turn < 0, shrink, 1.0))
+            size = state["step_size"].mul_(factor.to(param.dtype)).clamp_(*group["step_sizes"])
+            grad = grad.masked_fill(turn < 0, 0)
+            param.addcmul_(grad.sign(), size, value=-1)
+            state["prev"].copy_(grad)
