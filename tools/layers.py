@@ -41,7 +41,7 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft.nn": ("weft", "weft.utils.hooks"),
     "weft.optim": ("weft", "weft.nn"),
     "weft.serialization": ("weft", "weft.nn"),
-    "weft.utils": ("weft", "numpy"),
+    "weft.utils": ("weft", "weft.multiprocessing", "numpy"),
 }
 # Parts that stand above the rest of the package: only weft/__init__.py may import them.
 UPPER = ("weft.nn", "weft.optim", "weft.serialization", "weft.utils")

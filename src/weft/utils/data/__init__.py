@@ -21,6 +21,7 @@ from weft.utils.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from weft.utils.data.shared import SharedDict, SharedList
 from weft.utils.data.worker import WorkerInfo, get_worker_info
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "SharedDict",
+    "SharedList",
     "StackDataset",
     "Subset",
     "SubsetRandomSampler",

@@ -12,7 +12,7 @@ from weakref import WeakSet
 from weft.utils.data.channel import Channel, Closed, Message, channel_pair
 from weft.utils.data.errors import describe_exit
 from weft.utils.data.transport import Receiver
-from weft.utils.data.worker import EPOCH, GRACE, LAST_WORDS, TASK, Job, run_worker
+from weft.utils.data.worker import EPOCH, GRACE, LAST_WORDS, TASK, Job, import_numpy, run_worker
 
 _crews: WeakSet[Crew] = WeakSet()
 
@@ -26,6 +26,8 @@ class Crew:
         self._receivers: list[Receiver] = []
         self._owner = os.getpid()
         _crews.add(self)
+        if context.get_start_method() == "fork":
+            import_numpy()
         try:
             for worker in range(job.num_workers):
                 self._start(job, context, worker)

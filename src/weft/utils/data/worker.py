@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import pickle
@@ -75,6 +76,7 @@ class Job(NamedTuple):
 
 def run_worker(job: Job, worker: int, end: socket.socket) -> None:
     """The life of a worker; the target of its process."""
+    gc.freeze()  # a collection would write to every inherited object, and so copy its page
     _Watch(job.parent, end)
     channel = Channel(end)
     try:
@@ -200,11 +202,19 @@ class _Watch:
         return True
 
 
+def import_numpy() -> bool:
+    """Imports NumPy's random numbers where NumPy is; before forking, workers then share it."""
+    if importlib.util.find_spec("numpy") is None:
+        return False
+    importlib.import_module("numpy.random")
+    return True
+
+
 def _seed_everything(seed: int, base_seed: int, worker: int) -> None:
     """The seeds that PyTorch gives its workers, so that random augmentations are the same."""
     random.seed(seed)
     weft.manual_seed(seed)
-    if importlib.util.find_spec("numpy") is None:
+    if not import_numpy():
         return
     import numpy as np
 
