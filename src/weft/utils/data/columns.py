@@ -132,7 +132,7 @@ def column(values: Sequence[Any]) -> Column:
     """The narrowest column that gives these very values, and types, back."""
     kinds = set(map(type, values))
     kind = kinds.pop() if len(kinds) == 1 else object
-    if kind is int and -(2**63) <= min(values) and max(values) < 2**63:
+    if kind is int and min(values) >= -(2**63) and max(values) < 2**63:
         return integers(values)
     if kind in _SIMPLE:
         return _SIMPLE[kind](values)

@@ -1,0 +1,187 @@
+"""SharedList and SharedDict: what goes in comes out, in other processes too, and nothing is copied."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+from collections import namedtuple
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weft
+from weft.utils.data import DataLoader, SharedDict, SharedList
+from weft.utils.data import columns as kinds
+
+Point = namedtuple("Point", "x y")
+
+LISTS: dict[str, tuple[list[Any], type]] = {
+    "nothing": ([], kinds.Pickles),
+    "small integers": ([3, -128, 127], kinds.Numbers),
+    "big integers": ([2**63 - 1, -(2**63)], kinds.Numbers),
+    "huge integers": ([2**63, 0], kinds.Pickles),
+    "floats": ([0.1, -0.0, float("inf"), 5e-324], kinds.Numbers),
+    "bools": ([True, False], kinds.Numbers),
+    "bools and integers": ([True, 1], kinds.Pickles),
+    "texts": (["", "a", "ünï\0cödé \U0001f600", "\udc80"], kinds.Texts),
+    "blobs": ([b"", b"\0\xff"], kinds.Blobs),
+    "tuples": ([("a", 1, (2.5, b"x")), ("b", 2, (3.5, b""))], kinds.Tuples),
+    "tuples with gaps": ([("a", None), ("b", 2)], kinds.Tuples),
+    "tuples of several lengths": ([(1,), (1, 2), ()], kinds.Pickles),
+    "named tuples": ([Point(1, "a"), Point(2, "b")], kinds.Tuples),
+    "records": ([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], kinds.Records),
+    "records of several kinds": ([{"a": 1}, {"b": 1}, {}], kinds.Pickles),
+    "lists": ([[1, 2], [], ["x"]], kinds.Pickles),
+    "mixture": ([None, 1, "a", {2}, 3j], kinds.Pickles),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_items_come_back(name: str) -> None:
+    items, kind = LISTS[name]
+    shared = SharedList(items)
+    assert type(shared._column) is kind
+    assert len(shared) == len(items) and list(shared) == items and shared == items
+    assert [type(item) for item in shared] == [type(item) for item in items]
+    assert shared[1:] == items[1:] and shared[::-1] == items[::-1]
+    for index in range(-len(items), len(items)):
+        assert shared[index] == items[index] and repr(shared[index]) == repr(items[index])
+    for index in (len(items), -len(items) - 1):
+        with pytest.raises(IndexError):
+            shared[index]
+    copy = pickle.loads(pickle.dumps(shared))
+    assert list(copy) == items and copy.nbytes == shared.nbytes
+
+
+simple = st.one_of(
+    st.integers(), st.floats(allow_nan=False), st.text(), st.binary(), st.none(), st.booleans()
+)
+items_of_any_kind = st.one_of(
+    st.lists(simple),
+    st.lists(st.integers(-300, 300)),
+    st.lists(st.text()),
+    st.lists(st.tuples(st.text(), st.integers(), st.tuples(st.booleans(), simple))),
+    st.lists(st.fixed_dictionaries({"a": st.floats(allow_nan=False), "b": st.binary()})),
+    st.lists(st.lists(simple)),
+)
+
+
+@given(items_of_any_kind)
+def test_any_list_comes_back(items: list[Any]) -> None:
+    shared = list(SharedList(items))
+    assert repr(shared) == repr(items)
+
+
+@given(st.dictionaries(st.one_of(simple, st.tuples(simple, simple)), simple))
+def test_any_dict_comes_back(items: dict[Any, Any]) -> None:
+    shared = SharedDict(items)
+    assert list(shared.items()) == list(items.items()) and len(shared) == len(items)
+    assert all(shared[key] == value for key, value in items.items())
+    assert "no such key" * 9 not in shared
+
+
+def test_keys() -> None:
+    shared = SharedDict({1: "one", "1": "text", (1, b"x"): "tuple", None: "none"})
+    assert shared[True] == shared[1.0] == "one" and shared["1"] == "text"
+    assert shared[(1.0, b"x")] == "tuple" and shared[None] == "none"
+    assert shared.get("2") is None and [] not in shared
+    with pytest.raises(KeyError, match="2"):
+        shared["2"]
+    with pytest.raises(TypeError, match="expected keys made of str, bytes, numbers"):
+        SharedDict({frozenset(): 1})
+    assert repr(shared).startswith("SharedDict([(1, 'one'), ")
+
+
+def test_what_comes_out_is_one_s_own() -> None:
+    shared = SharedList([{"a": [1]}, {"a": [2]}])
+    shared[0]["a"].append(3)
+    assert shared[0] == {"a": [1]} and repr(shared) == "SharedList([{'a': [1]}, {'a': [2]}])"
+    with pytest.raises(TypeError):
+        shared[0] = 1  # type: ignore[index]
+
+
+def test_numbers_are_narrow() -> None:
+    assert SharedList(range(100)).nbytes == 100
+    assert SharedList(range(1000)).nbytes == 2000
+    assert SharedList([("abc", 1)] * 1000).nbytes < 1000 * (3 + 2 + 1) + 100
+
+
+def look_up(queue: Any, samples: Any, labels: Any) -> None:
+    queue.put((samples[7], labels["label 5"], samples._column._columns[1]._data.is_shared()))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_other_processes_see_the_same_memory(method: str) -> None:
+    samples = SharedList([(f"path {i}", i) for i in range(10)])
+    labels = SharedDict({f"label {i}": i for i in range(10)})
+    context = multiprocessing.get_context(method)
+    queue = context.SimpleQueue()
+    process = context.Process(target=look_up, args=(queue, samples, labels), daemon=True)
+    process.start()
+    assert queue.get() == (("path 7", 7), 5, True)
+    process.join(20)
+    assert process.exitcode == 0
+
+
+def test_as_a_data_set() -> None:
+    data = SharedList([(weft.full((2,), i), i) for i in range(6)])
+    batches = list(DataLoader(data, batch_size=3, num_workers=2))
+    assert [labels.tolist() for _, labels in batches] == [[0, 1, 2], [3, 4, 5]]
+    assert batches[1][0].tolist() == [[3, 3], [4, 4], [5, 5]]
+
+
+# How much the memory of parent and workers together grows while the workers read everything.
+GROWTH = """
+import gc, os, sys
+from weft.utils.data import DataLoader, Dataset, SharedList
+
+class Samples(Dataset):
+    def __init__(self, items):
+        self.items = items
+    def __len__(self):
+        return len(self.items)
+    def __getitem__(self, index):
+        path, label, caption = self.items[index]
+        return label + len(path) + len(caption)
+
+def pss(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+
+if __name__ == "__main__":
+    kind, count, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    items = [(f"images/{i:08d}.jpeg", i, f"a caption of some length, number {i}") for i in range(count)]
+    if kind == "SharedList":
+        items = SharedList(items)
+    gc.collect()
+    alone = pss("self")
+    loader = DataLoader(Samples(items), 1024, num_workers=workers, persistent_workers=True)
+    epoch = iter(loader)
+    next(epoch)
+    pids = ["self", *(process.pid for process in epoch._workers)]
+    start = sum(map(pss, pids))
+    for _ in epoch:
+        pass
+    print(alone, start, sum(map(pss, pids)))
+"""
+
+
+def growth(kind: str, count: int, workers: int) -> float:
+    """Kilobytes by which reading everything makes the processes larger."""
+    command = [sys.executable, "-W", "ignore", "-c", GROWTH, kind, str(count), str(workers)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    _, start, end = map(int, done.stdout.split())
+    return end - start
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="needs Linux's smaps")
+def test_reading_copies_nothing() -> None:
+    plain, shared = (growth(kind, 100_000, 3) for kind in ("list", "SharedList"))
+    assert plain > 10_000  # about 20 MB of objects, copied by every worker as it reads
+    assert shared < plain / 4
