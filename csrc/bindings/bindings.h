@@ -105,6 +105,9 @@ PyObject* wrap_node(const Ref<autograd::Node>& node);
 // ---- grad_mode.cpp ----
 void init_grad_mode(PyObject* module);  // no_grad and enable_grad
 
+// ---- mapped_file.cpp ----
+void bind_mapped_file(nanobind::module_& module);
+
 // ---- jit_fused.cpp ----
 void bind_fused(nanobind::module_& module);
 

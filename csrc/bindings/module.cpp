@@ -29,6 +29,7 @@ NB_MODULE(_C, module) {
     init_view_dtype();
     bind_autograd(module);
     init_grad_mode(module.attr("_autograd").ptr());
+    bind_mapped_file(module);
     bind_fused(module);
     bind_jit_objects(module);
     init_jit_function(module.ptr());

@@ -46,6 +46,11 @@ class Storage final : public RefCounted {
   // Whose block it is; null for wrapped memory.
   Allocator* allocator() const noexcept { return allocator_; }
 
+  // Context of wrapped memory whose deleter is this one; null for other memory.
+  void* context_of(Deleter deleter) const noexcept {
+    return allocator_ == nullptr && deleter_ == deleter ? context_ : nullptr;
+  }
+
   // Keeps the common prefix of the contents. Raises RuntimeError for foreign, read-only and
   // exported memory. Tensors over the storage follow. What they reach stays allocated: the block
   // shrinks only while nobody but the caller refers to the storage.

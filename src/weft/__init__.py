@@ -88,6 +88,7 @@ _LAZY_MODULES = frozenset(
 )
 _LAZY_NAMES = {
     "finfo": "weft._limits",
+    "from_file": "weft._mapped",
     "iinfo": "weft._limits",
     "load": "weft.serialization",
     "resize_as_": "weft.storage",

@@ -6,6 +6,7 @@ tensor's dtype. As long as one `UntypedStorage` of a storage lives, asking again
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -66,7 +67,20 @@ class UntypedStorage:
             _live[key] = found
         return found
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file, as `weft.from_file` maps them."""
+        from weft._mapped import mapped_bytes
+
+        return cls._of(mapped_bytes("from_file", filename, shared, nbytes))
+
     # ---- what it is ----
+
+    @property
+    def filename(self) -> str | None:
+        """The file that writes reach; None for other memory than `from_file(shared=True)`."""
+        path = _C._mapped_path(self._handle)
+        return None if path is None else os.fsdecode(path)
 
     def info(self) -> Info:
         """Address, sizes, flags and counts in one tuple."""

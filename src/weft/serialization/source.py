@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import mmap as _mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft import _C, Tensor
 from weft.serialization.errors import LoadError
 
 
@@ -22,14 +21,13 @@ class Source:
 
     def __init__(self, file: Any, op: str, *, mapped: bool = False) -> None:
         self.op = op
-        self._map: _mmap.mmap | None = None
+        self._map: Any = None
         self._data: bytes | None = None
         self._file = file
         self._start = 0
         if mapped:
-            self.size = os.fstat(file.fileno()).st_size
-            if self.size:
-                self._map = _mmap.mmap(file.fileno(), 0, access=_mmap.ACCESS_COPY)
+            self._map = _C._map_descriptor(op, file.fileno(), os.fsencode(file.name))
+            self.size = self._map.nbytes
         elif _seekable(file):
             self._start = file.tell()
             self.size = max(file.seek(0, os.SEEK_END) - self._start, 0)
@@ -43,7 +41,7 @@ class Source:
         """`count` bytes. LoadError where the file has fewer."""
         self._check(offset, count)
         if self._map is not None:
-            return self._map[offset : offset + count]
+            return bytes(self._map.tensor(self.op, offset, count)) if count else b""
         if self._data is not None:
             return self._data[offset : offset + count]
         self._file.seek(self._start + offset)
@@ -60,7 +58,7 @@ class Source:
         if count == 0:
             return weft.empty(0, dtype=weft.uint8)
         if self._map is not None:
-            return weft.frombuffer(self._map, dtype=weft.uint8, count=count, offset=offset)
+            return self._map.tensor(self.op, offset, count)
         result = weft.empty(count, dtype=weft.uint8)
         into = memoryview(result)  # type: ignore[arg-type]
         if self._data is not None or not hasattr(self._file, "readinto"):
