@@ -1,19 +1,16 @@
 #include "autograd/hooks.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "autograd/arith.h"
+#include "core/fork.h"
 
 namespace weft::autograd {
 namespace {
 
 // Guards every node's pointer to its hooks; held only to copy or replace one.
-std::mutex& hooks_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
+GlobalMutex hooks_mutex(ForkRank::Hooks);
 
 std::atomic<uint64_t> hook_counter{0};
 
@@ -30,7 +27,7 @@ struct HooksEditor {
   static void edit(Node& node, Edit&& change) {
     auto copy = std::make_shared<Hooks>();
     std::shared_ptr<const Hooks> next = copy;
-    std::lock_guard lock(hooks_mutex());
+    std::lock_guard lock(hooks_mutex);
     if (node.hooks_) *copy = *node.hooks_;
     change(*copy);
     std::swap(node.hooks_, next);  // `next` frees the old record after the lock is gone
@@ -39,7 +36,7 @@ struct HooksEditor {
 };
 
 std::shared_ptr<const Hooks> hooks_of(const Node& node) {
-  std::lock_guard lock(hooks_mutex());
+  std::lock_guard lock(hooks_mutex);
   return node.hooks_;
 }
 
@@ -110,18 +107,18 @@ void remove_retained(Node& node, const GradSlot* slot) {
 }
 
 Tensor GradSlot::get() const {
-  std::lock_guard lock(mutex_);
+  const PatientLock lock(mutex_);
   return value_;
 }
 
 void GradSlot::set(Tensor value) {
-  std::lock_guard lock(mutex_);
+  const PatientLock lock(mutex_);
   std::swap(value_, value);  // the old one is dropped by the caller's side, without the lock
 }
 
 void GradSlot::accumulate(Tensor grad, const Dims& strides) {
   Tensor old;  // freed after the lock: that may need Python's lock, whose holder may want ours
-  std::lock_guard lock(mutex_);
+  const PatientLock lock(mutex_);
   if (!value_.defined()) {
     const bool take = arith::is_private(grad) && arith::has_strides(grad, strides);
     value_ = take ? std::move(grad) : arith::copy_with_strides(grad, strides);

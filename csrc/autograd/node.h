@@ -8,12 +8,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "autograd/inline_vector.h"
 #include "autograd/mode.h"
 #include "autograd/pool.h"
 #include "core/error.h"
+#include "core/mutex.h"
 #include "core/tensor.h"
 
 namespace weft::autograd {
@@ -94,7 +94,7 @@ class Node : public RefCounted {
   // task that meets the node meanwhile (another thread, a nested backward) keeps its own record.
   std::atomic<const void*> task_{nullptr};
   uint32_t task_slot_ = 0;
-  std::atomic<bool> running_{false};
+  Mutex running_;
   Node* next_pending_ = nullptr;
 };
 
@@ -135,7 +135,7 @@ class GradSlot final : public RefCounted {
   void accumulate(Tensor grad, const Dims& strides);
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;  // held while a gradient is added
   Tensor value_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <thread>
 #include <utility>
 
 namespace weft::autograd {
@@ -111,12 +110,11 @@ bool Node::wanted_by_task(size_t edge) const {
 }
 
 NodeLock::NodeLock(Node& node) : node_(node) {
-  if (!node.exclusive) return;
-  while (node.running_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+  if (node.exclusive) node.running_.lock_patiently();
 }
 
 NodeLock::~NodeLock() {
-  if (node_.exclusive) node_.running_.store(false, std::memory_order_release);
+  if (node_.exclusive) node_.running_.unlock();
 }
 
 }  // namespace weft::autograd

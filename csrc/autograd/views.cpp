@@ -1,21 +1,18 @@
 #include "autograd/views.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "autograd/anomaly.h"
 #include "autograd/arith.h"
 #include "autograd/hooks.h"
+#include "core/fork.h"
 
 namespace weft::autograd {
 namespace {
 
 // Views are refreshed rarely: one lock for all.
-std::mutex& refresh_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
+GlobalMutex refresh_mutex(ForkRank::Views);
 
 // Adds the gradient of a view into the elements of a flat buffer that the view covers.
 void add_view_gradient(const Tensor& flat, const Layout& view, Tensor grad) {
@@ -162,7 +159,7 @@ void mark_view(const Tensor& view, const Tensor& base) {
 void refresh_view(const Tensor& view) {
   AutogradMeta& meta = *meta_of(view);
   Ref<Node> old;  // dropped after the lock
-  std::lock_guard lock(refresh_mutex());
+  std::lock_guard lock(refresh_mutex);
   if (is_stale_view(meta)) old = renew_history(view, meta);
 }
 
@@ -215,7 +212,7 @@ void rebase_layout(const Tensor& self, const Ref<Node>& node) {
   }
   mode.inplace_target = nullptr;
   Ref<Node> old;  // dropped after the lock
-  std::lock_guard lock(refresh_mutex());
+  std::lock_guard lock(refresh_mutex);
   old = renew_history(self, *meta_of(self));
 }
 

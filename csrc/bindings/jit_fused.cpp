@@ -12,6 +12,7 @@
 #include "bindings/bindings.h"
 #include "bindings/caster.h"
 #include "core/error.h"
+#include "core/fork.h"
 #include "runtime/fused.h"
 
 namespace nb = nanobind;
@@ -144,6 +145,14 @@ class Requests {
     }
     arrived_.notify_one();
   }
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+  // For a child process: the same requests, without the threads that wait for them.
+  Requests* copy() const {
+    auto* fresh = new Requests;
+    fresh->waiting_ = waiting_;
+    return fresh;
+  }
   std::optional<Request> take(double seconds) {
     std::unique_lock lock(mutex_);
     arrived_.wait_for(lock, std::chrono::duration<double>(seconds),
@@ -163,10 +172,12 @@ class Requests {
   bool woken_ = false;
 };
 
-Requests& requests() {
-  static auto* const all = new Requests;  // outlives every thread
-  return *all;
-}
+Requests* all_requests = new Requests;  // outlives every thread
+Requests& requests() { return *all_requests; }
+
+[[maybe_unused]] const bool handlers_known =
+    at_fork(ForkRank::Compiler, {[] { requests().lock(); }, [] { requests().unlock(); },
+                                 [] { all_requests = requests().copy(); }});
 
 void push_request(Ref<FusedGroup> group, const FusedKey& key) {
   requests().push(std::move(group), key);

@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 
 #include "bindings/caster.h"
 #include "bindings/objects.h"
 #include "core/allocator.h"
 #include "core/error.h"
+#include "core/fork.h"
 #include "core/thread_pool.h"
 
 namespace nb = nanobind;
@@ -18,6 +18,8 @@ namespace weft::py {
 namespace {
 
 // ---- allocators of the user's ----
+
+GlobalMutex counters_mutex(ForkRank::Allocators);
 
 // Counts, limits and checks; where memory comes from is for the derived class to say. Thread-safe:
 // the lock is not held while a function of the user's runs.
@@ -31,7 +33,7 @@ class UserAllocator : public Allocator {
     try {
       return checked_block(nbytes);
     } catch (...) {
-      const std::lock_guard guard(mutex_);
+      const std::lock_guard guard(counters_mutex);
       give_up(nbytes);
       throw;
     }
@@ -40,17 +42,17 @@ class UserAllocator : public Allocator {
   void free(void* block, size_t nbytes) noexcept final {
     if (block == nullptr) return;
     give_back(block, nbytes);
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(counters_mutex);
     give_up(nbytes);
     ++stats_.frees;
   }
 
   AllocatorStats stats() const final {
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(counters_mutex);
     return stats_;
   }
   void reset_peak() final {
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(counters_mutex);
     stats_.peak_bytes_in_use = stats_.bytes_in_use;
   }
   void set_limit(size_t nbytes) final { limit_.store(nbytes); }
@@ -58,7 +60,7 @@ class UserAllocator : public Allocator {
   const char* name() const final { return name_.c_str(); }
 
   std::vector<BlockCount> snapshot() const final {
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(counters_mutex);
     std::vector<BlockCount> blocks;
     for (const auto& [size, count] : sizes_) {
       if (count > 0) blocks.push_back({size, count, 0});
@@ -73,7 +75,7 @@ class UserAllocator : public Allocator {
 
  private:
   void reserve(size_t nbytes) {
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(counters_mutex);
     const size_t most = limit_.load();
     WEFT_CHECK_AS(OutOfMemory, most == 0 || nbytes <= most - std::min(most, stats_.bytes_in_use),
                   "allocate: expected at most ", most, " bytes of the allocator '", name_,
@@ -98,7 +100,7 @@ class UserAllocator : public Allocator {
       fail(ErrorKind::Value, str("allocate: expected a block at a multiple of ", kAlignment,
                                  " bytes of the allocator '", name_, "', got address ", block));
     }
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(counters_mutex);
     ++stats_.allocations;
     ++stats_.system_allocations;
     stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
@@ -106,7 +108,6 @@ class UserAllocator : public Allocator {
   }
 
   const std::string name_;
-  mutable std::mutex mutex_;
   AllocatorStats stats_;
   std::map<size_t, uint64_t> sizes_;  // blocks in use
   std::atomic<size_t> limit_{0};

@@ -4,8 +4,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <mutex>
-
 #include "bindings/caster.h"
 #include "core/error.h"
 
@@ -179,7 +177,7 @@ uint64_t seed_of(nb::handle seed) {
 }
 
 Tensor state_of(Generator& generator) {
-  std::lock_guard lock(generator.mutex);
+  std::lock_guard lock(generator);
   auto bytes = generator.state();
   Tensor state = Tensor::empty(Dims{static_cast<int64_t>(bytes.size())}, DType::U8);
   std::memcpy(state.data(), bytes.data(), bytes.size());
@@ -189,13 +187,13 @@ Tensor state_of(Generator& generator) {
 void set_state(Generator& generator, const Tensor& state) {
   WEFT_CHECK_TYPE(state.dtype() == DType::U8 && state.is_contiguous(),
                   "set_state: expected a contiguous uint8 tensor, got ", state.dtype());
-  std::lock_guard lock(generator.mutex);
+  std::lock_guard lock(generator);
   generator.set_state({state.data_as<const std::byte>(), static_cast<size_t>(state.numel())});
 }
 
 void manual_seed(Generator& generator, nb::handle seed) {
   uint64_t value = seed_of(seed);
-  std::lock_guard lock(generator.mutex);
+  std::lock_guard lock(generator);
   generator.manual_seed(value);
 }
 
@@ -218,7 +216,7 @@ void bind_generator(nb::module_& module) {
       .def(
           "seed",
           [](GeneratorObject& self) {
-            std::lock_guard lock(self.generator->mutex);
+            std::lock_guard lock(*self.generator);
             return self.generator->seed();
           },
           "Seeds from the system's entropy; gives the seed.")
@@ -246,7 +244,7 @@ void bind_generator(nb::module_& module) {
       nb::arg("seed"), "Seeds the default generator and gives it back.");
   module.def("initial_seed", [] { return default_generator()->initial_seed(); });
   module.def("seed", [] {
-    std::lock_guard lock(default_generator()->mutex);
+    std::lock_guard lock(*default_generator());
     return default_generator()->seed();
   });
   module.def("get_rng_state", [] { return state_of(*default_generator()); });

@@ -9,17 +9,15 @@
 // back would end the process instead of raising.
 #include "core/allocator.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/fork.h"
 #include "core/large_cache.h"
 #include "core/scratch_cache.h"
 #include "core/thread_cache.h"
@@ -53,10 +51,10 @@ constexpr int64_t kReportBytes = 64 * 1024;  // in-use change after which a thre
 // Cached blocks may exceed the most that was ever in use at once by a quarter, plus this.
 constexpr size_t kCacheSlack = size_t{64} << 20;
 
+GlobalMutex cache_mutex(ForkRank::Cache);
+
 class CachingAllocator final : public Allocator {
  public:
-  CachingAllocator();
-
   void* allocate(size_t nbytes) override;
   void free(void* block, size_t nbytes) noexcept override;
   AllocatorStats stats() const override;
@@ -69,8 +67,6 @@ class CachingAllocator final : public Allocator {
 
   void add_thread(ThreadCache* cache);
   void remove_thread(ThreadCache* cache);
-  void lock() { mutex_.lock(); }
-  void unlock() { mutex_.unlock(); }
 
  private:
   void* allocate_small_slow(int cls);
@@ -93,7 +89,7 @@ class CachingAllocator final : public Allocator {
   void report(ThreadCache& cache) noexcept;
   void change_in_use(int64_t bytes, int64_t peak_bytes) noexcept;
 
-  mutable std::mutex mutex_;  // guards what follows up to the atomics
+  // What follows up to the atomics is guarded by cache_mutex.
   LargeCache large_;
   std::map<void*, size_t> odd_blocks_;  // large blocks in use that are bigger than their rounding
   std::map<size_t, int64_t> large_in_use_;  // blocks by size
@@ -115,17 +111,13 @@ CachingAllocator& instance() {
   static CachingAllocator* const allocator = new CachingAllocator;
   return *allocator;
 }
+// Before a fork: no other thread may be in the middle of making it.
+[[maybe_unused]] const bool handlers_known = at_fork(ForkRank::Cache, {[] { instance(); }});
 
 void raise_to(std::atomic<int64_t>& maximum, int64_t value) noexcept {
   int64_t seen = maximum.load(std::memory_order_relaxed);
   while (value > seen && !maximum.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
   }
-}
-
-CachingAllocator::CachingAllocator() {
-  // A child of fork must not inherit a lock that some other thread held.
-  pthread_atfork([] { instance().lock(); }, [] { instance().unlock(); },
-                 [] { instance().unlock(); });
 }
 
 // ---- accounting ----
@@ -151,7 +143,7 @@ inline void CachingAllocator::count_use(ThreadCache& cache, int64_t bytes) noexc
 }
 
 AllocatorStats CachingAllocator::stats() const {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(cache_mutex);
   AllocatorStats stats;
   stats.allocations = ended_allocations_;
   stats.frees = ended_frees_;
@@ -173,7 +165,7 @@ AllocatorStats CachingAllocator::stats() const {
 }
 
 std::vector<BlockCount> CachingAllocator::snapshot() const {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(cache_mutex);
   std::vector<BlockCount> blocks;
   for (int cls = 0; cls < kDataClasses; ++cls) {
     int64_t cached = 0;
@@ -198,7 +190,7 @@ std::vector<BlockCount> CachingAllocator::snapshot() const {
 }
 
 void CachingAllocator::reset_peak() {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(cache_mutex);
   // Only this thread's counters may be written; others' are within their reporting step.
   if (ThreadCache* cache = tls_cache) report(*cache);
   peak_.store(in_use_.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -261,7 +253,7 @@ void CachingAllocator::drop_bins(ThreadCache& cache) noexcept {
 
 void CachingAllocator::drop_caches() {
   if (ThreadCache* cache = tls_cache) drop_bins(*cache);
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(cache_mutex);
   while (const size_t size = large_.evict()) held_.fetch_sub(size, std::memory_order_relaxed);
 }
 
@@ -270,14 +262,14 @@ void CachingAllocator::empty_cache() { drop_caches(); }
 // ---- threads ----
 
 void CachingAllocator::add_thread(ThreadCache* cache) {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(cache_mutex);
   threads_.push_back(cache);
 }
 
 void CachingAllocator::remove_thread(ThreadCache* cache) {
   drop_bins(*cache);
   report(*cache);
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(cache_mutex);
   ended_allocations_ += static_cast<uint64_t>(cache->allocations.get());
   ended_frees_ += static_cast<uint64_t>(cache->frees.get());
   std::erase(threads_, cache);
@@ -328,7 +320,7 @@ void* CachingAllocator::allocate_small_slow(int cls) {
     count_use(*cache, static_cast<int64_t>(bytes));
   } else {
     change_in_use(static_cast<int64_t>(bytes), static_cast<int64_t>(bytes));
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(cache_mutex);
     ++ended_allocations_;
   }
   return block;
@@ -342,7 +334,7 @@ void CachingAllocator::free_small_slow(void* block, int cls) noexcept {
     count_use(*cache, -static_cast<int64_t>(bytes));
   } else {
     change_in_use(-static_cast<int64_t>(bytes), 0);
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(cache_mutex);
     ++ended_frees_;
   }
 }
@@ -356,14 +348,14 @@ void* CachingAllocator::allocate_large(size_t nbytes) {
   if (void* block = take_cached(rounded)) return block;
   void* block = from_system(rounded, nbytes);
   change_in_use(static_cast<int64_t>(rounded), static_cast<int64_t>(rounded));
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(cache_mutex);
   ++ended_allocations_;
   count_large(rounded, 1);
   return block;
 }
 
 void* CachingAllocator::take_cached(size_t rounded) {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(cache_mutex);
   size_t size = 0;
   void* block = large_.take(rounded, &size);
   if (block == nullptr) return nullptr;
@@ -387,7 +379,7 @@ size_t CachingAllocator::take_large_size(void* block, size_t rounded) noexcept {
 }
 
 void CachingAllocator::free_large(void* block, size_t nbytes) noexcept {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(cache_mutex);
   ++ended_frees_;
   const size_t size = take_large_size(block, round_large(nbytes));
   count_large(size, -1);

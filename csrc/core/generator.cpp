@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/error.h"
+#include "core/fork.h"
 
 namespace weft {
 namespace {
@@ -64,6 +65,11 @@ void Generator::refill() {
   w[kWords - 1] = w[kShift - 1] ^ twist(w[kWords - 1], w[0]);
   left_ = kWords;
   next_ = 0;
+}
+
+void Generator::repair() {
+  const bool whole = left_ >= 1 && next_ + static_cast<uint32_t>(left_) <= kWords + 1;
+  if (!whole) left_ = 1;
 }
 
 std::array<std::byte, Generator::kStateBytes> Generator::state() const {
@@ -127,5 +133,13 @@ const Ref<Generator>& default_generator() {
   }();
   return generator;
 }
+
+namespace {
+
+// Before a fork: no other thread may be in the middle of making it.
+[[maybe_unused]] const bool handlers_known =
+    at_fork(ForkRank::Threads, {[] { default_generator(); }});
+
+}  // namespace
 
 }  // namespace weft

@@ -1,16 +1,17 @@
 // Generator: the Mersenne twister with PyTorch's CPU conventions, so that the same seed gives the
 // same streams. The distributions are written on top of it (ops).
 //
-// Threads: callers that draw lock `mutex` for the whole of one operator.
+// Threads: callers that draw hold a lock_guard of the generator for the whole of one operator.
+// Forks: the child of a fork starts from the parent's state at that moment.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 
+#include "core/mutex.h"
 #include "core/ref.h"
 
 namespace weft {
@@ -58,12 +59,17 @@ class Generator final : public RefCounted {
   void set_state(std::span<const std::byte> bytes);
   Ref<Generator> clone() const;
 
-  std::mutex mutex;
+  void lock() {
+    if (mutex_.lock_patiently()) repair();
+  }
+  void unlock() { mutex_.unlock(); }
 
  private:
   static constexpr int kWords = 624;
   void refill();
+  void repair();  // after its owner went in the middle of a draw
 
+  Mutex mutex_;
   uint64_t seed_ = 0;
   int32_t left_ = 1;  // draws until the next refill, plus one
   uint32_t next_ = 0;

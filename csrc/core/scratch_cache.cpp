@@ -1,8 +1,9 @@
 #include "core/scratch_cache.h"
 
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "core/fork.h"
 
 namespace weft {
 namespace {
@@ -12,7 +13,7 @@ constexpr size_t kMostKept = size_t{4} << 20;
 // What one thread keeps. Locked by others only while they drop it; blocks are freed outside of the
 // lock, since an allocator may wait for a lock of its own (the interpreter's).
 struct Slot {
-  std::mutex mutex;
+  Mutex mutex;
   ScratchBlock idle;
 
   ScratchBlock exchange(const ScratchBlock& block) {
@@ -21,16 +22,25 @@ struct Slot {
   }
 };
 
-struct Slots {
-  std::mutex mutex;
-  std::vector<Slot*> all;
-};
+GlobalMutex slots_mutex(ForkRank::Scratch);
 
-// Never destroyed: threads may outlive static destruction.
-Slots& slots() {
-  static Slots* const made = new Slots;
+// Every thread's. Never destroyed: threads may outlive static destruction.
+std::vector<Slot*>& slots() {
+  static auto* const made = new std::vector<Slot*>;
   return *made;
 }
+
+// The slots of threads that a child does not have must be whole: others may drop them.
+[[maybe_unused]] const bool handlers_known =
+    at_fork(ForkRank::Scratch, {[] {
+                                  for (Slot* slot : slots()) slot->mutex.lock();
+                                },
+                                [] {
+                                  for (Slot* slot : slots()) slot->mutex.unlock();
+                                },
+                                [] {
+                                  for (Slot* slot : slots()) slot->mutex.unlock();
+                                }});
 
 void free_block(const ScratchBlock& block) noexcept {
   if (block.data != nullptr) block.allocator->free(block.data, block.nbytes);
@@ -44,9 +54,8 @@ struct SlotExit {
     Slot* slot = std::exchange(tls_slot, nullptr);
     tls_ended = true;
     {
-      Slots& every = slots();
-      const std::lock_guard guard(every.mutex);
-      std::erase(every.all, slot);
+      const std::lock_guard guard(slots_mutex);
+      std::erase(slots(), slot);
     }
     free_block(slot->exchange({}));
     delete slot;
@@ -58,9 +67,8 @@ Slot* this_slot() {
   if (tls_slot != nullptr || tls_ended) return tls_slot;
   auto* slot = new Slot;
   {
-    Slots& every = slots();
-    const std::lock_guard guard(every.mutex);
-    every.all.push_back(slot);
+    const std::lock_guard guard(slots_mutex);
+    slots().push_back(slot);
   }
   thread_local SlotExit at_exit;
   (void)at_exit;
@@ -98,9 +106,8 @@ void give_scratch(const ScratchBlock& block) noexcept {
 void detail::drop_scratch() noexcept {
   std::vector<ScratchBlock> dropped;
   {
-    Slots& every = slots();
-    const std::lock_guard guard(every.mutex);
-    for (Slot* slot : every.all) dropped.push_back(slot->exchange({}));
+    const std::lock_guard guard(slots_mutex);
+    for (Slot* slot : slots()) dropped.push_back(slot->exchange({}));
   }
   for (const ScratchBlock& block : dropped) free_block(block);
 }

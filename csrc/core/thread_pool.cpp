@@ -4,7 +4,6 @@
 // worker never holds a small region up. A second caller that finds the pool busy runs inline.
 #include "core/thread_pool.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/fork.h"
 
 namespace weft {
 namespace {
@@ -81,8 +81,11 @@ class Pool {
   void run_piece(uint32_t piece) noexcept;
   bool has_pieces() const;
   void wake(int workers);
+  // In the child of a fork inside of a region: the other threads are gone, and so are their pieces.
+  bool is_of_parent() const { return generation_ != fork_generation(); }
 
   const int threads_;
+  const uint32_t generation_ = fork_generation();
   bool started_ = false;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> failed_{false};
@@ -131,6 +134,7 @@ void Pool::work() {
   tls_in_region = true;  // whatever runs here is inside a region
   while (!stopped_.load(std::memory_order_acquire)) {
     if (claim_and_run()) {
+      if (is_of_parent()) return;  // the only thread there is: its end is that of the process
       done_.fetch_add(1, std::memory_order_acq_rel);
       done_.notify_one();
       continue;
@@ -182,8 +186,12 @@ void Pool::run(int64_t count, int pieces, Body body) {
   {
     const RegionMark mark;
     run_piece(0);
-    while (claim_and_run()) ++mine;
+    while (!is_of_parent() && claim_and_run()) ++mine;
   }
+  WEFT_CHECK(
+      !is_of_parent(),
+      "parallel_for: expected to end in the process it began in, got a child that was forked "
+      "inside the parallel region; its other pieces are lost");
   const uint32_t target = done_before + pieces_ - mine;
   if (!spin_until([&] { return done_.load(std::memory_order_acquire) == target; })) {
     for (uint32_t done = done_.load(); done != target; done = done_.load()) done_.wait(done);
@@ -246,12 +254,15 @@ Current& current() {
     auto* state = new Current;
     state->threads.store(default_threads());
     current_state.store(state, std::memory_order_release);
-    pthread_atfork(nullptr, nullptr, forget_in_child);
     return true;
   }();
   (void)once;
   return *current_state.load(std::memory_order_acquire);
 }
+
+// Before a fork: no other thread may be in the middle of making it.
+[[maybe_unused]] const bool handlers_known =
+    at_fork(ForkRank::Threads, {[] { current(); }, nullptr, forget_in_child});
 
 std::shared_ptr<Pool> current_pool() {
   Current& state = current();
@@ -282,23 +293,11 @@ namespace {
 
 std::atomic<const RegionHooks*> region_hooks{nullptr};
 
-class RegionScope {
- public:
-  RegionScope() : hooks_(region_hooks.load(std::memory_order_acquire)) {
-    if (hooks_ != nullptr) state_ = hooks_->enter();
-  }
-  ~RegionScope() {
-    if (hooks_ != nullptr) hooks_->leave(state_);
-  }
-  RegionScope(const RegionScope&) = delete;
-  RegionScope& operator=(const RegionScope&) = delete;
-
- private:
-  const RegionHooks* hooks_;
-  void* state_ = nullptr;
-};
-
 }  // namespace
+
+RegionScope::RegionScope() : hooks_(region_hooks.load(std::memory_order_acquire)) {
+  if (hooks_ != nullptr) state_ = hooks_->enter();
+}
 
 void set_region_hooks(const RegionHooks* hooks) {
   region_hooks.store(hooks, std::memory_order_release);

@@ -1,6 +1,7 @@
 // The pool that every parallel loop shares, OpenBLAS's included.
 //
-// Fork-safe: a child starts with a fresh pool. A nested parallel region runs inline. Workers spin
+// Fork-safe: a child starts with a fresh pool; a region that it was forked inside of raises there,
+// since its other pieces are lost. A nested parallel region runs inline. Workers spin
 // for 50 to 100 us before they sleep, since waking a sleeping one costs 24 us and a spinning one
 // 0.12 us.
 #pragma once
@@ -47,5 +48,20 @@ struct RegionHooks {
   void (*leave)(void* state);
 };
 void set_region_hooks(const RegionHooks* hooks);
+
+// Gives up what the hooks name for as long as it lives.
+class RegionScope {
+ public:
+  RegionScope();
+  ~RegionScope() {
+    if (hooks_ != nullptr) hooks_->leave(state_);
+  }
+  RegionScope(const RegionScope&) = delete;
+  RegionScope& operator=(const RegionScope&) = delete;
+
+ private:
+  const RegionHooks* hooks_;
+  void* state_ = nullptr;
+};
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "core/thread_pool.h"
+#include "ops/blas_call.h"
 #include "ops/scratch.h"
 #include "ops/small_gemm.h"
 #include "ops/tile.h"
@@ -57,6 +58,7 @@ void call_blas(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& 
   const int ldb = static_cast<int>(b_order == Order::Rows ? b.row : b.column);
   const int M = static_cast<int>(m), N = static_cast<int>(n), K = static_cast<int>(k);
   const int ldc = static_cast<int>(c_row);
+  const BlasCall call;
   if constexpr (std::is_same_v<T, float>) {
     scipy_cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, alpha, a.data, lda, b.data, ldb, beta, c,
                       ldc);

@@ -6,6 +6,8 @@
 #include <complex>
 #include <vector>
 
+#include "ops/blas_call.h"
+
 namespace weft::lapack {
 
 template <class T>
@@ -62,17 +64,28 @@ WEFT_LAPACK(z, std::complex<double>, double* rwork)
 #undef WEFT_LAPACK
 }
 
+// A routine that a fork waits for.
+template <class F>
+struct Routine {
+  F* function;
+  template <class... Args>
+  void operator()(Args... args) const {
+    const BlasCall call;
+    function(args...);
+  }
+};
+
 // getrf(T{})(...) and so on: the routine for elements of type T.
 #define WEFT_LAPACK(name, s, d, c, z)                              \
   inline constexpr auto name = []<class T>(T) {                    \
     if constexpr (std::is_same_v<T, float>) {                      \
-      return &scipy_##s##_;                                        \
+      return Routine{&scipy_##s##_};                               \
     } else if constexpr (std::is_same_v<T, double>) {              \
-      return &scipy_##d##_;                                        \
+      return Routine{&scipy_##d##_};                               \
     } else if constexpr (std::is_same_v<T, std::complex<float>>) { \
-      return &scipy_##c##_;                                        \
+      return Routine{&scipy_##c##_};                               \
     } else {                                                       \
-      return &scipy_##z##_;                                        \
+      return Routine{&scipy_##z##_};                               \
     }                                                              \
   };
 WEFT_LAPACK(getrf, sgetrf, dgetrf, cgetrf, zgetrf)

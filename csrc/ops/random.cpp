@@ -52,7 +52,7 @@ template <class Next>
 void fill_each(const char* op, const Tensor& self, const Ref<Generator>& generator, Next&& next) {
   Generator& source = *generator_or_default(generator);
   fill_in_memory_order(op, self, [&](const Tensor& dense) {
-    const std::lock_guard lock(source.mutex);
+    const std::lock_guard lock(source);
     dispatch(dense.dtype(), [&](auto type) {
       using T = typename decltype(type)::type;
       T* data = dense.data_as<T>();
@@ -198,7 +198,7 @@ Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>
   }
   self.check_writable(op);
   Generator& source = *generator_or_default(generator);
-  const std::lock_guard lock(source.mutex);
+  const std::lock_guard lock(source);
   dispatch(self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (std::is_floating_point_v<T> || is_small_float<T>) {
@@ -274,7 +274,7 @@ Tensor bernoulli_(const Tensor& self, const Tensor& p, const Ref<Generator>& gen
   const bool wide = p.dtype() == DType::F64;
   Generator& source = *generator_or_default(generator);
   {
-    const std::lock_guard lock(source.mutex);
+    const std::lock_guard lock(source);
     for (int64_t i = 0; i < self.numel(); ++i) {
       WEFT_CHECK(chance[i] >= 0 && chance[i] <= 1, op, ": expected p in [0, 1], got ", chance[i]);
       const double u = wide ? source.uniform_double() : static_cast<double>(source.uniform_float());

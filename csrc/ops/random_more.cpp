@@ -84,7 +84,7 @@ Tensor randperm(int64_t n, const Ref<Generator>& generator, MaybeDType dtype, Ma
   Generator& source = *generator_or_default(generator);
   {
     // Fisher-Yates, one draw a place; beyond 2^32 / 20 places the remainder would show its bias.
-    const std::lock_guard lock(source.mutex);
+    const std::lock_guard lock(source);
     const bool wide = n >= int64_t{0xffffffff} / 20;
     for (int64_t i = 0; i + 1 < n; ++i) {
       const uint64_t draw = wide ? source.random64() : source.random();
@@ -192,7 +192,7 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
   }
   Tensor out = Tensor::empty(sizes, DType::I64, {}, "multinomial");
   Generator& source = *generator_or_default(generator);
-  const std::lock_guard lock(source.mutex);
+  const std::lock_guard lock(source);
   for (int64_t r = 0; r < rows; ++r) {
     draw_row(weights.data_as<const double>() + r * categories, categories, num_samples, source,
              out.data_as<int64_t>() + r * num_samples);

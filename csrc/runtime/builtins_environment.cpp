@@ -14,7 +14,7 @@ namespace weft::builtins {
 
 void seed_generator(int64_t seed) {
   Generator& generator = *default_generator();
-  std::lock_guard lock(generator.mutex);
+  std::lock_guard lock(generator);
   generator.manual_seed(static_cast<uint64_t>(seed));
 }
 

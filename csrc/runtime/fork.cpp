@@ -1,7 +1,5 @@
 #include "runtime/fork.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <functional>
@@ -9,6 +7,7 @@
 #include <thread>
 
 #include "autograd/mode.h"
+#include "core/fork.h"
 #include "runtime/future.h"
 #include "runtime/interpreter.h"
 
@@ -59,11 +58,14 @@ class Workers {
     // weft could not be loaded where that library is in use already.
     [[maybe_unused]] static const bool made = [] {
       current_ = new Workers();
-      // A child process has none of the threads.
-      pthread_atfork(nullptr, nullptr, [] { current_ = new Workers(); });
       return true;
     }();
     return *current_;
+  }
+  // A child process has none of the threads; calls that waited for one are lost, and their futures
+  // say so.
+  static void forget() {
+    if (current_ != nullptr) current_ = new Workers();
   }
 
  private:
@@ -91,6 +93,9 @@ class Workers {
   const size_t limit_ = std::max<size_t>(4 * std::thread::hardware_concurrency(), 16);
 };
 Workers* Workers::current_ = nullptr;
+
+[[maybe_unused]] const bool handlers_known =
+    at_fork(ForkRank::Threads, {[] { Workers::instance(); }, nullptr, [] { Workers::forget(); }});
 
 }  // namespace
 

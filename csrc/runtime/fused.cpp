@@ -5,6 +5,7 @@
 
 #include "autograd/node.h"
 #include "core/error.h"
+#include "core/fork.h"
 #include "ops/tile_plan.h"
 #include "runtime/fused_assembly.h"
 #include "runtime/fused_node.h"
@@ -19,6 +20,9 @@ using tile::SlotKind;
 using tile::SlotType;
 using tile::Step;
 
+// Guards the plans of every group. Runs of a group take it only when its operands are other than
+// in the last run.
+GlobalMutex plans_mutex(ForkRank::Programs);
 std::atomic<FusedGroup::Hook> g_hook{nullptr};
 std::atomic<uint32_t> g_runs_before{2};
 
@@ -45,7 +49,7 @@ struct FusedGroup::Plan {
   FusedBinding binding;
   bool full = true;  // every output depends on every operand
   std::atomic<uint32_t> runs{0};
-  std::unique_ptr<Native> owned;  // set once, under the group's lock
+  std::unique_ptr<Native> owned;  // set once, under plans_mutex
   std::atomic<const Native*> native{nullptr};
 };
 
@@ -156,7 +160,7 @@ FusedGroup::Plan* FusedGroup::find(const FusedKey& key) const {
 FusedGroup::Plan* FusedGroup::plan_for(const FusedKey& key) {
   Plan* latest = latest_.load(std::memory_order_acquire);
   if (latest && latest->key == key) return latest;
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(plans_mutex);
   Plan* plan = find(key);
   if (!plan) {
     plan = plans_.emplace_back(std::make_unique<Plan>()).get();
@@ -294,7 +298,7 @@ void FusedGroup::run_operators(const Value* args, Value* results) const {
 
 void FusedGroup::install(const FusedKey& key, std::shared_ptr<const NativeCode> code) {
   Plan* plan = plan_for(key);
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(plans_mutex);
   WEFT_CHECK(plan->valid, "fused: expected dtypes the group can be fused for, got ", key.compute);
   const size_t operands = plan->binding.tensors.size() + spec_.outputs.size();
   WEFT_CHECK(operands <= tile::kMaxOperands, "fused: expected at most ", tile::kMaxOperands,
@@ -326,7 +330,7 @@ void FusedGroup::install(const FusedKey& key, std::shared_ptr<const NativeCode> 
 }
 
 bool FusedGroup::has_native(const FusedKey& key) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(plans_mutex);
   const Plan* plan = find(key);
   return plan && plan->native.load();
 }

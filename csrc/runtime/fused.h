@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -91,7 +90,6 @@ class FusedGroup final : public RefCounted {
   std::vector<const tile::Program*> programs_;  // of the steps
   uint64_t tensor_inputs_ = 0;                  // bit i: some step reads input i as a tensor
   uint64_t number_inputs_ = 0;                  // ... as a number
-  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Plan>> plans_;
   std::atomic<Plan*> latest_{nullptr};
 };

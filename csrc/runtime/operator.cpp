@@ -1,10 +1,10 @@
 #include "runtime/operator.h"
 
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "core/error.h"
+#include "core/fork.h"
 #include "runtime/builtins.h"
 
 namespace weft {
@@ -140,13 +140,16 @@ std::vector<std::string_view> argument_types(std::string_view schema) {
   return types;
 }
 
+namespace {
+GlobalMutex operators_mutex(ForkRank::Programs);
+}
+
 // Searched one by one and remembered: a program asks once for each place that calls an operator,
 // and a table of them all would cost every process a millisecond.
 const Operator* find_operator(std::string_view kind) {
-  static std::mutex mutex;
   static std::map<std::string, Operator, std::less<>>& known =
       *new std::map<std::string, Operator, std::less<>>();
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(operators_mutex);
   const auto found = known.find(kind);
   if (found != known.end()) return &found->second;
   const OpRecord* record = find_record(kind);

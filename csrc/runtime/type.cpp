@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/fork.h"
 #include "runtime/dict.h"
 #include "runtime/list.h"
 
@@ -53,16 +54,19 @@ bool implements(const Type& interface, const Value& value) {
   return def && def->has_methods(interface.methods);
 }
 
+// Guards the method names of every class: they are asked for when a program is loaded.
+GlobalMutex classes_mutex(ForkRank::Programs);
+
 }  // namespace
 
 bool ProgramClass::has_methods(const std::vector<std::string>& names) const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(classes_mutex);
   return std::ranges::all_of(names,
                              [&](const std::string& name) { return methods_.contains(name); });
 }
 
 void ProgramClass::add_methods(const std::vector<std::string>& names) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(classes_mutex);
   methods_.insert(names.begin(), names.end());
 }
 

@@ -2,7 +2,6 @@
 // converted by them, and isinstance asks them.
 #pragma once
 
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -71,7 +70,6 @@ class ProgramClass final : public ClassDef {
   void add_methods(const std::vector<std::string>& names);
 
  private:
-  mutable std::mutex mutex_;
   std::set<std::string, std::less<>> methods_;  // names; each program has the bodies
 };
 

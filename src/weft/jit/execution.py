@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,12 +13,15 @@ from weft.jit.ir import types as ty
 from weft.jit.pipeline import optimize
 from weft.jit.recursion import DeepRecursion
 
+_FORK_WAITS = 10.0  # seconds
+
 
 class _Compiling:
     """One compiler at a time, since the frontend and the passes share tables."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._taken = False  # by a thread that forks
         self._deep = DeepRecursion()
 
     def __enter__(self) -> None:
@@ -28,8 +32,28 @@ class _Compiling:
         self._deep.__exit__()
         self._lock.release()
 
+    def before_fork(self) -> None:
+        """No child is made while another thread compiles, unless that takes too long."""
+        self._taken = self._lock.acquire(timeout=_FORK_WAITS)
+
+    def after_fork_in_parent(self) -> None:
+        if self._taken:
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """The thread that compiles, if there still is one, is not in this process."""
+        if self._taken:
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
+
 
 LOCK = _Compiling()
+os.register_at_fork(
+    before=LOCK.before_fork,
+    after_in_parent=LOCK.after_fork_in_parent,
+    after_in_child=LOCK.after_fork_in_child,
+)
 # Classes that programs have in common, by name: an object goes from one program to another.
 CLASSES: dict[str, Any] = {}
 _LEVEL = 2

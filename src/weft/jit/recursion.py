@@ -6,6 +6,7 @@ raises it, the last that leaves puts it back.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 
@@ -35,3 +36,14 @@ class DeepRecursion:
             cls._users -= 1
             if not cls._users:
                 sys.setrecursionlimit(cls._before)
+
+    @classmethod
+    def after_fork_in_child(cls) -> None:
+        """Other threads that had entered, and may hold the lock, are not in this process."""
+        cls._lock = threading.Lock()
+        if cls._users:
+            sys.setrecursionlimit(cls._before)
+            cls._users = 0
+
+
+os.register_at_fork(after_in_child=DeepRecursion.after_fork_in_child)

@@ -112,11 +112,11 @@ def script(
     class itself, now usable in programs. RuntimeError (FrontendError) for what the language does
     not have: it names the place, what was expected and found, and what to write instead.
     """
-    from weft.jit.script_class import script_class
-    from weft.jit.script_module import RecursiveScriptModule, script_module
-
     if not _enabled:
         return obj
+    with LOCK:  # a child of fork would wait for ever for a thread that imports
+        from weft.jit.script_class import script_class
+        from weft.jit.script_module import RecursiveScriptModule, script_module
     if isinstance(obj, (ScriptFunction, RecursiveScriptModule)):
         return obj
     extra = locals_of_caller(1 + _frames_up)

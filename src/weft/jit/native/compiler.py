@@ -23,6 +23,8 @@ FORMAT = "1"  # of keys in the cache: raise it when the code for the same text c
 failures: list[str] = []
 compiled: list[str] = []  # names of images made or loaded, in order
 _lock = threading.Lock()
+_busy = threading.Lock()  # held while a group is compiled
+FORK_WAITS = 10.0  # seconds that a fork waits for the compilation of a group to end
 _thread: threading.Thread | None = None
 _stopping = False
 _machine: dict[str, Any] = {}
@@ -45,7 +47,7 @@ def start() -> None:
     WEFT_JIT_NATIVE=0 keeps to the operators' kernels.
     """
     global _thread
-    if not is_x86() or os.environ.get("WEFT_JIT_NATIVE") == "0":
+    if not _usable or not is_x86() or os.environ.get("WEFT_JIT_NATIVE") == "0":
         return
     with _lock:
         if _thread is not None and _thread.is_alive():
@@ -73,21 +75,43 @@ def stop() -> None:
 atexit.register(stop)
 
 
-def _after_fork() -> None:
-    """The child has no compiling thread: start one when the next program is made."""
-    global _thread, _lock
-    _thread, _lock = None, threading.Lock()
+def _before_fork() -> None:
+    """LLVM has locks of its own: no child is made while it works."""
+    global _idle
+    _idle = _busy.acquire(timeout=FORK_WAITS)
+
+
+def _after_fork_in_parent() -> None:
+    if _idle:
+        _busy.release()
+
+
+def _after_fork_in_child() -> None:
+    """The child has no compiling thread: start one when the next program is made.
+
+    It never has one where LLVM was at work for too long: some lock of LLVM's may be taken for good.
+    """
+    global _thread, _lock, _busy, _usable
+    _thread, _lock, _busy = None, threading.Lock(), threading.Lock()
+    _usable = _usable and _idle
     _C._fused_compile_after(None)
 
 
-os.register_at_fork(after_in_child=_after_fork)
+_idle = True
+_usable = True
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)
 
 
 def _serve() -> None:
     while not _stopping:
         request = _C._fused_requests(1.0)
         if request is not None:
-            serve(*request)
+            with _busy:
+                serve(*request)
 
 
 def serve(group: Any, compute: Any, masks: int) -> bool:

@@ -1,0 +1,37 @@
+"""Children of fork() work, whatever the threads of the parent were doing at that moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCENARIOS = Path(__file__).with_name("fork_support.py")
+SECONDS = 400  # each takes some seconds on a quiet machine; nothing may ever hang
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    "name",
+    ["storm", "together", "compiling", "hooks", "allocator", "leaving", "lost_future"],
+)
+def test_children_of_fork_work(name: str, threads: int) -> None:
+    """In a process of its own, killed with all of its children if it hangs. With more threads than
+    processors, too."""
+    run = subprocess.Popen(
+        [sys.executable, "-W", "ignore", str(SCENARIOS), name],
+        env={**os.environ, "WEFT_NUM_THREADS": str(threads)},
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        _, errors = run.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        _, errors = run.communicate()
+        pytest.fail(f"{name} hangs: {errors[-4000:]}")
+    assert run.returncode == 0, errors[-4000:]
