@@ -33,7 +33,7 @@ class DeepRecursion:
     def __exit__(self, *exception: object) -> None:
         cls = DeepRecursion
         with cls._lock:
-            cls._users -= 1
+            cls._users = max(cls._users - 1, 0)  # a fork may have made it 0
             if not cls._users:
                 sys.setrecursionlimit(cls._before)
 
