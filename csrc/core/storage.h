@@ -60,11 +60,6 @@ class Storage final : public RefCounted {
   // `old`, which the caller runs when it holds no lock.
   class OldBlock;
   void replace(const char* op, void* data, Deleter deleter, void* context, OldBlock* old);
-  // The context of wrapped memory with this deleter, null for all other.
-  void* context_of(Deleter deleter) const noexcept {
-    return allocator_ == nullptr && deleter_ == deleter ? context_ : nullptr;
-  }
-
   // How often somebody else holds the address (numpy(), a buffer, DLPack): it may not move then.
   uint32_t holds() const noexcept { return holds_.load(std::memory_order_relaxed); }
   void hold_address() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
