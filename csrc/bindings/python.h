@@ -74,15 +74,31 @@ inline std::string_view utf8(PyObject* text) {
 // For work that is long enough to let other threads run (releasing and taking costs 25 ns).
 class ReleaseGil {
  public:
-  explicit ReleaseGil(bool wanted = true) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
+  explicit ReleaseGil(bool wanted = true) {
+    if (!wanted) return;
+    ++count_;
+    state_ = PyEval_SaveThread();
+  }
   ~ReleaseGil() {
-    if (state_) PyEval_RestoreThread(state_);
+    if (!state_) return;
+    PyEval_RestoreThread(state_);
+    if (--count_ == 0 && when_none_) [[unlikely]]
+      when_none_();
   }
   ReleaseGil(const ReleaseGil&) = delete;
   ReleaseGil& operator=(const ReleaseGil&) = delete;
 
+  // How many threads are at work without the lock. Hold it when asking: then none begins.
+  static int count() noexcept { return count_; }
+  // Calls fn, with the lock, once there are none.
+  static void when_none(void (*fn)()) noexcept { when_none_ = fn; }
+  // In a new child of fork, which has none of them.
+  static void forked() noexcept { count_ = 0; }
+
  private:
-  PyThreadState* state_;
+  PyThreadState* state_ = nullptr;
+  inline static int count_ = 0;  // both guarded by the interpreter's lock
+  inline static void (*when_none_)() = nullptr;
 };
 
 class TakeGil {

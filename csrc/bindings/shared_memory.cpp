@@ -5,6 +5,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <pthread.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "bindings/caster.h"
 #include "bindings/objects.h"
@@ -29,13 +34,28 @@ size_t size_arg(const char* op, int64_t nbytes) {
   return static_cast<size_t>(nbytes);
 }
 
-// Files of gigabytes are filled here, and a lock waited for: other threads run meanwhile.
-void share(const Tensor& tensor, bool named) {
-  const Ref<Storage> storage = tensor.storage();
-  const ReleaseGil release;
-  share_storage(*storage, strategy_of(named));
+// Blocks that operators without the interpreter's lock may still read and write. Guarded by it.
+std::vector<std::unique_ptr<Storage::OldBlock>>& left_blocks() {
+  static auto* const blocks = new std::vector<std::unique_ptr<Storage::OldBlock>>;
+  return *blocks;
 }
 
+void drop_left_blocks() {
+  ReleaseGil::when_none(nullptr);
+  const auto blocks = std::exchange(left_blocks(), {});  // deleters may call Python
+}
+
+// With the interpreter's lock: the feeder thread of a queue moves a storage while others use it.
+// Operators that begin later see the new address; the old block stays while older ones run.
+void share(const Tensor& tensor, bool named) {
+  auto old = std::make_unique<Storage::OldBlock>();
+  share_storage(*tensor.storage(), strategy_of(named), old.get());
+  if (ReleaseGil::count() == 0 || old->empty()) return;
+  left_blocks().push_back(std::move(old));
+  ReleaseGil::when_none(drop_left_blocks);
+}
+
+// Files of gigabytes are filled here, and a lock waited for: other threads run meanwhile.
 Tensor new_shared(int64_t nbytes, bool named) {
   const size_t size = size_arg("_new_shared", nbytes);
   const ReleaseGil release;
@@ -79,6 +99,7 @@ nb::tuple name(const Tensor& tensor) {
 }  // namespace
 
 void bind_shared_memory(nb::module_& module) {
+  pthread_atfork(nullptr, nullptr, ReleaseGil::forked);
   module.def("_share", &share, nb::arg("tensor"), nb::arg("named"));
   module.def("_new_shared", &new_shared, nb::arg("nbytes"), nb::arg("named"));
   module.def("_adopt_descriptor", &adopt_descriptor);

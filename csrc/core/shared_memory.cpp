@@ -199,7 +199,7 @@ std::unique_ptr<SharedSegment> SharedSegment::adopt(const char* op, int fd, size
              " bytes (the size of the file), got ", nbytes);
   segment->map(op, fd, nbytes, 0, read_only);
   // The mapping keeps the file; the descriptor only serves to send it on.
-  if (detail::descriptors_short(fd, 0.5)) segment->close_descriptor();
+  if (detail::descriptors_short(fd, 0.8)) segment->close_descriptor();
   return segment;
 }
 

@@ -77,7 +77,9 @@ class SharedSegment {
 // ---- storages ----
 
 // Moves the bytes into shared memory; every tensor over the storage follows. Nothing happens where
-// they are there already. RuntimeError while the address is held outside, or without room.
+// they are there already. RuntimeError while the address is held outside, or without room. The
+// block they leave goes to `old`; who knows that no operator is at work on it may drop it at once.
+void share_storage(Storage& storage, SharingStrategy strategy, Storage::OldBlock* old);
 void share_storage(Storage& storage, SharingStrategy strategy);
 Ref<Storage> new_shared_storage(size_t nbytes, SharingStrategy strategy);
 // The storage over the file of a descriptor, which it takes over: the one that this process has

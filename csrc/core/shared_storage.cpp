@@ -97,9 +97,8 @@ Ref<Storage> empty_storage() {
 
 }  // namespace
 
-void share_storage(Storage& storage, SharingStrategy strategy) {
+void share_storage(Storage& storage, SharingStrategy strategy, Storage::OldBlock* old) {
   constexpr const char* op = "share_memory_";
-  Storage::OldBlock old;  // goes after the lock
   const std::lock_guard guard(shared().mutex);
   if (storage.has(kShared)) return;
   if (storage.nbytes() == 0) return storage.set(kShared);
@@ -108,8 +107,13 @@ void share_storage(Storage& storage, SharingStrategy strategy) {
              ": expected memory that only tensors use, got a storage whose address is held outside "
              "(numpy(), a buffer or DLPack); share a clone()");
   auto segment = SharedSegment::create(op, storage.nbytes(), storage.data(), strategy);
-  storage.replace(op, segment->data(), give_back, segment.get(), &old);
+  storage.replace(op, segment->data(), give_back, segment.get(), old);
   add(storage, *segment.release());
+}
+
+void share_storage(Storage& storage, SharingStrategy strategy) {
+  Storage::OldBlock old;
+  share_storage(storage, strategy, &old);
 }
 
 Ref<Storage> new_shared_storage(size_t nbytes, SharingStrategy strategy) {

@@ -98,6 +98,7 @@ class Storage::OldBlock {
     if (allocator_ != nullptr) allocator_->free(data_, capacity_);
     if (deleter_ != nullptr) deleter_(context_);
   }
+  bool empty() const noexcept { return allocator_ == nullptr && deleter_ == nullptr; }
   OldBlock(const OldBlock&) = delete;
   OldBlock& operator=(const OldBlock&) = delete;
 

@@ -62,5 +62,8 @@ def _at_end(_: object = None) -> None:
 
 init_reductions()
 _util.register_after_fork(init_reductions, _at_end)
-if multiprocessing.parent_process() is not None:
+# A child of spawn runs no handlers of fork, and may import this before it knows its parent.
+if multiprocessing.parent_process() is not None or hasattr(
+    multiprocessing.current_process(), "_inheriting"
+):
     _at_end()

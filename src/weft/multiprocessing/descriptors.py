@@ -13,6 +13,7 @@ import selectors
 import socket
 import struct
 import threading
+import time
 from typing import Any
 
 from weft import _C
@@ -51,7 +52,9 @@ class _Server:
                     else:
                         self.answer(key.fileobj)  # type: ignore[arg-type]
                 except OSError:
-                    if key.fileobj is not self.listener:
+                    if key.fileobj is self.listener:
+                        time.sleep(0.05)  # no descriptor is free at the moment
+                    else:
                         self.drop(key.fileobj)  # type: ignore[arg-type]
 
     def accept(self) -> None:
@@ -68,11 +71,14 @@ class _Server:
         if not key:
             self.drop(connection)
             return
-        tensor = self.offers.pop(key, None)
+        tensor = self.offers.get(key)
         if tensor is None:
             connection.send(_UNKNOWN)
-        else:
+            return
+        try:
             socket.send_fds(connection, [_FOUND], [_C._shared_place(tensor)[0]])
+        finally:
+            self.offers.pop(key, None)  # not sooner: a process that ends waits for this
 
     def drop(self, connection: socket.socket) -> None:
         self.selector.unregister(connection)
@@ -85,8 +91,9 @@ class _Server:
         self.selector.close()
 
 
-_lock = threading.Lock()  # guards what follows
+_lock = threading.Lock()  # guards the making of the server
 _server: _Server | None = None
+_asking = threading.Lock()  # guards the connections
 _connections: dict[bytes, socket.socket] = {}
 _MOST_CONNECTIONS = 16
 
@@ -104,22 +111,20 @@ def offer(tensor: Tensor) -> tuple[bytes, bytes]:
 
 def fetch(address: bytes, key: bytes, sender: int) -> int:
     """The descriptor; the caller owns it. RuntimeError where the sender has it no more."""
-    with _lock:
-        if _server is not None and _server.address == address:
-            tensor = _server.offers.pop(key, None)
-            if tensor is None:
-                raise _used(sender)
-            return os.dup(_C._shared_place(tensor)[0])
+    if _server is not None and _server.address == address:
+        tensor = _server.offers.pop(key, None)
+        if tensor is None:
+            raise _used(sender)
+        return os.dup(_C._shared_place(tensor)[0])
+    with _asking:
         try:
             return _ask(address, key, sender)
         except (BlockingIOError, TimeoutError) as error:
-            _forget(address)
             raise RuntimeError(
                 f"receive: expected process {sender} to hand over its tensor, got no answer within "
                 f"{_PATIENCE} seconds"
             ) from error
         except ConnectionError as error:
-            _forget(address)
             raise SenderGone(
                 f"receive: expected process {sender} to hold the memory of its tensor, got one "
                 "that has ended; keep the sender alive until the tensor has arrived"
@@ -128,10 +133,14 @@ def fetch(address: bytes, key: bytes, sender: int) -> int:
 
 def _ask(address: bytes, key: bytes, sender: int) -> int:
     connection = _connection(address)
-    connection.sendall(key)
-    answer, descriptors, _, _ = socket.recv_fds(connection, len(_FOUND), 1)
-    if not answer:
-        raise ConnectionResetError
+    try:
+        connection.sendall(key)
+        answer, descriptors, _, _ = socket.recv_fds(connection, len(_FOUND), 1)
+        if not answer:
+            raise ConnectionResetError
+    except BaseException:
+        _forget(address)  # an answer that comes later belongs to nobody
+        raise
     if answer == _UNKNOWN:
         raise _used(sender)
     if not descriptors:
@@ -180,8 +189,8 @@ def _forget(address: bytes) -> None:
 
 def _after_fork() -> None:
     """A child has neither the thread nor a right to the parent's sockets."""
-    global _server, _lock
-    _lock = threading.Lock()
+    global _server, _lock, _asking
+    _lock, _asking = threading.Lock(), threading.Lock()
     server, _server = _server, None
     if server is not None:
         server.close()

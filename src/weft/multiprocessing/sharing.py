@@ -11,6 +11,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft.storage import UntypedStorage
 
 _STRATEGIES = ("file_descriptor", "file_system")
 _strategy = "file_descriptor"
@@ -69,6 +70,10 @@ def handle_of(tensor: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
     if nbytes == 0:
         return _empty, ()
     if place is None:
+        path = getattr(UntypedStorage._of(tensor), "filename", None)
+        if path is not None:  # a file mapped shared
+            file = os.stat(path)
+            return _by_file, (os.path.abspath(path), (file.st_dev, file.st_ino), nbytes)
         raise RuntimeError(
             f"send: expected memory of weft or of one process, got {nbytes} bytes that were shared "
             "by other means; send a clone()"
@@ -93,6 +98,14 @@ def handle_of(tensor: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
 
 def _empty() -> Tensor:
     return new_shared(0)
+
+
+def _by_file(path: str, file: tuple[int, int], nbytes: int) -> Tensor:
+    found = os.stat(path)
+    if (found.st_dev, found.st_ino) != file:
+        raise RuntimeError(f"receive: expected the file that was sent at {path}, got another one")
+    storage: Any = UntypedStorage
+    return storage.from_file(path, True, nbytes)._handle
 
 
 def _by_name(manager: str, name: str, nbytes: int, read_only: bool) -> Tensor:
