@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import gc
+import importlib
 import os
 import random
 import signal
@@ -131,6 +133,36 @@ def random_numbers(lib: Any, options: dict[str, Any]) -> list[Any]:
 def test_order_and_random_numbers_equal_torch(options: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
     assert random_numbers(weft, options) == random_numbers(torch, options)
+
+
+def test_numpy_is_seeded_when_it_is_imported(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        """if True:
+        import sys, weft
+        from weft.utils.data import DataLoader, Dataset
+
+        class Drawn(Dataset):
+            def __len__(self):
+                return 2
+            def __getitem__(self, index):
+                imported = "numpy" in sys.modules
+                import numpy as np
+                return imported, np.random.rand()
+
+        if __name__ == "__main__":
+            if "numpy" in sys.argv:
+                import numpy
+            weft.manual_seed(1)
+            print(list(DataLoader(Drawn(), num_workers=2, collate_fn=list)))
+        """
+    )
+    said = [
+        subprocess.run([sys.executable, program, *more], capture_output=True, text=True, check=True)
+        for more in ([], ["numpy"])
+    ]
+    late, early = (result.stdout for result in said)
+    assert "False" in late and "True" in early and late.replace("False", "True") == early
 
 
 def stream_epochs(lib: Any, lengths: tuple[int, ...], options: dict[str, Any]) -> list[Any]:
@@ -499,6 +531,20 @@ def test_attributes() -> None:
         list(DataLoader(range(3), pin_memory=True))
     with pytest.raises(ValueError, match="expected timeout=0 with num_workers=0"):
         iter(DataLoader(range(3), timeout=1))
+
+
+# ---- the house ----
+
+
+@pytest.mark.parametrize("name", ["dataloader", "dataset", "distributed", "shared", "worker"])
+def test_docstrings(name: str) -> None:
+    results = doctest.testmod(importlib.import_module(f"weft.utils.data.{name}"))
+    assert results.attempted and not results.failed
+
+
+def test_processes_are_imported_late() -> None:
+    code = "import sys, weft; assert not {'multiprocessing', 'weft.utils.data'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # ---- how it ends ----

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "core/error.h"
 #include "testing.h"
@@ -54,8 +55,12 @@ TEST(slab_is_retired_after_a_fork) {
 TEST(slab_parts_stay_inside) {
   const Ref<Storage> slab = new_slab(4096);
   const Ref<SlabLease> lease(new SlabLease(slab));
-  CHECK_THROWS_AS(Runtime, lease->part(0, 8), "slab: expected a part of 4096 bytes");
-  CHECK_THROWS_AS(Runtime, lease->part(4096, 1), "got 1 bytes at 4096");
-  CHECK_THROWS_AS(Runtime, lease->part(64, SIZE_MAX), "slab: expected a part");
-  CHECK_THROWS_AS(Runtime, map_shared(-1, 4096), "map_shared: expected 4096 bytes");
+  auto told = [](const std::string& part) {
+    return "slab: expected a part of 4096 bytes behind the header, got " + part;
+  };
+  CHECK_THROWS_AS(Runtime, lease->part(0, 8), told("8 bytes at 0"));
+  CHECK_THROWS_AS(Runtime, lease->part(4096, 1), told("1 bytes at 4096"));
+  CHECK_THROWS_AS(Runtime, lease->part(64, SIZE_MAX), told("18446744073709551615 bytes at 64"));
+  CHECK_THROWS_AS(Runtime, map_shared(-1, 4096),
+                  "map_shared: expected 4096 bytes that can be mapped, got: Bad file descriptor");
 }

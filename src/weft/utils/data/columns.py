@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft import _C, Tensor
 from weft.multiprocessing import sharing  # its import also teaches pickles to send handles
 
 
@@ -38,8 +38,8 @@ class Numbers(Column):
     """Integers, floats or bools, all of one dtype."""
 
     def __init__(self, data: Tensor) -> None:
-        shared = sharing.new_shared(data.nbytes).view(data.dtype)
-        self._open(shared.copy_(data))
+        memory = sharing.new_shared(data.nbytes)
+        self._open(_C._from_storage(memory, data.dtype, (len(data),), (1,), 0).copy_(data))
 
     def _open(self, data: Tensor) -> None:
         self._data = data
@@ -134,8 +134,8 @@ def column(values: Sequence[Any]) -> Column:
     kind = kinds.pop() if len(kinds) == 1 else object
     if kind is int and min(values) >= -(2**63) and max(values) < 2**63:
         return integers(values)
-    if kind in _SIMPLE:
-        return _SIMPLE[kind](values)
+    if (make := _SIMPLE.get(kind)) is not None:
+        return make(values)
     if kind is dict and values[0] and len(set(map(tuple, values))) == 1:
         return Records(values)
     if issubclass(kind, tuple) and (kind is tuple or hasattr(kind, "_make")):
@@ -146,8 +146,8 @@ def column(values: Sequence[Any]) -> Column:
 
 
 _SIMPLE: dict[type, Callable[[Any], Column]] = {
-    bool: lambda values: Numbers(weft.tensor(values, dtype=weft.bool)),
-    float: lambda values: Numbers(weft.tensor(values, dtype=weft.float64)),
+    bool: lambda values: _numbers(values, weft.bool),
+    float: lambda values: _numbers(values, weft.float64),
     str: Texts,
     bytes: Blobs,
 }
@@ -162,6 +162,10 @@ def integers(values: Sequence[int]) -> Numbers:
             break
     else:
         dtype = weft.int64
+    return _numbers(values, dtype)
+
+
+def _numbers(values: Sequence[Any], dtype: Any) -> Numbers:
     return Numbers(weft.tensor(values, dtype=dtype))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import select
+import sys
 import time
 from typing import Any, NoReturn
 from weakref import WeakSet
@@ -12,7 +14,7 @@ from weakref import WeakSet
 from weft.utils.data.channel import Channel, Closed, Message, channel_pair
 from weft.utils.data.errors import describe_exit
 from weft.utils.data.transport import Receiver
-from weft.utils.data.worker import EPOCH, GRACE, LAST_WORDS, TASK, Job, import_numpy, run_worker
+from weft.utils.data.worker import EPOCH, GRACE, LAST_WORDS, TASK, Job, run_worker
 
 _crews: WeakSet[Crew] = WeakSet()
 
@@ -27,7 +29,7 @@ class Crew:
         self._owner = os.getpid()
         _crews.add(self)
         if context.get_start_method() == "fork":
-            import_numpy()
+            _prepare_fork()
         try:
             for worker in range(job.num_workers):
                 self._start(job, context, worker)
@@ -147,6 +149,12 @@ class Crew:
         """In a fork: these are not its channels."""
         for channel in self._channels:
             channel.forget()
+
+
+def _prepare_fork() -> None:
+    """Imports here, once and shared, what every worker would import for itself."""
+    if "numpy" in sys.modules:
+        importlib.import_module("numpy.random")
 
 
 def _forget_all() -> None:

@@ -148,7 +148,7 @@ def _stable_hash(key: Any) -> int:
 
 
 def _shown(items: Iterable[Any]) -> str:
-    shown = []
+    shown: list[str] = []
     for item in items:
         if len(shown) == 5:
             shown.append("...")

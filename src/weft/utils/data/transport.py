@@ -111,7 +111,7 @@ def _send_shared(
         dense.append((text, ("uint8", (len(body),), (1,))))
         places.append(None)
         body = b""
-    moved = []
+    moved: list[tuple[int, int]] = []
     for (flat, _), place in zip(dense, places):
         if not flat.nbytes:
             place = (0, _C.SLAB_HEADER)  # an empty tensor has no address of its own
@@ -124,6 +124,7 @@ def _send_shared(
                 return
             copy.copy_(flat)
             place = arena.place(copy)
+            assert place is not None
         moved.append(place)
     parts = [(*seen, *place, flat.nbytes) for (flat, seen), place in zip(dense, moved)]
     slabs, dropped, descriptors = arena.finish()

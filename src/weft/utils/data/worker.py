@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
 from typing import Any, NamedTuple
 
 import weft
@@ -202,21 +203,39 @@ class _Watch:
         return True
 
 
-def import_numpy() -> bool:
-    """Imports NumPy's random numbers where NumPy is; before forking, workers then share it."""
-    if importlib.util.find_spec("numpy") is None:
-        return False
-    importlib.import_module("numpy.random")
-    return True
-
-
 def _seed_everything(seed: int, base_seed: int, worker: int) -> None:
     """The seeds that PyTorch gives its workers, so that random augmentations are the same."""
     random.seed(seed)
     weft.manual_seed(seed)
-    if not import_numpy():
-        return
-    import numpy as np
-
     words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+
+    def seed_numpy(numbers: Any) -> None:
+        numbers.seed(numbers.SeedSequence(words).generate_state(4))
+
+    if (numbers := sys.modules.get("numpy.random")) is not None:
+        seed_numpy(numbers)
+    else:
+        sys.meta_path.insert(0, _AfterImport("numpy.random", seed_numpy))
+
+
+class _AfterImport(MetaPathFinder):
+    """Calls a function with a module once it has been imported: importing it may be needless."""
+
+    def __init__(self, name: str, then: Callable[[Any], None]) -> None:
+        self._name = name
+        self._then = then
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_tell(module: Any) -> None:
+                execute(module)
+                self._then(module)
+
+            spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
+        return spec
