@@ -5,6 +5,7 @@
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 #include "ops.h"
 
 namespace weft::py {
@@ -301,13 +302,13 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
 }
 
 PyMethodDef functions[] = {
-    {"tensor", fast(tensor), kFast,
+    {"tensor", fast(Traced<"weft.tensor", tensor>::call), kFast,
      "tensor(data, *, dtype=None, device=None, requires_grad=False)\n\n"
      "A new tensor holding a copy of numbers, nested sequences, an array or a tensor."},
-    {"as_tensor", fast(as_tensor), kFast,
+    {"as_tensor", fast(Traced<"weft.as_tensor", as_tensor>::call), kFast,
      "as_tensor(data, dtype=None, device=None)\n\nShares memory with tensors and arrays where "
      "it can."},
-    {"asarray", fast(asarray), kFast,
+    {"asarray", fast(Traced<"weft.asarray", asarray>::call), kFast,
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n\n"
      "From tensors, arrays, DLPack and buffers without copying, else as tensor()."},
     {nullptr, nullptr, 0, nullptr},

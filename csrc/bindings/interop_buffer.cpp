@@ -7,6 +7,7 @@
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 
 namespace weft::py {
 namespace {
@@ -142,7 +143,7 @@ PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t given, PyObjec
 }
 
 PyMethodDef functions[] = {
-    {"frombuffer", fast(frombuffer), kFast,
+    {"frombuffer", fast(Traced<"weft.frombuffer", frombuffer>::call), kFast,
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\n"
      "A 1-d tensor over the bytes of a buffer, without copying; read-only when the buffer is."},
     {nullptr, nullptr, 0, nullptr},

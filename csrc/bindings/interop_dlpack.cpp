@@ -7,6 +7,7 @@
 #include "bindings/dlpack.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 #include "ops.h"
 
 namespace weft::py {
@@ -215,7 +216,7 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
 }
 
 PyMethodDef functions[] = {
-    {"from_dlpack", fast(from_dlpack), kFast,
+    {"from_dlpack", fast(Traced<"weft.from_dlpack", from_dlpack>::call), kFast,
      "from_dlpack(ext_tensor, *, device=None, copy=None)\n\n"
      "A tensor over the memory of another library's; read-only when that says so."},
     {nullptr, nullptr, 0, nullptr},

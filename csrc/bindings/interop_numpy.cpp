@@ -8,6 +8,7 @@
 #include "bindings/errors.h"
 #include "bindings/tensor_methods.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 
 namespace weft::py {
 namespace {
@@ -176,7 +177,7 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
 }
 
 PyMethodDef functions[] = {
-    {"from_numpy", from_numpy, METH_O,
+    {"from_numpy", Traced<"weft.from_numpy", from_numpy>::call, METH_O,
      "from_numpy(array)\n\nA tensor over the memory of an array. A read-only array gives a "
      "read-only tensor, a "
      "negative stride a view."},

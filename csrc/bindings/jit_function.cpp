@@ -5,6 +5,7 @@
 #include "bindings/errors.h"
 #include "bindings/jit.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 #include "core/error.h"
 #include "runtime/interpreter.h"
 
@@ -17,6 +18,7 @@ struct FunctionObject {
   const Function* function;
   bool brief;                    // see is_brief
   std::vector<PyObject*> names;  // of the parameters, interned
+  PyObject* source;              // what it was compiled from, for the tracer; may be null
 };
 FunctionObject& as_function(PyObject* object) { return *reinterpret_cast<FunctionObject*>(object); }
 
@@ -154,9 +156,20 @@ bool takes_long(const FunctionObject& self, const Value* values) {
   return !tensors;  // what is made from numbers may be of any size
 }
 
+PyObject* trace_program(PyObject* object, PyObject* const* args, size_t count, PyObject* names) {
+  return guarded([&] {
+    const size_t all = count + (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
+    std::vector<PyObject*> list{object};
+    list.insert(list.end(), args, args + all);
+    return trace_face("program", list.data(), count + 1, names);
+  });
+}
+
 PyObject* function_vectorcall(PyObject* object, PyObject* const* args, size_t flags,
                               PyObject* names) {
   const FunctionObject& self = as_function(object);
+  if (tracing()) [[unlikely]]
+    return trace_program(object, args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names);
   try {
     Values values(self.function->params.size());
     bind_arguments(self, args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names,
@@ -177,6 +190,7 @@ void function_dealloc(PyObject* object) {
   FunctionObject& self = as_function(object);
   PyTypeObject* type = Py_TYPE(object);
   for (PyObject* name : self.names) Py_DECREF(name);
+  Py_CLEAR(self.source);
   std::destroy_at(&self.names);
   std::destroy_at(&self.program);
   type->tp_free(object);
@@ -203,6 +217,7 @@ PyGetSetDef function_getset[] = {
 };
 PyMemberDef function_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionObject, vectorcall), READONLY, nullptr},
+    {"_source", T_OBJECT, offsetof(FunctionObject, source), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 

@@ -6,6 +6,7 @@
 #include "bindings/jit.h"
 #include "bindings/objects.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 
 NB_MODULE(_C, module) {
   using namespace weft::py;
@@ -20,6 +21,7 @@ NB_MODULE(_C, module) {
     bind_memory(module);
     bind_shared_memory(module);
     bind_slabs(module);
+    init_trace(module.ptr());
     init_construct(module.ptr());
     init_buffers(module.ptr());
     init_numpy(module.ptr());

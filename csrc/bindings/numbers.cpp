@@ -3,6 +3,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 #include "core/error.h"
 
 namespace weft::py {
@@ -50,6 +51,8 @@ bool to_scalar(PyObject* object, Scalar* scalar) {
   } else if (PyComplex_Check(object)) {
     Py_complex value = PyComplex_AsCComplex(object);
     *scalar = Scalar(std::complex<double>(value.real, value.imag));
+  } else if (is_traced_number(object)) {
+    return to_scalar(plain_number(object).get(), scalar);
   } else {
     return is_numpy_scalar(object) && numpy_scalar_value(object, scalar);
   }
@@ -58,7 +61,7 @@ bool to_scalar(PyObject* object, Scalar* scalar) {
 
 bool is_number(PyObject* object) {
   return PyFloat_Check(object) || PyLong_Check(object) || PyComplex_Check(object) ||
-         is_numpy_scalar(object);
+         is_numpy_scalar(object) || is_traced_number(object);
 }
 
 bool to_int(PyObject* object, int64_t* value) {

@@ -14,6 +14,7 @@
 #include "bindings/errors.h"
 #include "bindings/op_parse.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 #include "core/error.h"
 
 namespace weft::py {
@@ -160,10 +161,31 @@ PyObject* run(Signature& signature, Frame& frame) {
   return wrap_results(signature, results);
 }
 
+// Binding runs unrecorded as well: it may ask tensors for their numbers.
+PyObject* run_traced(OpGroup& group, const CallArgs& call) {
+  Object given, result;
+  const char* schema = nullptr;
+  {
+    PauseTrace pause;
+    Frame frame;
+    for (Signature& signature : group.signatures) {
+      if (!bind_call(signature, call, frame, nullptr)) continue;
+      given = given_arguments(signature, call);
+      schema = signature.record->schema;
+      result = Object::checked(run(signature, frame));
+      break;
+    }
+    if (!schema) raise_mismatch(group.name, group.signatures, call);
+  }
+  return trace_operator(schema, given.get(), result.get()).release();
+}
+
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
   return guarded([&]() -> PyObject* {
     OpGroup& group = group_of(self);
     CallArgs call{args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names};
+    if (tracing()) [[unlikely]]
+      return run_traced(group, call);
     Frame frame;
     for (Signature& signature : group.signatures) {
       if (bind_call(signature, call, frame, nullptr)) return run(signature, frame);

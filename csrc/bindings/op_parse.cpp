@@ -263,16 +263,38 @@ struct Binding {
     return true;
   }
 
-  bool run() {
+  // Fills `given`; what is spread over the call is left out.
+  bool collect() {
     size_t n = signature.params.size();
-    bool spreads = spread();
-    size_t positional = spreads ? static_cast<size_t>(signature.varargs) : call.count;
+    size_t positional = spread() ? static_cast<size_t>(signature.varargs) : call.count;
     if (positional > signature.positional) return fail(Mismatch::TooMany, 0, nullptr, nullptr);
     frame.start(n);
     std::copy_n(call.args, positional, given);
     std::fill(given + positional, given + n, nullptr);
-    if (call.names && !take_names()) return false;
-    return convert_all(spreads ? static_cast<size_t>(signature.varargs) : n);
+    return !call.names || take_names();
+  }
+
+  bool run() {
+    if (!collect()) return false;
+    return convert_all(spread() ? static_cast<size_t>(signature.varargs) : signature.params.size());
+  }
+
+  Object objects() {
+    WEFT_INTERNAL_ASSERT(collect());
+    size_t n = signature.params.size();
+    Object tuple = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(n)));
+    for (size_t i = 0; i < n; ++i) {
+      PyObject* item = given[i] ? given[i] : Py_Ellipsis;
+      PyTuple_SET_ITEM(tuple.get(), signature.params[i].slot, new_ref(item));
+    }
+    if (!spread()) return tuple;
+    auto at = static_cast<size_t>(signature.varargs);
+    Object rest = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(call.count - at)));
+    for (size_t i = at; i < call.count; ++i) {
+      PyTuple_SET_ITEM(rest.get(), static_cast<Py_ssize_t>(i - at), new_ref(call.args[i]));
+    }
+    check_status(PyTuple_SetItem(tuple.get(), signature.params[at].slot, rest.release()));
+    return tuple;
   }
 };
 
@@ -320,6 +342,11 @@ std::string complaint(const std::vector<Mismatch>& best, const CallArgs& call) {
 
 bool bind_call(const Signature& signature, const CallArgs& call, Frame& frame, Mismatch* mismatch) {
   return Binding(signature, call, frame, mismatch).run();
+}
+
+Object given_arguments(const Signature& signature, const CallArgs& call) {
+  Frame frame;
+  return Binding(signature, call, frame, nullptr).objects();
 }
 
 void raise_mismatch(const char* name, const std::vector<Signature>& signatures,

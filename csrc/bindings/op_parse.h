@@ -72,6 +72,10 @@ struct Mismatch {
 // only for arguments of the right type with an impossible value.
 bool bind_call(const Signature& signature, const CallArgs& call, Frame& frame, Mismatch* mismatch);
 
+// The arguments of a call that fits the signature, by the schema's order: a tuple with Ellipsis
+// where the default holds.
+Object given_arguments(const Signature& signature, const CallArgs& call);
+
 // The TypeError of a call that fits no signature. Raises weft::Error.
 [[noreturn]] void raise_mismatch(const char* name, const std::vector<Signature>& signatures,
                                  const CallArgs& call);

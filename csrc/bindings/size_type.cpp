@@ -3,6 +3,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
+#include "bindings/trace.h"
 
 namespace weft::py {
 
@@ -42,7 +43,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Object self = Object::checked(PyTuple_Type.tp_new(type, args, kwargs));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
       PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-      if (PyLong_Check(item)) continue;
+      if (PyLong_Check(item) || is_traced_number(item)) continue;
       PyObject* number = PyNumber_Index(item);
       if (!number) {
         PyErr_Format(PyExc_TypeError, "Size: expected ints, got %s", type_name(item));

@@ -6,6 +6,7 @@
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 #include "ops.h"
 
 namespace weft::py {
@@ -222,17 +223,17 @@ PyObject* view(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
   return PyObject_Vectorcall(view_sizes, stack, static_cast<size_t>(count + 1), names);
 }
 
-PyMethodDef view_method = {"view", fast(view), kFast,
+PyMethodDef view_method = {"view", fast(Traced<"view", view>::call), kFast,
                            "view(*size) or view(dtype)\n\nThe same memory with other sizes, or its "
                            "bytes as another dtype."};
 
 PyMethodDef functions[] = {
-    {"_storage_view", storage_view, METH_O, nullptr},
-    {"_from_storage", fast(from_storage), kFast, nullptr},
+    {"_storage_view", Traced<"weft._storage_view", storage_view>::call, METH_O, nullptr},
+    {"_from_storage", fast(Traced<"weft._from_storage", from_storage>::call), kFast, nullptr},
     {"_storage_info", storage_info, METH_O, nullptr},
-    {"_storage_resize", fast(storage_resize), kFast, nullptr},
-    {"_set", fast(set), kFast, nullptr},
-    {"_resize", fast(resize), kFast, nullptr},
+    {"_storage_resize", fast(Traced<"weft._storage_resize", storage_resize>::call), kFast, nullptr},
+    {"_set", fast(Traced<"weft._set", set>::call), kFast, nullptr},
+    {"_resize", fast(Traced<"weft._resize", resize>::call), kFast, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

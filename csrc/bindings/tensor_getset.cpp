@@ -3,6 +3,7 @@
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 #include "core/error.h"
 #include "ops.h"
 
@@ -163,27 +164,32 @@ PyObject* get_imag(PyObject* self, void*) {
 }  // namespace
 
 PyGetSetDef tensor_getset[] = {
-    {"shape", get_shape, nullptr, "Sizes of the dimensions.", nullptr},
-    {"dtype", get_dtype, nullptr, "Type of the elements.", nullptr},
-    {"device", get_device, nullptr, "Where the elements are.", nullptr},
+    {"shape", Traced<"shape", get_shape>::call, nullptr, "Sizes of the dimensions.", nullptr},
+    {"dtype", Traced<"dtype", get_dtype>::call, nullptr, "Type of the elements.", nullptr},
+    {"device", Traced<"device", get_device>::call, nullptr, "Where the elements are.", nullptr},
     {"ndim", get_ndim, nullptr, "Number of dimensions.", nullptr},
     {"layout", get_layout, nullptr, "Always weft.strided.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
-    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
-    {"requires_grad", get_requires_grad, set_requires_grad, "Whether operators on it are recorded.",
-     nullptr},
-    {"grad", get_grad, set_grad, "The gradient that backward left, or None.", nullptr},
+    {"nbytes", Traced<"nbytes", get_nbytes>::call, nullptr, "Bytes of all elements.", nullptr},
+    {"requires_grad", get_requires_grad, Traced<"set_requires_grad", set_requires_grad>::call,
+     "Whether operators on it are recorded.", nullptr},
+    {"grad", Traced<"grad", get_grad>::call, Traced<"set_grad", set_grad>::call,
+     "The gradient that backward left, or None.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The graph node that made it; None for leaves.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operator made it.", nullptr},
     {"retains_grad", get_retains_grad, nullptr, "Whether retain_grad() was asked for.", nullptr},
     {"output_nr", get_output_nr, nullptr, "Which result of its grad_fn it is.", nullptr},
-    {"data", get_data, set_data, "The same elements without history.", nullptr},
-    {"T", get_T, nullptr, "View with the dimensions reversed.", nullptr},
-    {"mT", get_mT, nullptr, "View with the last two dimensions swapped.", nullptr},
-    {"H", get_H, nullptr, "Conjugate transpose of a matrix.", nullptr},
-    {"mH", get_mH, nullptr, "Conjugate transpose of the last two dimensions.", nullptr},
-    {"real", get_real, nullptr, "View of the real parts; a real tensor itself.", nullptr},
-    {"imag", get_imag, nullptr, "View of the imaginary parts.", nullptr},
+    {"data", Traced<"data", get_data>::call, Traced<"set_data", set_data>::call,
+     "The same elements without history.", nullptr},
+    {"T", Traced<"T", get_T>::call, nullptr, "View with the dimensions reversed.", nullptr},
+    {"mT", Traced<"mT", get_mT>::call, nullptr, "View with the last two dimensions swapped.",
+     nullptr},
+    {"H", Traced<"H", get_H>::call, nullptr, "Conjugate transpose of a matrix.", nullptr},
+    {"mH", Traced<"mH", get_mH>::call, nullptr, "Conjugate transpose of the last two dimensions.",
+     nullptr},
+    {"real", Traced<"real", get_real>::call, nullptr,
+     "View of the real parts; a real tensor itself.", nullptr},
+    {"imag", Traced<"imag", get_imag>::call, nullptr, "View of the imaginary parts.", nullptr},
     {"is_cpu", get_is_cpu, nullptr, "Whether it is in main memory.", nullptr},
     {"is_cuda", get_false, nullptr, "False: this build has the CPU only.", nullptr},
     {"is_sparse", get_false, nullptr, "False: all tensors are strided.", nullptr},

@@ -7,6 +7,7 @@
 #include "bindings/autograd.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 
 namespace weft::py {
 namespace {
@@ -114,6 +115,7 @@ PyObject* wrap(Tensor tensor) {
   PyObject* object = allocate_exact();
   new (&as_object(object)->tensor) Tensor(std::move(tensor));
   impl->wrapper.object = object;
+  note_wrapper(object);
   return object;
 }
 
@@ -123,6 +125,7 @@ PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
   if (!object) throw PythonError{};
   tensor.impl()->wrapper.object = object;
   new (&as_object(object)->tensor) Tensor(std::move(tensor));
+  note_wrapper(object);
   return object;
 }
 

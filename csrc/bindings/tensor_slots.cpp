@@ -7,6 +7,7 @@
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
+#include "bindings/trace.h"
 #include "ops.h"
 
 namespace weft::py {
@@ -170,6 +171,11 @@ PyObject* tensor_invert(PyObject* self) {
 PyObject* tensor_positive(PyObject* self) { return new_ref(self); }
 
 PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
+  if (tracing()) [[unlikely]] {
+    static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+    PyObject* const args[] = {a, b};
+    return trace_face(kNames[op], args, 2);
+  }
   return guarded([&]() -> PyObject* {
     switch (op) {
       case Py_EQ:

@@ -3,6 +3,7 @@
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
 #include "bindings/tensor_slots.h"
+#include "bindings/trace.h"
 
 namespace weft::py {
 
@@ -20,6 +21,10 @@ template <class Fn>
 constexpr PyType_Slot slot(int id, Fn* function) {
   return {id, reinterpret_cast<void*>(function)};
 }
+template <TraceName name, auto fn>
+constexpr PyType_Slot traced(int id) {
+  return slot(id, Traced<name, fn>::call);
+}
 
 }  // namespace
 
@@ -33,45 +38,45 @@ void init_tensor_type(PyObject* module) {
       slot(Py_tp_setattro, tensor_setattro),
       slot(Py_tp_hash, tensor_hash),
       slot(Py_tp_richcompare, tensor_richcompare),
-      slot(Py_tp_iter, tensor_iter),
+      traced<"iter", tensor_iter>(Py_tp_iter),
       {Py_tp_members, members},
       {Py_tp_getset, tensor_getset},
       {Py_tp_methods, tensor_methods},
-      slot(Py_mp_length, tensor_length),
-      slot(Py_mp_subscript, tensor_subscript),
-      slot(Py_mp_ass_subscript, tensor_assign_subscript),
-      slot(Py_sq_contains, tensor_contains),
+      traced<"length", tensor_length>(Py_mp_length),
+      traced<"subscript", tensor_subscript>(Py_mp_subscript),
+      traced<"assign_subscript", tensor_assign_subscript>(Py_mp_ass_subscript),
+      traced<"contains", tensor_contains>(Py_sq_contains),
       slot(Py_bf_getbuffer, tensor_getbuffer),
       slot(Py_bf_releasebuffer, tensor_releasebuffer),
-      slot(Py_nb_add, tensor_add),
-      slot(Py_nb_subtract, tensor_subtract),
-      slot(Py_nb_multiply, tensor_multiply),
-      slot(Py_nb_true_divide, tensor_true_divide),
-      slot(Py_nb_floor_divide, tensor_floor_divide),
-      slot(Py_nb_remainder, tensor_remainder),
-      slot(Py_nb_power, tensor_power),
-      slot(Py_nb_matrix_multiply, tensor_matrix_multiply),
-      slot(Py_nb_and, tensor_and),
-      slot(Py_nb_or, tensor_or),
-      slot(Py_nb_xor, tensor_xor),
-      slot(Py_nb_inplace_add, tensor_inplace_add),
-      slot(Py_nb_inplace_subtract, tensor_inplace_subtract),
-      slot(Py_nb_inplace_multiply, tensor_inplace_multiply),
-      slot(Py_nb_inplace_true_divide, tensor_inplace_true_divide),
-      slot(Py_nb_inplace_floor_divide, tensor_inplace_floor_divide),
-      slot(Py_nb_inplace_remainder, tensor_inplace_remainder),
-      slot(Py_nb_inplace_power, tensor_inplace_power),
-      slot(Py_nb_inplace_and, tensor_inplace_and),
-      slot(Py_nb_inplace_or, tensor_inplace_or),
-      slot(Py_nb_inplace_xor, tensor_inplace_xor),
-      slot(Py_nb_negative, tensor_negative),
+      traced<"add", tensor_add>(Py_nb_add),
+      traced<"subtract", tensor_subtract>(Py_nb_subtract),
+      traced<"multiply", tensor_multiply>(Py_nb_multiply),
+      traced<"true_divide", tensor_true_divide>(Py_nb_true_divide),
+      traced<"floor_divide", tensor_floor_divide>(Py_nb_floor_divide),
+      traced<"remainder", tensor_remainder>(Py_nb_remainder),
+      traced<"power", tensor_power>(Py_nb_power),
+      traced<"matrix_multiply", tensor_matrix_multiply>(Py_nb_matrix_multiply),
+      traced<"and", tensor_and>(Py_nb_and),
+      traced<"or", tensor_or>(Py_nb_or),
+      traced<"xor", tensor_xor>(Py_nb_xor),
+      traced<"inplace_add", tensor_inplace_add>(Py_nb_inplace_add),
+      traced<"inplace_subtract", tensor_inplace_subtract>(Py_nb_inplace_subtract),
+      traced<"inplace_multiply", tensor_inplace_multiply>(Py_nb_inplace_multiply),
+      traced<"inplace_true_divide", tensor_inplace_true_divide>(Py_nb_inplace_true_divide),
+      traced<"inplace_floor_divide", tensor_inplace_floor_divide>(Py_nb_inplace_floor_divide),
+      traced<"inplace_remainder", tensor_inplace_remainder>(Py_nb_inplace_remainder),
+      traced<"inplace_power", tensor_inplace_power>(Py_nb_inplace_power),
+      traced<"inplace_and", tensor_inplace_and>(Py_nb_inplace_and),
+      traced<"inplace_or", tensor_inplace_or>(Py_nb_inplace_or),
+      traced<"inplace_xor", tensor_inplace_xor>(Py_nb_inplace_xor),
+      traced<"negative", tensor_negative>(Py_nb_negative),
       slot(Py_nb_positive, tensor_positive),
-      slot(Py_nb_absolute, tensor_absolute),
-      slot(Py_nb_invert, tensor_invert),
-      slot(Py_nb_bool, tensor_bool),
-      slot(Py_nb_int, tensor_int),
-      slot(Py_nb_float, tensor_float),
-      slot(Py_nb_index, tensor_index),
+      traced<"absolute", tensor_absolute>(Py_nb_absolute),
+      traced<"invert", tensor_invert>(Py_nb_invert),
+      traced<"__bool__", tensor_bool>(Py_nb_bool),
+      traced<"__int__", tensor_int>(Py_nb_int),
+      traced<"__float__", tensor_float>(Py_nb_float),
+      traced<"__index__", tensor_index>(Py_nb_index),
       {0, nullptr},
   };
   PyType_Spec spec = {"weft.Tensor", sizeof(TensorObject), 0,

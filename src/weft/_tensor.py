@@ -5,15 +5,35 @@ Everything here is off the hot path; it is attached to the C type when weft is i
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from weft import _C
 from weft._C import Size, Tensor
 from weft.storage import TypedStorage, UntypedStorage
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _unrecorded(function: _F) -> _F:
+    """What a trace does not record: it looks at tensors, or copies them as they are."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = _C._set_recorder(None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _C._set_recorder(recorder)
+
+    return call  # type: ignore[return-value]
+
+
 # ---- printing ----
 
 
+@_unrecorded
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     """The elements and what they are, as PyTorch prints them."""
     from weft import _tensor_str
@@ -21,6 +41,7 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     return _tensor_str.text_of(self, tensor_contents)
 
 
+@_unrecorded
 def _format(self: Tensor, spec: str) -> str:
     """A 0-d tensor formats as its number, any other as its repr."""
     if self.dim() == 0 and type(self) is Tensor:
@@ -91,6 +112,7 @@ def _rebuild(
     return tensor
 
 
+@_unrecorded
 def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     # A view of another dtype over the storage (real of a complex one) counts in its own elements.
     layout = (tuple(self.shape), self.stride(), self.storage_offset())
@@ -103,6 +125,7 @@ def _setstate(self: Tensor, state: dict[str, Any] | None) -> None:
         self.__dict__.update(state)
 
 
+@_unrecorded
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A copy with memory of its own; tensors that share memory inside one deepcopy still do."""
     if id(self) in memo:

@@ -319,3 +319,91 @@ def test_same_as_pytorch(family, name, torch_files):
         again["state"] = {key: again["state"][key] for key in got["state"]}
     for part in expected:
         assert close(again[part], got[part]), (part, again[part], got[part])
+
+
+# Traced.
+
+
+class Bound(weft.nn.Module):
+    """A case as a trace takes it: its arguments that are no tensors are part of it, and it returns
+    the tensors of its result."""
+
+    def __init__(self, obj, inputs):
+        super().__init__()
+        self.inner = obj
+        self.inputs = inputs
+
+    def forward(self, *tensors):
+        return tuple(leaves(self.inner(*fill(self.inputs, iter(tensors)))))
+
+
+def fill(value, tensors):
+    """The value with other tensors."""
+    if isinstance(value, weft.Tensor):
+        return next(tensors)
+    if isinstance(value, dict):
+        return {key: fill(item, tensors) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(fill(item, tensors) for item in value)
+    return value
+
+
+def longer(tensor):
+    """Another size along the first dimension."""
+    return weft.cat([tensor, tensor], 0) if tensor.dim() else tensor
+
+
+# Without a tensor among arguments or results there is nothing to trace.
+NO_TENSORS = {
+    "anchors", "any", "any, list", "beam search", "cached decoder", "components", "ctc collapse",
+    "edit distance", "filter bank", "kalman", "parse options", "recommender",
+    "recommender, parts missing", "relative bias", "tokenizer", "version class",
+}  # fmt: skip
+
+
+def traced_case(family, name, training):
+    """A case, its trace, its tensors, and what the trace warned of."""
+    obj, inputs = prepare(family, name)
+    bound = Bound(obj, inputs).train(training)
+    before = copy.deepcopy(bound)
+    with warnings.catch_warnings(record=True) as caught, weft.set_grad_enabled(training):
+        warnings.simplefilter("always")
+        tensors = tuple(copy.deepcopy(leaves(inputs)))
+        for leaf in tensors:
+            leaf.requires_grad_(training and leaf.is_floating_point())
+        traced = jit.trace(copy.deepcopy(before), tensors, check_trace=False)
+    traced.load_state_dict(before.state_dict())
+    warned = {str(w.message) for w in caught if w.category is jit.TracerWarning}
+    return bound, traced, leaves(inputs), warned
+
+
+@MODES
+@pytest.mark.parametrize(("family", "name"), [c for c in CASES if c[1] not in NO_TENSORS])
+def test_trace_equals_python(family, name, training):
+    bound, traced, tensors, _ = traced_case(family, name, training)
+    expected = observe(bound, bound, tensors, training)
+    check_same(expected, observe(traced, traced, tensors, training))
+
+
+def test_traces_hold_for_other_sizes():
+    """Where a trace did not warn, it gives Python's result for twice the rows, or says that weft
+    would decide otherwise; never another result."""
+    equal, refused = [], []
+    for family, name in CASES:
+        if name in NO_TENSORS:
+            continue
+        bound, traced, tensors, warned = traced_case(family, name, False)
+        more = [longer(tensor) for tensor in tensors]
+        try:
+            expected = observe(bound, bound, more, False, calls=1)
+        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
+            continue  # the program itself is for these sizes only
+        if warned:
+            continue
+        try:
+            check_same(expected, observe(traced, traced, more, False, calls=1))
+            equal.append(name)
+        except (RuntimeError, ValueError) as error:
+            refused.append((name, str(error)))
+    assert len(equal) >= 30, (equal, refused)
+    assert not refused, refused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from weft import _C
 from weft._C import Tensor
@@ -41,7 +41,7 @@ def backward(
         raise RuntimeError("backward: expected at least one of inputs, got none")
     retain = create_graph if retain_graph is None else retain_graph
     gradients = _gradients("backward", grad_tensors, len(roots))
-    _C._autograd.run_backward(roots, gradients, targets, retain, create_graph, True, True)
+    _start(roots, gradients, targets, retain, create_graph, True, True)
 
 
 def grad(
@@ -77,14 +77,19 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
     gradients = _gradients("grad", grad_outputs, len(roots))
-    result = _C._autograd.run_backward(
-        roots, gradients, targets, retain, create_graph, False, unused
-    )
+    result = _start(roots, gradients, targets, retain, create_graph, False, unused)
     if materialize_grads:
         return tuple(
             _zeros_like(target) if got is None else got for target, got in zip(targets, result)
         )
     return result
+
+
+def _start(*args: Any) -> Any:
+    recorder = _C._recorder()
+    if recorder is not None:  # weft.jit.trace
+        return recorder.face("run_backward", args, {})
+    return _C._autograd.run_backward(*args)
 
 
 def _grad_batched(

@@ -1,6 +1,7 @@
 """weft.jit: programs from Python source, that run without Python.
 
 script(f)     compiles a function, a module or a class from its source
+trace(f, x)   runs a function or a module and compiles what ran
 ignore, unused, export, annotate, isinstance, interface, Final, Attribute
               what programs are written with
 """
@@ -27,6 +28,10 @@ from weft.jit.markers import (
 )
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 from weft.jit.script_module import RecursiveScriptModule, ScriptModule
+from weft.jit.tracing.checks import TracingCheckError
+from weft.jit.tracing.modules import TopLevelTracedModule
+from weft.jit.tracing.places import TracerWarning
+from weft.jit.tracing.trace import trace, trace_module
 
 __all__ = [
     "Attribute",
@@ -38,6 +43,9 @@ __all__ = [
     "RecursiveScriptModule",
     "ScriptFunction",
     "ScriptModule",
+    "TopLevelTracedModule",
+    "TracerWarning",
+    "TracingCheckError",
     "_copy_to_script_wrapper",
     "_overload",
     "_overload_method",
@@ -52,6 +60,8 @@ __all__ = [
     "isinstance",
     "script",
     "script_method",
+    "trace",
+    "trace_module",
     "unused",
     "wait",
 ]

@@ -110,4 +110,6 @@ def executable(
         for type in data.tables.classes:
             class_of(type)
         program = _C.JitProgram(data.encode(), data.tables.inputs, data.callables, dict(CLASSES))
-        return program.function(optimized.name)  # type: ignore[no-any-return]
+        run = program.function(optimized.name)
+        run._source = function  # for traces that call it
+        return run  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from weft import _C
 from weft.jit.frontend.ignored import COPY, EXPORT, IGNORE, MODE, UNUSED
 from weft.jit.frontend.module_types import JitAttribute as Attribute
 from weft.jit.frontend.overloads import register as _register_overload
@@ -86,8 +87,8 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether a trace is being taken."""
-    return False
+    """Whether this thread is taking a trace."""
+    return _C._recorder() is not None
 
 
 is_scripting.__weft_jit__ = "is_scripting"  # type: ignore[attr-defined]

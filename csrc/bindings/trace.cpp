@@ -1,0 +1,121 @@
+// The state of tracing: one recorder for each thread that traces.
+#include "bindings/trace.h"
+
+#include <unordered_set>
+
+namespace weft::py {
+
+std::atomic<int> trace_count{0};
+
+namespace {
+
+struct State {
+  PyObject* recorder = nullptr;            // owned; null: not tracing, or paused
+  int depth = 0;                           // traces under way: one may be taken inside another
+  std::unordered_set<PyObject*> wrappers;  // made since it began (addresses only)
+};
+State& state() {
+  static thread_local State one;
+  return one;
+}
+
+PyObject *traced_int = nullptr, *traced_float = nullptr;
+
+// _set_traced_numbers(int_class, float_class)
+PyObject* set_numbers(PyObject*, PyObject* classes) {
+  PyObject *ints, *floats;
+  if (!PyArg_UnpackTuple(classes, "_set_traced_numbers", 2, 2, &ints, &floats)) return nullptr;
+  Py_XSETREF(traced_int, new_ref(ints));
+  Py_XSETREF(traced_float, new_ref(floats));
+  Py_RETURN_NONE;
+}
+
+// _set_recorder(recorder) -> the one before it, or None. With None nothing is recorded.
+PyObject* set_recorder(PyObject*, PyObject* recorder) {
+  State& here = state();
+  PyObject* next = recorder == Py_None ? nullptr : new_ref(recorder);
+  PyObject* before = here.recorder;
+  here.recorder = next;
+  return before ? before : new_ref(Py_None);
+}
+
+PyObject* get_recorder(PyObject*, PyObject*) {
+  PyObject* recorder = state().recorder;
+  return new_ref(recorder ? recorder : Py_None);
+}
+
+// _trace_made(tensor): whether its object was made while this thread traced.
+PyObject* made_here(PyObject*, PyObject* object) {
+  return PyBool_FromLong(state().wrappers.contains(object));
+}
+
+PyObject* begin(PyObject*, PyObject*) {
+  ++state().depth;
+  ++trace_count;
+  Py_RETURN_NONE;
+}
+
+PyObject* end(PyObject*, PyObject*) {
+  --trace_count;
+  if (--state().depth == 0) state().wrappers.clear();
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"_set_recorder", set_recorder, METH_O,
+     "Changes who records between _trace_begin and _trace_end."},
+    {"_set_traced_numbers", set_numbers, METH_VARARGS, "The classes of numbers of a trace."},
+    {"_recorder", get_recorder, METH_NOARGS, "The recorder of this thread, or None."},
+    {"_trace_made", made_here, METH_O, "Whether the tensor's object was made while tracing."},
+    {"_trace_begin", begin, METH_NOARGS, "A trace starts in this thread."},
+    {"_trace_end", end, METH_NOARGS, "The trace that started last ends."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+bool trace_records() noexcept { return state().recorder != nullptr; }
+bool trace_under_way() noexcept { return state().depth > 0; }
+
+PauseTrace::PauseTrace() noexcept : recorder_(std::exchange(state().recorder, nullptr)) {}
+PauseTrace::~PauseTrace() { state().recorder = recorder_; }
+
+bool is_traced_number(PyObject* object) noexcept {
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return type == traced_int || type == traced_float;
+}
+Object plain_number(PyObject* object) {
+  const bool whole = reinterpret_cast<PyObject*>(Py_TYPE(object)) == traced_int;
+  return Object::checked(whole ? PyNumber_Index(object) : PyNumber_Float(object));
+}
+
+PyObject* trace_face(const char* name, PyObject* const* args, size_t count,
+                     PyObject* names) noexcept {
+  return guarded([&]() -> PyObject* {
+    const Object recorder = Object::borrow(state().recorder);
+    const Object tuple = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    for (size_t i = 0; i < count; ++i) {
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), new_ref(args[i]));
+    }
+    const Object named = Object::checked(PyDict_New());
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
+      check_status(PyDict_SetItem(named.get(), PyTuple_GET_ITEM(names, i),
+                                  args[count + static_cast<size_t>(i)]));
+    }
+    return Object::checked(
+               PyObject_CallMethod(recorder.get(), "face", "sOO", name, tuple.get(), named.get()))
+        .release();
+  });
+}
+
+Object trace_operator(const char* schema, PyObject* given, PyObject* result) {
+  const Object recorder = Object::borrow(state().recorder);
+  return Object::checked(
+      PyObject_CallMethod(recorder.get(), "operator", "sOO", schema, given, result));
+}
+
+void trace_wrapper(PyObject* object) { state().wrappers.insert(object); }
+
+void init_trace(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace weft::py

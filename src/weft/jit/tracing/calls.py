@@ -1,0 +1,93 @@
+"""What a trace calls that is no operator: programs, gradients, custom autograd functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft import _C
+from weft.jit.ir import types as ty
+from weft.jit.tracing import structures
+from weft.jit.tracing.arguments import convert
+from weft.jit.tracing.faces import face
+from weft.jit.tracing.numbers import TracedFloat, TracedInt
+
+if TYPE_CHECKING:
+    from weft.jit.tracing.recorder import Recorder
+
+Tensor = weft.Tensor
+
+
+@face("program")
+def _program(rec: Recorder, run: Any, *args: Any, **kwargs: Any) -> Any:
+    """A compiled function or method stays a call: what it decides, it decides in every call."""
+    function = run._source
+    if function is None:
+        raise RuntimeError(f"trace: expected a program made by weft.jit, got {run!r}")
+    with rec.paused():
+        result = run(*structures.plain_numbers(args), **structures.plain_numbers(kwargs))
+    given = {**dict(zip(function.arg_names, args)), **kwargs}
+    values = []
+    for name, formal in zip(function.arg_names, function.graph.inputs):
+        item = given[name] if name in given else function.defaults[name]
+        values.append(convert(rec, formal.type, item))
+    rec.follow_grad_mode()
+    type = function.return_type
+    node = rec.emit("prim::CallFunction", values, [type], {"function": function})
+    return structures.bind(rec, node.output, result)
+
+
+@face("run_backward")
+def _run_backward(
+    rec: Recorder, roots: Any, gradients: Any, targets: Any, retain: bool, create: bool,
+    accumulate: bool, unused: bool,
+) -> Any:  # fmt: skip
+    """weft.autograd.backward and grad."""
+    if accumulate and targets:
+        raise RuntimeError("trace: expected autograd.backward without inputs, got some")
+    tensors, optionals = ty.ListType(ty.TENSOR), ty.ListType(ty.OptionalType(ty.TENSOR))
+    values = [convert(rec, tensors, roots)]
+    if not accumulate:
+        values.append(convert(rec, tensors, targets))
+    values += [convert(rec, optionals, gradients), rec.constant(retain), rec.constant(create)]
+    if not accumulate:
+        values.append(rec.constant(unused))
+    with rec.paused():
+        result = _C._autograd.run_backward(
+            roots, gradients, targets, retain, create, accumulate, unused
+        )
+    return rec.builtin("autograd::backward" if accumulate else "aten::grad", values, result)
+
+
+@face("apply")
+def _apply(rec: Recorder, function: Any, *args: Any) -> Any:
+    """A weft.autograd.Function: the program calls Python for it."""
+    if any(isinstance(item, (TracedInt, TracedFloat)) for item in args):
+        rec.leak("number")
+    with rec.paused():
+        result = function.apply(*args)
+    places = [i for i, item in enumerate(args) if isinstance(item, Tensor)]
+    fixed = [None if isinstance(item, Tensor) else item for item in args]
+
+    def call(*tensors: Tensor) -> Any:
+        given = list(fixed)
+        for place, tensor in zip(places, tensors):
+            given[place] = tensor
+        return function.apply(*given)
+
+    call.__name__ = call.__qualname__ = function.__name__
+    values = [rec.tensor(args[i]) for i in places]
+    rec.follow_grad_mode()
+    type = _type_of_result(function, result)
+    node = rec.emit("prim::CallPython", values, [type], {"callable": call})
+    return structures.bind(rec, node.output, result)
+
+
+def _type_of_result(function: Any, result: Any) -> ty.Type:
+    if isinstance(result, Tensor):
+        return ty.TENSOR
+    if isinstance(result, tuple) and all(isinstance(item, Tensor) for item in result):
+        return ty.TupleType((ty.TENSOR,) * len(result))
+    raise RuntimeError(
+        f"trace: expected {function.__name__} to return tensors, got {type(result).__name__}"
+    )
