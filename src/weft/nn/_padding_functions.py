@@ -8,10 +8,10 @@ from typing import Any
 import weft
 from weft import Tensor
 
-# mode: the entries of the input that n entries with `before` and `after` more around them show
+# mode: the entry of n that a place shows, counted from the first
 _PLACES = {
     "reflect": lambda i, n: n - 1 - abs(n - 1 - abs(i)),
-    "replicate": lambda i, n: min(max(i, 0), n - 1),
+    "replicate": lambda i, n: i.clamp(0, n - 1),
     "circular": lambda i, n: i % n,
 }
 
@@ -24,7 +24,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     "circular"; the last three take inputs of 2 to 5 dimensions and pad at most all but the first
     two (or all but the first, without a batch). Negative numbers cut off.
     """
-    widths = [int(n) for n in pad]
+    widths = [n if isinstance(n, int) else int(n) for n in pad]
     if len(widths) % 2 or len(widths) > 2 * input.dim():
         raise RuntimeError(
             f"pad: expected two numbers for each of at most {input.dim()} dims, got {tuple(pad)}"
@@ -64,9 +64,7 @@ def _padded(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
         x = weft.constant_pad_nd(x, [0] * (2 * (-dim - 1)) + [min(before, 0), min(after, 0)])
         before, after, size = max(before, 0), max(after, 0), x.size(dim)
     place = _PLACES[mode]
-    return x.index_select(
-        dim, weft.tensor([place(i, size) for i in range(-before, size + after)], dtype=weft.int64)
-    )
+    return x.index_select(dim, place(weft.arange(-before, size + after), size))
 
 
 __all__ = ["pad"]

@@ -215,7 +215,10 @@ def _wanted(function: str, x: Tensor, size: Any, spatial: int) -> list[int]:
     values = values * spatial if len(values) == 1 else values
     if len(values) != spatial:
         raise RuntimeError(f"{function}: expected {spatial} sizes, got {size}")
-    return [x.size(i - spatial) if v is None else int(v) for i, v in enumerate(values)]
+    return [
+        x.size(i - spatial) if v is None else v if isinstance(v, int) else int(v)
+        for i, v in enumerate(values)
+    ]
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:

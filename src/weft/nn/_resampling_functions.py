@@ -90,9 +90,9 @@ def _sizes_and_scales(
     if scale_factor is None:
         if recompute:
             raise ValueError("interpolate: expected scale_factor to recompute, got size")
-        return [int(n) for n in listed], [None] * spatial
+        return [n if isinstance(n, int) else int(n) for n in listed], [None] * spatial
     scales: list[float | None] = [float(s) for s in listed]
-    sizes = [math.floor(float(n) * s) for n, s in zip(x.shape[2:], listed)]
+    sizes = [math.floor(n * float(s)) for n, s in zip(x.shape[2:], listed)]
     return sizes, [None] * spatial if recompute else scales
 
 

@@ -7,6 +7,7 @@ that the trace holds for that decision only.
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable
@@ -78,17 +79,36 @@ def _decides(name: str, function: Callable[[Any, Any], bool]) -> Any:
             return NotImplemented
         truth = function(plain(self), plain(other))
         recorder = _recording(self)
-        if recorder is not None:
-            if not is_library(sys._getframe(1)):
-                recorder.leak("bool")
-            else:
-                types = ["float" if isinstance(x, float) else "int" for x in (self, other)]
-                overload = types[0] if types[0] == types[1] else "_".join(types)
-                values = [recorder.number(self), recorder.number(other)]
-                recorder.guard(f"aten::{name}.{overload}", values, truth)
+        if recorder is None:
+            return truth
+        if not is_library(sys._getframe(1)):
+            recorder.leak("bool")
+        else:
+            _guard(recorder, name, self, other, truth)
         return truth
 
     return method
+
+
+def _whole(name: str, function: Callable[[Any], int]) -> Any:
+    """math.floor and the like, which ask the number itself."""
+
+    def method(self: Any) -> Any:
+        result = function(plain(self))
+        recorder = _recording(self)
+        if recorder is None:
+            return result
+        kind = f"aten::{name}.{'int' if isinstance(self, int) else 'float'}"
+        return recorder.emit_number(kind, [recorder.number(self)], result)
+
+    return method
+
+
+def _guard(recorder: Recorder, name: str, a: Any, b: Any, truth: bool) -> None:
+    types = ["float" if isinstance(x, float) else "int" for x in (a, b)]
+    overload = types[0] if types[0] == types[1] else "_".join(types)
+    values = [recorder.number(a), recorder.number(b)]
+    recorder.guard(f"aten::{name}.{overload}", values, truth)
 
 
 def _leaks(number: Any, what: str) -> None:
@@ -99,7 +119,11 @@ def _leaks(number: Any, what: str) -> None:
 
 def _converts(what: str, function: Callable[[Any], Any]) -> Any:
     def method(self: Any, *args: Any) -> Any:
-        _leaks(self, what)
+        recorder = _recording(self)
+        if recorder is not None and is_library(sys._getframe(1)):
+            _guard(recorder, "eq", self, plain(self), True)
+        elif recorder is not None:
+            recorder.leak(what)
         return function(plain(self), *args)
 
     return method
@@ -126,8 +150,9 @@ def _methods() -> dict[str, Any]:
     made["__int__"] = _converts("int", int)
     made["__index__"] = _converts("index", int)
     made["__float__"] = _converts("float", float)
-    for word in ("__round__", "__trunc__", "__floor__", "__ceil__"):
-        made[word] = _converts("int", lambda x, *args, w=word: getattr(type(x), w)(x, *args))
+    made["__round__"] = _converts("int", round)
+    for word in ("trunc", "floor", "ceil"):
+        made[f"__{word}__"] = _whole(word, getattr(math, word))
     made["__divmod__"] = lambda self, other: (self // other, self % other)
     made["__rdivmod__"] = lambda self, other: (other // self, other % self)
     made["__reduce__"] = lambda self: (type(plain(self)), (plain(self),))

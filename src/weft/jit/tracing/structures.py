@@ -114,14 +114,20 @@ def output(recorder: Recorder, given: Any, strict: bool) -> Value:
         values = [output(recorder, item, strict) for item in given]
         made = ty.TupleType(tuple(value.type for value in values))
         return recorder.emit("prim::TupleConstruct", values, [made]).output
-    if isinstance(given, (list, dict)) and given:
+    if isinstance(given, list) and given:
         if strict:
-            name = type(given).__name__
-            raise RuntimeError(
-                f"trace: expected tensors and tuples as output, got a {name}, which has this many "
-                f"items in every call of the trace; return a tuple, or give strict=False"
+            recorder.places.warn(
+                "A list as output has this many items in every call of the trace; return a tuple, "
+                "or give strict=False"
             )
-        return _output_list(recorder, given) if isinstance(given, list) else _dict(recorder, given)
+        return _output_list(recorder, given)
+    if isinstance(given, dict) and given:
+        if strict:
+            raise RuntimeError(
+                "trace: expected tensors and tuples as output, got a dict, which has these keys in "
+                "every call of the trace; return a tuple, or give strict=False"
+            )
+        return _dict(recorder, given)
     raise RuntimeError(
         "trace: expected tensors, tuples, lists and dicts of tensors as output, got "
         f"{_describe(given)}"
