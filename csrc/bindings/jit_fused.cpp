@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <condition_variable>
@@ -22,21 +23,25 @@ namespace {
 
 // An operand in Python: ("input" | "step" | "constant", index).
 using PyOperand = std::pair<std::string, uint8_t>;
-using PyStep = std::tuple<std::string, std::vector<PyOperand>, std::vector<PyOperand>>;
+// A row operator: its identifier, "last" | "all", the dimension, keepdim, the size of it (0: any).
+using PyRow = std::tuple<std::string, std::string, int, bool, uint32_t>;
+using PyOp = std::variant<std::string, PyRow>;
+using PyStep = std::tuple<PyOp, std::vector<PyOperand>, std::vector<PyOperand>>;
 
 struct PyGroup {
   Ref<FusedGroup> group;
 };
 
-constexpr const char* kKinds[] = {"input", "step", "constant"};
+constexpr const char* kKinds[] = {"input", "step", "constant", "length"};
 
 FusedOperand to_operand(const PyOperand& operand) {
-  for (uint8_t kind = 0; kind < 3; ++kind) {
+  for (uint8_t kind = 0; kind < 4; ++kind) {
     if (operand.first == kKinds[kind]) {
       return {static_cast<FusedOperand::Kind>(kind), operand.second};
     }
   }
-  fail(ErrorKind::Value, str("fused: expected input, step or constant, got ", operand.first));
+  fail(ErrorKind::Value,
+       str("fused: expected input, step, constant or length, got ", operand.first));
 }
 
 std::vector<FusedOperand> to_operands(const std::vector<PyOperand>& operands) {
@@ -68,17 +73,41 @@ std::shared_ptr<const FusedBackward> to_backward(const PyGroup& group,
   return result;
 }
 
+FusedStep to_step(const PyStep& step) {
+  const auto& [op, tensors, numbers] = step;
+  FusedStep result;
+  result.tensors = to_operands(tensors);
+  result.numbers = to_operands(numbers);
+  if (const auto* name = std::get_if<std::string>(&op)) {
+    result.op = *name;
+    return result;
+  }
+  const auto& [name, over, dim, keepdim, length] = std::get<PyRow>(op);
+  WEFT_CHECK_AS(Value, over == "last" || over == "all", "fused: expected last or all, got ", over);
+  result.op = name;
+  result.over = over == "all" ? FusedStep::Over::All : FusedStep::Over::LastDim;
+  result.dim = static_cast<int8_t>(dim);
+  result.keepdim = keepdim;
+  result.length = length;
+  return result;
+}
+
+PyOp op_of(const FusedStep& step) {
+  if (step.over == FusedStep::Over::Elements) return step.op;
+  const char* over = step.over == FusedStep::Over::All ? "all" : "last";
+  return PyRow{step.op, over, step.dim, step.keepdim, step.length};
+}
+
 PyGroup make_group(uint8_t input_count, const std::vector<Scalar>& constants,
                    const std::vector<PyStep>& steps, std::vector<uint8_t> outputs,
                    const PyGroup* backward, const std::vector<PyEdge>& edges,
-                   std::vector<uint64_t> depends) {
+                   std::vector<uint64_t> depends, uint64_t dropped) {
   FusedSpec spec;
+  spec.dropped_inputs = dropped;
   if (backward) spec.backward = to_backward(*backward, edges, std::move(depends));
   spec.input_count = input_count;
   for (const Scalar& one : constants) spec.constants.emplace_back(one);
-  for (const auto& [op, tensors, numbers] : steps) {
-    spec.steps.push_back({op, to_operands(tensors), to_operands(numbers)});
-  }
+  for (const PyStep& step : steps) spec.steps.push_back(to_step(step));
   spec.outputs = std::move(outputs);
   return {make_ref<FusedGroup>(std::move(spec))};
 }
@@ -86,7 +115,7 @@ PyGroup make_group(uint8_t input_count, const std::vector<Scalar>& constants,
 std::vector<PyStep> steps_of(const PyGroup& self) {
   std::vector<PyStep> result;
   for (const FusedStep& one : self.group->spec().steps) {
-    result.emplace_back(one.op, from_operands(one.tensors), from_operands(one.numbers));
+    result.emplace_back(op_of(one), from_operands(one.tensors), from_operands(one.numbers));
   }
   return result;
 }
@@ -201,19 +230,19 @@ void install(const PyGroup& self, DType compute, uint64_t masks, const nb::bytes
 
 void bind_fused(nb::module_& module) {
   nb::class_<PyGroup>(module, "_FusedGroup",
-                      "Pointwise operators that run as one tile program; see weft.jit.native.")
+                      "Operators that run as one, tile by tile; see weft.jit.native.")
       .def(
           "__init__",
           [](PyGroup* self, uint8_t input_count, const std::vector<Scalar>& constants,
              const std::vector<PyStep>& steps, std::vector<uint8_t> outputs,
              const PyGroup* backward, const std::vector<PyEdge>& edges,
-             std::vector<uint64_t> depends) {
+             std::vector<uint64_t> depends, uint64_t dropped) {
             new (self) PyGroup(make_group(input_count, constants, steps, std::move(outputs),
-                                          backward, edges, std::move(depends)));
+                                          backward, edges, std::move(depends), dropped));
           },
           nb::arg("input_count"), nb::arg("constants"), nb::arg("steps"), nb::arg("outputs"),
           nb::arg("backward").none() = nb::none(), nb::arg("edges") = std::vector<PyEdge>(),
-          nb::arg("depends") = std::vector<uint64_t>())
+          nb::arg("depends") = std::vector<uint64_t>(), nb::arg("dropped") = uint64_t{0})
       .def("run", &run, nb::arg("args"), "The results; None where the group does not apply.")
       .def("install", &install, nb::arg("compute"), nb::arg("masks"), nb::arg("image"))
       .def(

@@ -1,95 +1,13 @@
-// Pointwise programs: one coalesced space, walked tile by tile by every thread.
+// Pointwise programs: planning of a call, and its threads.
 #include <cstdlib>
 
 #include "core/thread_pool.h"
 #include "ops/copy.h"
 #include "ops/tile_drivers.h"
-#include "ops/tile_operand.h"
-#include "ops/tile_plan.h"
+#include "ops/tile_walk.h"
 
 namespace weft::tile {
 namespace {
-
-struct SlotView {
-  uint8_t slot, view;
-};
-
-// All that the threads share.
-struct Walk {
-  explicit Walk(const Program& program) : program(program) {}
-
-  const Program& program;
-  DType compute{};
-  Space space;
-  FixedVector<View, kMaxCallOperands> views;  // results, then inputs
-  FixedVector<SlotView, kMaxCallOperands> reads, writes;
-  TileRule rule;
-  ScalarSlot scalars[kMaxScalars];
-};
-
-// One thread's part of a walk.
-class Worker {
- public:
-  explicit Worker(const Walk& walk) : walk_(walk), tile_(walk.rule.room), arena_(arena_bytes()) {
-    for (size_t v = 0; v < walk.views.size(); ++v) {
-      buffers_[v] = give_buffer(walk.views[v], tile_, arena_);
-    }
-    for (size_t s = 0; s < walk.program.slots.size(); ++s) {
-      const Slot& slot = walk.program.slots[s];
-      if (slot.kind == SlotKind::Tile) at_[s] = arena_.take(temporary_bytes(slot));
-    }
-  }
-
-  void run(int64_t begin, int64_t end) {
-    Cursor cursor;
-    cursor.seek(walk_.space, begin);
-    while (begin < end) {
-      const int64_t n = walk_.rule.next(walk_.space, cursor, end - begin);
-      tile(cursor, n);
-      begin += n;
-      if (begin < end) cursor.advance(walk_.space, n);
-    }
-  }
-
- private:
-  size_t temporary_bytes(const Slot& slot) const {
-    return static_cast<size_t>(tile_) * item_size(slot_dtype(slot.type, walk_.compute));
-  }
-  size_t arena_bytes() const {
-    size_t nbytes = 0;
-    for (const View& view : walk_.views) nbytes += buffer_bytes(view, tile_);
-    for (const Slot& slot : walk_.program.slots) {
-      if (slot.kind == SlotKind::Tile) nbytes += Arena::rounded(temporary_bytes(slot));
-    }
-    return nbytes;
-  }
-
-  void tile(const Cursor& cursor, int64_t n) {
-    for (auto [slot, v] : walk_.reads) {
-      const View& view = walk_.views[v];
-      at_[slot] = load(view, buffers_[v], view.base, walk_.space, cursor, n);
-    }
-    for (auto [slot, v] : walk_.writes) {
-      const View& view = walk_.views[v];
-      at_[slot] = target(view, buffers_[v], view.base, walk_.space, cursor, n);
-    }
-    for (const Step& step : walk_.program.steps) {
-      void* operands[kMaxOperands];
-      for (int i = 0; i < step.operand_count; ++i) operands[i] = at_[step.operands[i]];
-      step.horizontal->get(walk_.compute)(operands, n, walk_.scalars + step.first_attribute);
-    }
-    for (auto [slot, v] : walk_.writes) {
-      const View& view = walk_.views[v];
-      store(view, buffers_[v], view.base, walk_.space, cursor, n);
-    }
-  }
-
-  const Walk& walk_;
-  const int64_t tile_;
-  Arena arena_;
-  Buffer buffers_[kMaxCallOperands];
-  void* at_[kMaxSlots];  // where the current tile of each slot lies
-};
 
 void add_view(Walk& walk, const Tensor& tensor, const Dims& strides, const Dims& order,
               DType kernel, bool output) {
@@ -189,6 +107,44 @@ void lay_out(Walk& walk, const Dims& shape, Inputs& inputs, std::span<Tensor> re
 }
 
 }  // namespace
+
+void lay_out_in_order(Walk& walk, const Dims& shape, std::span<const Placed> results,
+                      std::span<const Placed> inputs) {
+  const Program& program = walk.program;
+  Dims sizes(shape);
+  std::reverse(sizes.begin(), sizes.end());
+  const auto add = [&](const Placed& placed, DType kernel, bool output) {
+    View& view = walk.views.emplace_back();
+    view.base = placed.base;
+    set_types(view, placed.memory, kernel, output);
+    view.strides = placed.strides;
+    std::reverse(view.strides.begin(), view.strides.end());
+  };
+  for (int i = 0; i < program.output_count; ++i) {
+    add(results[static_cast<size_t>(i)], slot_dtype(output_slot(program, i).type, walk.compute),
+        true);
+  }
+  for (size_t s = 0; s < program.slots.size(); ++s) {
+    const Slot& slot = program.slots[s];
+    const auto number = static_cast<uint8_t>(s);
+    if (slot.kind == SlotKind::Output) {
+      walk.writes.emplace_back(SlotView{number, slot.index});
+    } else if (slot.kind == SlotKind::Input) {
+      walk.reads.emplace_back(SlotView{number, static_cast<uint8_t>(walk.views.size())});
+      add(inputs[slot.index], slot_dtype(slot.type, walk.compute), false);
+    }
+  }
+  FixedVector<Dims*, kMaxCallOperands> lists;
+  for (View& view : walk.views) lists.emplace_back(&view.strides);
+  coalesce(sizes, std::span<Dims* const>(lists.data(), lists.size()));
+  walk.space = make_space(std::move(sizes));
+  FixedVector<const View*, kMaxCallOperands> views;
+  for (View& view : walk.views) {
+    describe(view, walk.space);
+    views.emplace_back(&view);
+  }
+  walk.rule = tile_rule(walk.space, views, program.steps.size() == 1);
+}
 
 void run_pointwise(const Program& program, const Call& call, std::span<Tensor> results) {
   WEFT_INTERNAL_ASSERT(results.size() == program.output_count, "in ", program.name);

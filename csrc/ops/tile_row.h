@@ -91,6 +91,10 @@ struct RowWalk {
 // compute. `inputs` must outlive the walk.
 bool plan_row(const Call& call, std::span<Tensor> results, Inputs& inputs, RowWalk& walk);
 
+// The same plan for operands that lie elsewhere, as RowWorker::move will say: `call` and `results`
+// (all of them defined) give sizes, strides and dtypes alone.
+bool plan_row_layout(const Call& call, std::span<Tensor> results, Inputs& inputs, RowWalk& walk);
+
 // The call when it is small and plain: contiguous operands, no conversions. False if it is not.
 bool run_plain_rows(const Program& program, const Call& call, std::span<Tensor> results);
 
@@ -122,6 +126,9 @@ class RowWorker {
  public:
   // With `leader`, works for it on parts of its rows: shares its row values and kept tiles.
   explicit RowWorker(const RowWalk& walk, const RowWorker* leader = nullptr);
+
+  // Element 0 of an input's or a result's slot lies there from now on.
+  void move(int slot, char* base);
 
   // Rows [begin, end) from first to last pass.
   void run(int64_t begin, int64_t end);
@@ -158,10 +165,12 @@ class RowWorker {
   Arena arena_;
   Buffer buffers_[kMaxCallOperands];
   Buffer result_buffers_[kMaxCallOperands];
-  char* bases_[kMaxCallOperands];       // operands' element 0 of the tiled space
-  char* values_[kMaxSlots];             // row values of the block, kept tiles
-  void* at_[kMaxSlots];                 // where kernels find each slot now
-  ScalarSlot (*scalars_)[kMaxScalars];  // by step
+  char* origins_[kMaxCallOperands];         // element 0 of operands
+  char* result_origins_[kMaxCallOperands];  // ... of results
+  char* bases_[kMaxCallOperands];           // operands' element 0 of the tiled space
+  char* values_[kMaxSlots];                 // row values of the block, kept tiles
+  void* at_[kMaxSlots];                     // where kernels find each slot now
+  ScalarSlot (*scalars_)[kMaxScalars];      // by step
   char* levels_;
   Cascade cascade_;
   Cursor outer_, position_;

@@ -85,8 +85,14 @@ int64_t smallest_stride(const Dims& sizes, const Dims& strides) {
 
 class Planner {
  public:
-  Planner(const Call& call, std::span<Tensor> results, Inputs& inputs, RowWalk& walk)
-      : program_(walk.program), call_(call), results_(results), inputs_(inputs), walk_(walk) {}
+  Planner(const Call& call, std::span<Tensor> results, Inputs& inputs, RowWalk& walk,
+          bool layout_only)
+      : program_(walk.program),
+        call_(call),
+        results_(results),
+        inputs_(inputs),
+        walk_(walk),
+        layout_only_(layout_only) {}
   bool run();
 
  private:
@@ -114,6 +120,7 @@ class Planner {
   Dims shape_;
   RowDims row_;
   bool keepdim_ = false;
+  const bool layout_only_;  // operands lie elsewhere
 };
 
 // Whether row elements may not change places: kernels ask for their positions, or there are values
@@ -138,6 +145,10 @@ bool Planner::keeps_dims() const {
 }
 
 void Planner::make_results() {
+  if (layout_only_) {
+    for (size_t i = 0; i < call_.inputs.size(); ++i) inputs_.tensors[i] = call_.inputs[i];
+    return;
+  }
   const Dims reduced = per_row_shape(shape_, row_, keepdim_);
   bool given = false;
   for (int i = 0; i < program_.output_count; ++i) {
@@ -413,7 +424,11 @@ bool Planner::run() {
 }  // namespace
 
 bool plan_row(const Call& call, std::span<Tensor> results, Inputs& inputs, RowWalk& walk) {
-  return Planner(call, results, inputs, walk).run();
+  return Planner(call, results, inputs, walk, false).run();
+}
+
+bool plan_row_layout(const Call& call, std::span<Tensor> results, Inputs& inputs, RowWalk& walk) {
+  return Planner(call, results, inputs, walk, true).run();
 }
 
 }  // namespace weft::tile

@@ -71,13 +71,16 @@ RowWorker::RowWorker(const RowWalk& walk, const RowWorker* leader)
     : walk_(walk), arena_(arena_bytes(leader == nullptr)) {
   for (size_t i = 0; i < walk.operands.size(); ++i) {
     buffers_[i] = give_buffer(walk.operands[i].view, tile_room(walk), arena_);
-    bases_[i] = walk.operands[i].view.base;
+    origins_[i] = bases_[i] = walk.operands[i].view.base;
   }
   for (size_t s = 0; s < walk.program.slots.size(); ++s) {
     const int number = static_cast<int>(s);
     const size_t nbytes = slot_bytes(number, !leader);
     values_[s] = leader ? leader->values_[s] : nullptr;
     if (nbytes) at_[s] = values_[s] = arena_.take(nbytes);
+  }
+  for (size_t i = 0; i < walk.results.size(); ++i) {
+    result_origins_[i] = walk.results[i].view.base;
   }
   if (leader) {
     count_ = leader->count_;
@@ -95,6 +98,18 @@ RowWorker::RowWorker(const RowWalk& walk, const RowWorker* leader)
     }
   }
   levels_ = arena_.take(0);  // the end of the arena: as much as arena_bytes() said
+}
+
+void RowWorker::move(int slot, char* base) {
+  if (!walk_.is_row_slot(slot)) {
+    const int i = walk_.operand_of[slot];
+    origins_[i] = bases_[i] = base;
+    buffers_[i].cached = nullptr;
+    return;
+  }
+  for (size_t i = 0; i < walk_.results.size(); ++i) {
+    if (walk_.results[i].slot == slot) result_origins_[i] = base;
+  }
 }
 
 void RowWorker::run(int64_t begin, int64_t end) {
@@ -121,14 +136,14 @@ void RowWorker::open(int64_t first, int64_t count) {
   for (size_t i = 0; i < walk_.results.size(); ++i) {
     const RowResult& result = walk_.results[i];
     values_[result.slot] = static_cast<char*>(
-        target(result.view, result_buffers_[i], result.view.base, walk_.outer, outer_, count));
+        target(result.view, result_buffers_[i], result_origins_[i], walk_.outer, outer_, count));
   }
 }
 
 void RowWorker::close() {
   for (size_t i = 0; i < walk_.results.size(); ++i) {
     const View& view = walk_.results[i].view;
-    store(view, result_buffers_[i], view.base, walk_.outer, outer_, count_);
+    store(view, result_buffers_[i], result_origins_[i], walk_.outer, outer_, count_);
   }
 }
 
@@ -161,8 +176,9 @@ void RowWorker::one_tile_rows(const PassPlan& pass) {
   for (int64_t row = 0; row < count_; ++row) {
     lane_ = row;
     for_each_bit(pass.reads | pass.writes, [&](int slot) {
-      const RowOperand& operand = walk_.operands[walk_.operand_of[slot]];
-      at_[slot] = operand.view.base + place.offset(operand.across);
+      const int i = walk_.operand_of[slot];
+      const RowOperand& operand = walk_.operands[i];
+      at_[slot] = origins_[i] + place.offset(operand.across);
     });
     point_at_kept(pass, 0);
     read_row_values(pass, row);
@@ -179,7 +195,7 @@ void RowWorker::enter_row(const PassPlan& pass, int64_t row) {
     if (row > 0) place.advance(walk_.outer, row);
     for (size_t i = 0; i < walk_.operands.size(); ++i) {
       const RowOperand& operand = walk_.operands[i];
-      bases_[i] = operand.view.base + place.offset(operand.across);
+      bases_[i] = origins_[i] + place.offset(operand.across);
     }
   }
   read_row_values(pass, row);
@@ -278,7 +294,7 @@ void RowWorker::vertical(const PassPlan& pass, int64_t begin, int64_t end) {
   while (true) {
     for (size_t i = 0; i < walk_.operands.size(); ++i) {
       const RowOperand& operand = walk_.operands[i];
-      bases_[i] = operand.view.base + position_.offset(operand.across);
+      bases_[i] = origins_[i] + position_.offset(operand.across);
     }
     int64_t step = 1;
     if (walk_.wide > 1) {

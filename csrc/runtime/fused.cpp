@@ -6,9 +6,11 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/fork.h"
+#include "ops.h"
 #include "ops/tile_plan.h"
 #include "runtime/fused_assembly.h"
 #include "runtime/fused_node.h"
+#include "runtime/fused_rows.h"
 #include "runtime/operator.h"
 #include "tile_ops.h"
 
@@ -55,12 +57,16 @@ struct FusedGroup::Plan {
 
 namespace {
 
-void check_operand(const FusedSpec& spec, size_t step, const FusedOperand& one, bool tensor) {
-  const size_t limit = one.kind == FusedOperand::Kind::Input  ? spec.input_count
-                       : one.kind == FusedOperand::Kind::Step ? step
-                                                              : spec.constants.size();
-  const bool kind_fits =
-      tensor ? one.kind != FusedOperand::Kind::Constant : one.kind != FusedOperand::Kind::Step;
+// `made`: how many results earlier steps have.
+void check_operand(const FusedSpec& spec, size_t step, size_t made, const FusedOperand& one,
+                   bool tensor) {
+  using Kind = FusedOperand::Kind;
+  const size_t limit = one.kind == Kind::Input      ? spec.input_count
+                       : one.kind == Kind::Step     ? made
+                       : one.kind == Kind::Constant ? spec.constants.size()
+                                                    : 2;
+  const bool is_number = one.kind == Kind::Constant || one.kind == Kind::Length;
+  const bool kind_fits = tensor ? !is_number : one.kind != Kind::Step;
   WEFT_CHECK(kind_fits && one.index < limit, "fused: expected an operand below ", limit,
              " in step ", step, ", got ", int{one.index});
 }
@@ -77,17 +83,21 @@ void check_backward(const FusedSpec& spec) {
   WEFT_CHECK(fits, "fused: expected a gradient that fits the group's inputs and outputs");
 }
 
-const tile::Program* check_step(const FusedSpec& spec, size_t index) {
+bool is_pointwise(const tile::Program& row) {
+  return !row.row && row.steps.size() == 1 && row.output_count == 1 && row.int_inputs == 0;
+}
+
+const tile::Program* check_step(const FusedSpec& spec, size_t index, size_t made) {
   const FusedStep& step = spec.steps[index];
   const tile::Program* row = tile_ops::find(step.op);
-  WEFT_CHECK(
-      row && !row->row && row->steps.size() == 1 && row->output_count == 1 && row->int_inputs == 0,
-      "fused: expected a pointwise operator, got '", step.op, "'");
+  const bool over_rows = step.over != FusedStep::Over::Elements;
+  WEFT_CHECK(row && (over_rows ? row->row : is_pointwise(*row)), "fused: expected a ",
+             over_rows ? "row" : "pointwise", " operator, got '", step.op, "'");
   WEFT_CHECK(step.tensors.size() == row->input_count && step.numbers.size() == row->attribute_count,
              "fused: expected ", int{row->input_count}, " tensors and ", int{row->attribute_count},
              " numbers for ", step.op, ", got ", step.tensors.size(), " and ", step.numbers.size());
-  for (const FusedOperand& one : step.tensors) check_operand(spec, index, one, true);
-  for (const FusedOperand& one : step.numbers) check_operand(spec, index, one, false);
+  for (const FusedOperand& one : step.tensors) check_operand(spec, index, made, one, true);
+  for (const FusedOperand& one : step.numbers) check_operand(spec, index, made, one, false);
   return row;
 }
 
@@ -100,8 +110,13 @@ FusedGroup::FusedGroup(FusedSpec spec) : spec_(std::move(spec)) {
       !spec_.steps.empty() && spec_.steps.size() <= tile::kMaxSteps && !spec_.outputs.empty(),
       "fused: expected 1 to ", tile::kMaxSteps, " steps and some output, got ", spec_.steps.size(),
       " and ", spec_.outputs.size());
+  size_t made = 0;
+  bool over_rows = false;
   for (size_t s = 0; s < spec_.steps.size(); ++s) {
-    programs_.push_back(check_step(spec_, s));
+    programs_.push_back(check_step(spec_, s, made));
+    made += programs_.back()->output_count;
+    over_rows |= spec_.steps[s].over != FusedStep::Over::Elements;
+    WEFT_CHECK(made <= 255, "fused: expected at most 255 results, got ", made);
     for (const FusedOperand& one : spec_.steps[s].tensors) {
       if (one.kind == FusedOperand::Kind::Input) tensor_inputs_ |= bit(one.index);
     }
@@ -113,11 +128,12 @@ FusedGroup::FusedGroup(FusedSpec spec) : spec_(std::move(spec)) {
              "fused: expected every input as a tensor or as a number, got one as both");
   std::bitset<256> seen;
   for (uint8_t output : spec_.outputs) {
-    WEFT_CHECK(output < spec_.steps.size() && !seen[output],
-               "fused: expected distinct steps as outputs, got ", int{output});
+    WEFT_CHECK(output < made && !seen[output], "fused: expected distinct steps as outputs, got ",
+               int{output});
     seen[output] = true;
   }
   if (spec_.backward) check_backward(spec_);
+  if (over_rows) rows_ = std::make_unique<FusedRows>(spec_, programs_);
   for (const Value& value : spec_.constants) {
     WEFT_CHECK(is_real_number(value), "fused: expected real numbers as constants");
   }
@@ -165,7 +181,7 @@ FusedGroup::Plan* FusedGroup::plan_for(const FusedKey& key) {
   if (!plan) {
     plan = plans_.emplace_back(std::make_unique<Plan>()).get();
     plan->key = key;
-    plan->valid = assemble(spec_, programs_, key, plan->assembly, plan->binding);
+    plan->valid = !rows_ && assemble(spec_, programs_, key, plan->assembly, plan->binding);
     uint64_t all = 0;
     for (uint8_t input : plan->binding.tensors) all |= bit(input);
     for (uint64_t reads : plan->binding.reads) plan->full &= reads == all;
@@ -200,17 +216,22 @@ bool outputs_are_full(const Value* args, const std::vector<uint8_t>& tensors,
 
 // One node can stand for the operators when every result has the full shape (so that gradients are
 // summed where they would be summed) and leads to some input that requires a gradient.
-bool FusedGroup::can_record(const Value* args, const Plan& plan, uint64_t wanting) const {
+bool FusedGroup::leads_somewhere(uint64_t wanting) const {
   if (!spec_.backward) return false;
   for (uint64_t depends : spec_.backward->depends) {
     if (depends && !(depends & wanting)) return false;
   }
-  return outputs_are_full(args, plan.binding.tensors, plan.binding.step_reads);
+  return true;
+}
+
+bool FusedGroup::can_record(const Value* args, const Plan& plan, uint64_t wanting) const {
+  return leads_somewhere(wanting) &&
+         outputs_are_full(args, plan.binding.tensors, plan.binding.step_reads);
 }
 
 void FusedGroup::record(const Value* args, Value* results, uint64_t wanting) {
   const FusedBackward& backward = *spec_.backward;
-  const auto node = make_ref<FusedNode>(spec_.backward, spec_, args);
+  const auto node = make_ref<FusedNode>(spec_.backward, spec_, args, broadcast_shape(args));
   for (const FusedBackward::Edge& edge : backward.edges) {
     const bool wanted = wanting & bit(edge.input);
     node->add_input(wanted ? args[edge.input].to_tensor() : Tensor());
@@ -220,10 +241,41 @@ void FusedGroup::record(const Value* args, Value* results, uint64_t wanting) {
   }
 }
 
-bool FusedGroup::run(const Value* args, Value* results) {
+namespace {
+
+// What Length stands for.
+int64_t length_of(const Dims& shape, uint8_t index) {
+  return index ? checked_numel("fused", shape) : shape.empty() ? 1 : shape.back();
+}
+
+}  // namespace
+
+// The arguments, those that lack the row's dimension with it.
+std::vector<Value> FusedGroup::with_dropped(const Value* args) const {
+  std::vector<Value> inputs(args, args + spec_.input_count);
+  for (uint8_t i = 0; i < spec_.input_count; ++i) {
+    if (spec_.dropped_inputs & bit(i)) inputs[i] = Value(ops::unsqueeze(args[i].to_tensor(), -1));
+  }
+  return inputs;
+}
+
+bool FusedGroup::run(const Value* args, Value* results, const Dims* full) {
   Operands operands;
   if (!classify(args, operands)) return false;
   const FusedKey& key = operands.key;
+  if (rows_) {
+    if (operands.wanting && !(leads_somewhere(operands.wanting) && rows_->is_full(args))) {
+      return false;
+    }
+    if (!rows_->run(key, args, results, full)) return false;
+    if (operands.wanting) record(args, results, operands.wanting);
+    return true;
+  }
+  std::vector<Value> inputs_with_rows;
+  if (spec_.dropped_inputs) {
+    inputs_with_rows = with_dropped(args);
+    args = inputs_with_rows.data();
+  }
   Plan* plan = plan_for(key);
   if (!plan->valid) return false;
   if (operands.wanting && !can_record(args, *plan, operands.wanting)) return false;
@@ -237,7 +289,9 @@ bool FusedGroup::run(const Value* args, Value* results) {
   for (size_t i = 0; i < plan->binding.attributes.size(); ++i) {
     const FusedOperand& one = plan->binding.attributes[i];
     numbers[i] = one.kind == FusedOperand::Kind::Input ? args[one.index].to_scalar()
-                                                       : spec_.constants[one.index].to_scalar();
+                 : one.kind == FusedOperand::Kind::Length
+                     ? Scalar(length_of(full ? *full : broadcast_shape(args), one.index))
+                     : spec_.constants[one.index].to_scalar();
     if (plan->assembly.program.attribute_types[i] != SlotType::Compute &&
         numbers[i].is_floating()) {
       return false;
@@ -252,10 +306,33 @@ bool FusedGroup::run(const Value* args, Value* results) {
   for (size_t i = 0; i < spec_.outputs.size(); ++i) results[i] = Value(std::move(outputs[i]));
   if (operands.wanting) record(args, results, operands.wanting);
 
-  if (!native && plan->runs.fetch_add(1, std::memory_order_relaxed) + 1 == g_runs_before.load()) {
-    if (const Hook hook = g_hook.load()) hook(Ref<FusedGroup>(this), key);
-  }
+  count_run(*plan, native);
   return true;
+}
+
+void FusedGroup::count_run(Plan& plan, bool native) {
+  if (native || plan.runs.fetch_add(1, std::memory_order_relaxed) + 1 != g_runs_before.load())
+    return;
+  if (const Hook hook = g_hook.load()) hook(Ref<FusedGroup>(this), plan.key);
+}
+
+FusedGroup::Ready FusedGroup::ready(const FusedKey& key) {
+  Plan* plan = plan_for(key);
+  if (!plan->valid) return {};
+  const Native* native = plan->native.load(std::memory_order_acquire);
+  count_run(*plan, native);
+  return {native ? &native->assembly.program : &plan->assembly.program, &plan->binding};
+}
+
+Dims FusedGroup::broadcast_shape(const Value* args) const {
+  Dims shape;
+  for (uint8_t i = 0; i < spec_.input_count; ++i) {
+    if (!reads_tensor(i)) continue;
+    Dims sizes = args[i].to_tensor().sizes();
+    if (spec_.dropped_inputs & bit(i)) sizes.push_back(1);
+    shape = broadcast_sizes("fused", shape, sizes);
+  }
+  return shape;
 }
 
 namespace {
@@ -273,25 +350,52 @@ const OpRecord& record_of(const std::string& id) {
   return *all->at(id);
 }
 
+// A row operator's argument that is no tensor and no number of the step.
+Value row_argument(const FusedStep& step, std::string_view type, const Tensor& first) {
+  if (type == "int") return Value(int64_t{-1});
+  if (type == "bool") return Value(step.over != FusedStep::Over::All);  // keepdim
+  if (type == "ScalarType") return Value(first.dtype());
+  if (!type.starts_with("int[")) return Value();
+  if (step.over == FusedStep::Over::All) return Value(std::vector<int64_t>{});
+  return Value(std::vector<int64_t>{step.length ? int64_t{step.length} : -1});
+}
+
 }  // namespace
 
-void FusedGroup::run_operators(const Value* args, Value* results) const {
-  std::vector<Value> made(spec_.steps.size());
-  const auto value = [&](const FusedOperand& one) -> const Value& {
-    return one.kind == FusedOperand::Kind::Input  ? args[one.index]
-           : one.kind == FusedOperand::Kind::Step ? made[one.index]
-                                                  : spec_.constants[one.index];
+void FusedGroup::run_operators(const Value* args, Value* results, const Dims* full) const {
+  std::vector<Value> made;
+  const std::vector<Value> inputs = with_dropped(args);
+  const auto value = [&](const FusedOperand& one) -> Value {
+    switch (one.kind) {
+      case FusedOperand::Kind::Input:
+        return inputs[one.index];
+      case FusedOperand::Kind::Step:
+        return made[one.index];
+      case FusedOperand::Kind::Length:
+        return Value(length_of(full ? *full : broadcast_shape(args), one.index));
+      default:
+        return spec_.constants[one.index];
+    }
   };
   for (size_t s = 0; s < spec_.steps.size(); ++s) {
     const FusedStep& step = spec_.steps[s];
     const OpRecord& record = record_of(step.op);
+    const bool over_rows = step.over != FusedStep::Over::Elements;
     std::vector<Value> operands;
     auto tensor = step.tensors.begin();
     auto number = step.numbers.begin();
     for (std::string_view type : argument_types(record.schema)) {
-      operands.push_back(value(type.starts_with("Tensor") ? *tensor++ : *number++));
+      if (type.starts_with("Tensor")) {
+        operands.push_back(value(*tensor++));
+      } else if (over_rows && type != "float") {
+        operands.push_back(row_argument(step, type, operands[0].to_tensor()));
+      } else {
+        operands.push_back(value(*number++));
+      }
     }
-    record.call(operands.data(), &made[s]);
+    const size_t first = made.size();
+    made.resize(first + programs_[s]->output_count);
+    record.call(operands.data(), &made[first]);
   }
   for (size_t i = 0; i < spec_.outputs.size(); ++i) results[i] = made[spec_.outputs[i]];
 }

@@ -20,34 +20,46 @@ namespace weft {
 
 // Where an argument of a step comes from.
 struct FusedOperand {
-  enum class Kind : uint8_t { Input, Step, Constant };
+  // Length: how many elements a row has (index 0), or how many there are in all (index 1).
+  enum class Kind : uint8_t { Input, Step, Constant, Length };
   Kind kind;
-  uint8_t index;  // of the group's input, of an earlier step, of a constant
+  uint8_t index;  // of the group's input, of an earlier result, of a constant
 };
 
 struct FusedStep {
-  std::string op;                              // identifier of a pointwise row: "add_Tensor"
+  std::string op;                              // identifier of a table row: "add_Tensor"
   std::vector<FusedOperand> tensors, numbers;  // as the row lists its operands and attributes
+  // What a row operator works over; Elements: a pointwise one.
+  enum class Over : uint8_t { Elements, LastDim, All };
+  Over over = Over::Elements;
+  int8_t dim = -1;      // LastDim: as the program wrote it; it must be the last one
+  bool keepdim = true;  // LastDim: results of rows keep it with size 1
+  uint32_t length = 0;  // LastDim: what its size must be; 0: anything
 };
 
 struct FusedBackward;
+class FusedRows;
 
 struct FusedSpec {
   uint8_t input_count = 0;
   std::vector<Value> constants;  // numbers
   std::vector<FusedStep> steps;
-  std::vector<uint8_t> outputs;  // the steps whose results leave the group
+  // The results that leave the group, by number: steps in order, each with all of its results.
+  std::vector<uint8_t> outputs;
+  uint64_t dropped_inputs = 0;  // bit i: input i has one value a row, and lacks the row's dimension
   // Null: the group does not run on tensors that require a gradient.
   std::shared_ptr<const FusedBackward> backward;
 };
 
-// What native code for a group is made for: the dtype of its arithmetic, and which inputs are
-// masks (bit i: input i is a tensor of bool).
+// What native code for a group is made for: the dtype of its tensors (those of 16 bits compute in
+// float32, rounded after each step), and which inputs are masks (bit i: input i is one of bool).
 struct FusedKey {
   DType compute = DType::F32;
   uint64_t masks = 0;
   bool operator==(const FusedKey&) const = default;
 };
+
+struct FusedBinding;
 
 class FusedGroup final : public RefCounted {
  public:
@@ -59,15 +71,26 @@ class FusedGroup final : public RefCounted {
   // group's operators would not all compute in one dtype of floats and give results of one shape,
   // or where a gradient has to be recorded and the group has none: the caller then runs them one by
   // one. With a gradient the results get one node, FusedBackward.
-  bool run(const Value* args, Value* results);
+  // `full`: the shape of all elements where the arguments may lack some of it (the gradient of a
+  // sum); null: what they broadcast to.
+  bool run(const Value* args, Value* results, const Dims* full = nullptr);
   // The same results, operator by operator; what autograd has to record is recorded.
-  void run_operators(const Value* args, Value* results) const;
+  void run_operators(const Value* args, Value* results, const Dims* full = nullptr) const;
+  // What the tensors among the arguments broadcast to.
+  Dims broadcast_shape(const Value* args) const;
 
   const FusedSpec& spec() const noexcept { return spec_; }
   bool reads_tensor(uint8_t input) const noexcept { return tensor_inputs_ >> input & 1; }
   // Replaces the kernels of the operators for these dtypes. The code must be the group's.
   void install(const FusedKey& key, std::shared_ptr<const NativeCode> code);
   bool has_native(const FusedKey& key) const;
+
+  // The program for a key, and what to bind to it; counts as a run. Null where there is none.
+  struct Ready {
+    const tile::Program* program = nullptr;
+    const FusedBinding* binding = nullptr;
+  };
+  Ready ready(const FusedKey& key);
 
   // Called once for each key that has run often enough to be worth compiling; from the thread that
   // runs. Null: nobody compiles.
@@ -81,15 +104,19 @@ class FusedGroup final : public RefCounted {
     uint64_t wanting = 0;  // bit i: input i requires a gradient that has to be recorded
   };
   bool classify(const Value* args, Operands& found) const;
+  bool leads_somewhere(uint64_t wanting) const;
   bool can_record(const Value* args, const Plan& plan, uint64_t wanting) const;
   void record(const Value* args, Value* results, uint64_t wanting);
   Plan* plan_for(const FusedKey& key);
+  std::vector<Value> with_dropped(const Value* args) const;
+  void count_run(Plan& plan, bool native);
   Plan* find(const FusedKey& key) const;
 
   FusedSpec spec_;
   std::vector<const tile::Program*> programs_;  // of the steps
   uint64_t tensor_inputs_ = 0;                  // bit i: some step reads input i as a tensor
   uint64_t number_inputs_ = 0;                  // ... as a number
+  std::unique_ptr<FusedRows> rows_;  // of groups with row operators, whose parts have the plans
   std::vector<std::unique_ptr<Plan>> plans_;
   std::atomic<Plan*> latest_{nullptr};
 };

@@ -1,10 +1,15 @@
 #include "runtime/fused_node.h"
 
+#include "ops.h"
+
 namespace weft {
 
 FusedNode::FusedNode(std::shared_ptr<const FusedBackward> backward, const FusedSpec& spec,
-                     const Value* args)
-    : backward_(std::move(backward)), tensors_(spec.input_count), numbers_(spec.input_count) {
+                     const Value* args, Dims full)
+    : backward_(std::move(backward)),
+      full_(std::move(full)),
+      tensors_(spec.input_count),
+      numbers_(spec.input_count) {
   for (uint8_t i = 0; i < spec.input_count; ++i) {
     if (backward_->group->reads_tensor(i)) {
       tensors_[i].save(args[i].to_tensor(), false, "fused");
@@ -23,8 +28,14 @@ TensorList FusedNode::apply(TensorList grads) {
   for (const Tensor& grad : grads) args.emplace_back(grad);
   std::vector<Value> outputs(group.spec().outputs.size());
   // With create_graph the gradient has a gradient: then every operator records its own.
-  if (!outputs.empty() && !group.run(args.data(), outputs.data())) {
-    group.run_operators(args.data(), outputs.data());
+  if (!outputs.empty() && !group.run(args.data(), outputs.data(), &full_)) {
+    group.run_operators(args.data(), outputs.data(), &full_);
+  }
+  // The gradient of a sum is the same for all it is the sum of: here it becomes as many.
+  for (Value& output : outputs) {
+    const Tensor& grad = output.to_tensor();
+    if (grad.sizes() == full_) continue;
+    output = Value(ops::clone(ops::expand(grad, full_), std::nullopt));
   }
   TensorList result;
   result.reserve(backward_->edges.size());

@@ -10,9 +10,9 @@ namespace weft {
 
 class FusedNode final : public autograd::Node {
  public:
-  // Saves those of the group's inputs that its gradient reads.
-  FusedNode(std::shared_ptr<const FusedBackward> backward, const FusedSpec& spec,
-            const Value* args);
+  // Saves those of the group's inputs that its gradient reads, and the shape of all elements.
+  FusedNode(std::shared_ptr<const FusedBackward> backward, const FusedSpec& spec, const Value* args,
+            Dims full);
 
   const char* name() const override { return "FusedBackward"; }
   TensorList apply(TensorList grads) override;
@@ -20,6 +20,7 @@ class FusedNode final : public autograd::Node {
 
  private:
   std::shared_ptr<const FusedBackward> backward_;
+  const Dims full_;
   std::vector<autograd::SavedTensor> tensors_;  // by input; not all are in use
   std::vector<Value> numbers_;                  // by input
 };

@@ -300,8 +300,20 @@ Value ProgramReader::read_items(uint8_t kind, int depth) {
 
 FusedOperand ProgramReader::read_operand() {
   const uint8_t kind = in_.u8();
-  in_.check(kind <= static_cast<uint8_t>(FusedOperand::Kind::Constant), "an operand", kind);
+  in_.check(kind <= static_cast<uint8_t>(FusedOperand::Kind::Length), "an operand", kind);
   return {static_cast<FusedOperand::Kind>(kind), in_.u8()};
+}
+
+void ProgramReader::read_over(FusedStep& step) {
+  const uint8_t over = in_.u8();
+  in_.check(over <= static_cast<uint8_t>(FusedStep::Over::All), "what a step works over", over);
+  step.over = static_cast<FusedStep::Over>(over);
+  if (step.over == FusedStep::Over::Elements) return;
+  step.dim = static_cast<int8_t>(in_.u8());
+  const uint8_t keepdim = in_.u8();
+  in_.check(keepdim <= 1, "whether a row is kept", keepdim);
+  step.keepdim = keepdim;
+  step.length = in_.u32();
 }
 
 FusedSpec ProgramReader::read_group(bool with_gradient) {
@@ -309,10 +321,11 @@ FusedSpec ProgramReader::read_group(bool with_gradient) {
   spec.input_count = in_.u8();
   const uint32_t constants = in_.count("a count of constants", 4);
   for (uint32_t k = 0; k < constants; ++k) spec.constants.push_back(constant("a constant"));
-  const uint32_t steps = in_.count("a count of steps", 12);
+  const uint32_t steps = in_.count("a count of steps", 13);
   for (uint32_t k = 0; k < steps; ++k) {
     FusedStep step;
     step.op = string("an operator");
+    read_over(step);
     const uint32_t tensors = in_.count("a count of operands", 2);
     for (uint32_t t = 0; t < tensors; ++t) step.tensors.push_back(read_operand());
     const uint32_t numbers = in_.count("a count of operands", 2);
@@ -321,6 +334,8 @@ FusedSpec ProgramReader::read_group(bool with_gradient) {
   }
   const uint32_t outputs = in_.count("a count of outputs");
   for (uint32_t k = 0; k < outputs; ++k) spec.outputs.push_back(in_.u8());
+  const uint64_t low = in_.u32();
+  spec.dropped_inputs = low | static_cast<uint64_t>(in_.u32()) << 32;
   const uint8_t differentiable = in_.u8();
   in_.check(differentiable <= (with_gradient ? 1 : 0), "whether there is a gradient",
             differentiable);
@@ -346,7 +361,7 @@ std::shared_ptr<const FusedBackward> ProgramReader::read_backward() {
 }
 
 void ProgramReader::read_groups() {
-  const uint32_t count = in_.count("a count of groups", 14);
+  const uint32_t count = in_.count("a count of groups", 22);
   for (uint32_t i = 0; i < count; ++i) {
     program_->groups.push_back(make_ref<FusedGroup>(read_group(true)));
   }

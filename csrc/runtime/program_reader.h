@@ -32,6 +32,7 @@ class ProgramReader {
   Value read_number();
   Value read_items(uint8_t kind, int depth);
   FusedOperand read_operand();
+  void read_over(FusedStep& step);
   FusedSpec read_group(bool with_gradient);
   std::shared_ptr<const FusedBackward> read_backward();
   void read_header(Function& function);

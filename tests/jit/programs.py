@@ -441,6 +441,10 @@ TENSOR_KINDS = [
     ("aten::sin", TENSOR), ("aten::tanh", TENSOR), ("aten::matmul", TENSOR, TENSOR), ("aten::gt.Scalar", TENSOR, FLOAT),
     ("aten::sum", TENSOR, (None, ir.optional_of(ir.DTYPE))), ("aten::sum.dim_IntList", TENSOR, [0], True, (None, ir.optional_of(ir.DTYPE))),
     ("aten::clone", TENSOR, MEMORY), ("aten::cat", TENSORS, 0), ("aten::stack", TENSORS, 0), ("aten::softmax.int", TENSOR, 0, (None, ir.optional_of(ir.DTYPE))),
+    ("aten::softmax.int", TENSOR, -1, (None, ir.optional_of(ir.DTYPE))), ("aten::log_softmax.int", TENSOR, 1, (None, ir.optional_of(ir.DTYPE))),
+    ("aten::sum.dim_IntList", TENSOR, [-1], True, (None, ir.optional_of(ir.DTYPE))), ("aten::mean.dim", TENSOR, [1], True, (None, ir.optional_of(ir.DTYPE))),
+    ("aten::amax", TENSOR, [-1], True), ("aten::mean", TENSOR, (None, ir.optional_of(ir.DTYPE))), ("aten::sum.dim_IntList", TENSOR, [-1], False, (None, ir.optional_of(ir.DTYPE))),
+    ("aten::layer_norm", TENSOR, [3], (None, ir.optional_of(TENSOR)), (None, ir.optional_of(TENSOR)), 1e-5, False),
     ("aten::where.self", TENSOR, TENSOR, TENSOR), ("aten::maximum", TENSOR, TENSOR),
 ]  # fmt: skip
 VIEW_KINDS = [
@@ -449,7 +453,7 @@ VIEW_KINDS = [
     ("aten::reshape", TENSOR, [-1, 3]), ("aten::select.int", TENSOR, 0, INT), ("aten::expand", TENSOR, [3, 3], False),
     ("aten::detach", TENSOR), ("aten::contiguous", TENSOR, weft.contiguous_format), ("aten::slice.Tensor", TENSOR, 0, (0, MAYBE), (2, MAYBE), 1),
 ]  # fmt: skip
-SHRINKING = {"aten::sum", "aten::sum.dim_IntList", "aten::cat", "aten::stack"}
+SHRINKING = {"aten::sum", "aten::sum.dim_IntList", "aten::mean", "aten::mean.dim", "aten::amax", "aten::cat", "aten::stack"}
 KEEPING = {
     "aten::t",
     "aten::transpose.int",

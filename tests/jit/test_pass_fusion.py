@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 import weft
-from jit.passes import check
+from jit.passes import check, read
+from weft.jit import ir, schemas
 from weft.jit.passes import fusion
 from weft.jit.passes.options import Options
 
@@ -176,3 +179,141 @@ def test_scripted_training_takes_one_node_for_a_group():
     out = f(x, y)
     assert out.grad_fn.name() == "FusedBackward"
     assert out.grad_fn.next_functions[0][0].name() == "AccumulateGrad"
+
+
+# ---- row operators ----
+
+
+def test_a_row_operator_joins_what_feeds_it_and_what_it_feeds():
+    """Where the whole does not apply, its pointwise parts are groups still."""
+    check(
+        fusion.run,
+        """
+        graph(%x : Tensor, %s : float, %m : Tensor):
+          %one : int = prim::Constant[value=1]()
+          %last : int = prim::Constant[value=-1]()
+          %none : NoneType = prim::Constant[value=None]()
+          %a : Tensor = aten::mul.Scalar(%x, %s)
+          %b : Tensor = aten::add.Tensor(%a, %m, %one)
+          %c : Tensor = aten::softmax.int(%b, %last, %none)
+          %d : Tensor = aten::neg(%c)
+          return (%d)
+        """,
+        """
+        graph(%x : Tensor, %s : float, %m : Tensor):
+          %r : Tensor = weft::Fused(%x, %s, %m)
+            block0(%x.1 : Tensor, %s.1 : float, %m.1 : Tensor):
+              %b : Tensor = weft::Fused(%x.1, %s.1, %m.1)
+                block0(%x.2 : Tensor, %s.2 : float, %m.2 : Tensor):
+                  %a : Tensor = aten::mul.Scalar(%x.2, %s.2)
+                  %one : int = prim::Constant[value=1]()
+                  %b.2 : Tensor = aten::add.Tensor(%a, %m.2, %one)
+                  -> (%b.2)
+              %last : int = prim::Constant[value=-1]()
+              %none : NoneType = prim::Constant[value=None]()
+              %c : Tensor = aten::softmax.int(%b, %last, %none)
+              %d : Tensor = aten::neg(%c)
+              -> (%d)
+          return (%r)
+        """,
+    )
+
+
+def test_lists_of_constants_come_along():
+    check(
+        fusion.run,
+        """
+        graph(%x : Tensor, %y : Tensor):
+          %last : int = prim::Constant[value=-1]()
+          %keep : bool = prim::Constant[value=True]()
+          %none : NoneType = prim::Constant[value=None]()
+          %dims : int[] = prim::ListConstruct(%last)
+          %a : Tensor = aten::mul.Tensor(%x, %y)
+          %b : Tensor = aten::mean.dim(%a, %dims, %keep, %none)
+          return (%b)
+        """,
+        """
+        graph(%x : Tensor, %y : Tensor):
+          %r : Tensor = weft::Fused(%x, %y)
+            block0(%x.1 : Tensor, %y.1 : Tensor):
+              %a : Tensor = aten::mul.Tensor(%x.1, %y.1)
+              %last : int = prim::Constant[value=-1]()
+              %dims : int[] = prim::ListConstruct(%last)
+              %keep : bool = prim::Constant[value=True]()
+              %none : NoneType = prim::Constant[value=None]()
+              %b : Tensor = aten::mean.dim(%a, %dims, %keep, %none)
+              -> (%b)
+          return (%r)
+        """,
+    )
+
+
+UNFUSED_ROWS = {
+    "row operators alone": """
+          %b : Tensor = aten::softmax.int(%x, %last, %none)
+          %r : Tensor = aten::log_softmax.int(%b, %last, %none)""",
+    "a dimension that the call knows": """
+          %a : Tensor = aten::neg(%x)
+          %r : Tensor = aten::softmax.int(%a, %n, %none)""",
+    "a dtype": """
+          %a : Tensor = aten::neg(%x)
+          %r : Tensor = aten::softmax.int(%a, %last, %double)""",
+    "dimension -2": """
+          %two : int = prim::Constant[value=-2]()
+          %a : Tensor = aten::neg(%x)
+          %r : Tensor = aten::softmax.int(%a, %two, %none)""",
+    "a list that is written to": """
+          %dims : int[] = prim::ListConstruct(%last)
+          %w : int[] = aten::append.t(%dims, %n)
+          %a : Tensor = aten::neg(%x)
+          %r : Tensor = aten::sum.dim_IntList(%a, %dims, %keep, %none)""",
+    "two dimensions": """
+          %dims : int[] = prim::ListConstruct(%last, %last)
+          %a : Tensor = aten::neg(%x)
+          %r : Tensor = aten::sum.dim_IntList(%a, %dims, %keep, %none)""",
+    "what comes behind a sum over all": """
+          %a : Tensor = aten::sum(%x, %none)
+          %r : Tensor = aten::neg(%a)""",
+}
+
+
+@pytest.mark.parametrize("lines", UNFUSED_ROWS.values(), ids=UNFUSED_ROWS)
+def test_row_operators_that_do_not_join(lines):
+    header = """
+        graph(%x : Tensor, %n : int):
+          %last : int = prim::Constant[value=-1]()
+          %keep : bool = prim::Constant[value=False]()
+          %none : NoneType = prim::Constant[value=None]()
+          %double : dtype = prim::Constant[value=torch.float64]()"""
+    check(fusion.run, header + lines + "\n          return (%r)\n", None)
+
+
+def test_a_row_without_its_dimension_meets_no_elements():
+    """x * y summed over rows, and added to z: the sum is in the group, the addition is not."""
+    graph = check_groups(
+        """
+        graph(%x : Tensor, %y : Tensor, %z : Tensor):
+          %one : int = prim::Constant[value=1]()
+          %last : int = prim::Constant[value=-1]()
+          %keep : bool = prim::Constant[value=False]()
+          %none : NoneType = prim::Constant[value=None]()
+          %dims : int[] = prim::ListConstruct(%last)
+          %a : Tensor = aten::mul.Tensor(%x, %y)
+          %b : Tensor = aten::sum.dim_IntList(%a, %dims, %keep, %none)
+          %c : Tensor = aten::sqrt(%b)
+          %d : Tensor = aten::add.Tensor(%c, %z, %one)
+          return (%d)
+        """
+    )
+    assert [node.kind for node in graph.block.nodes] == [
+        "prim::Constant",
+        "weft::Fused",
+        "aten::add.Tensor",
+    ]
+
+
+def check_groups(text):
+    graph = read(text)
+    assert fusion.run(graph)
+    ir.verify(graph, schemas.of)
+    return graph

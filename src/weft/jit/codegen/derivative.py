@@ -9,10 +9,11 @@ engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from weft.jit.codegen.steps import NotFusible, Operand, Steps, Unit, gradient
+from weft.jit.codegen.rows import ELEMENTS, ROW, NotFusible, RowResult, RowStep
+from weft.jit.codegen.steps import Op, Operand, Steps, Unit, gradient
 
 Edge = tuple[int, str, int]  # (input of the forward group, "gradient" | "output", index)
 
@@ -62,7 +63,9 @@ class _Names(Mapping[str, object]):
 class _Backward:
     def __init__(self, forward: Steps, outputs: list[int], inputs: int) -> None:
         self._forward, self._outputs, self._inputs = forward, outputs, inputs
-        self._result = Derivative(Steps(share=True))
+        extents = {inputs + k: forward.extents[step] for k, step in enumerate(outputs)}
+        extents = {i: extent for i, extent in extents.items() if extent != ELEMENTS}
+        self._result = Derivative(Steps(share=True, strict=False, input_extents=extents))
         self._again: dict[int, Operand] = {}
         self._grads: dict[int, Operand] = {}  # of forward steps, as known so far
 
@@ -101,6 +104,8 @@ class _Backward:
 
     def _unit(self, unit: Unit, grad: Operand, depends: dict[int, int]) -> None:
         values = {**unit.names, "result": unit.result, "result0": unit.result}
+        for i in (1, 2):  # of layer norm; nothing else has several
+            values[f"result{i}"] = Operand("step", unit.result.index + i)
         names = _Names(values, self._recomputed, {"grad": grad, "grads[0]": grad})
         for name, formula in gradient(unit.row.key):
             value = unit.names[name]
@@ -110,6 +115,7 @@ class _Backward:
             part = self._result.steps.evaluate(formula, names) if wanted else None
             if part is None:
                 continue
+            part = self._fitted(part, unit, value)
             if value.kind == "input":
                 self._result.edges.append((value.index, *self._leaving(part)))
             elif value.index in self._grads:
@@ -117,6 +123,22 @@ class _Backward:
                 self._grads[value.index] = sum_
             else:
                 self._grads[value.index] = part
+
+    def _fitted(self, part: Operand, unit: Unit, value: Operand) -> Operand:
+        """A part of the gradient as the engine gives it to an operand: summed over the row where
+        the operand had one value for it."""
+        steps = self._result.steps
+        extent = self._forward.extent(value)
+        whole = unit.result.kind == "step" and self._forward.extent(unit.result) == ELEMENTS
+        if extent == ELEMENTS:
+            if value.kind == "input" and steps.extent(part) != ELEMENTS:
+                raise NotFusible("a gradient that is the same for a whole row")
+            return part
+        if not whole:
+            return part
+        if extent != ROW or steps.extent(part) != ELEMENTS:
+            raise NotFusible("a gradient that is the same for a whole row")
+        return steps.add(RowStep("sum_dim_IntList"), [part], [], ROW)
 
     def _leaving(self, part: Operand) -> tuple[str, int]:
         if part.kind == "input":
@@ -134,11 +156,33 @@ class _Backward:
             return value
         if value.kind == "constant":
             return self._forward.constants[value.index]
+        if value.kind == "length":
+            return value
         if value.index not in self._again:
             op, tensors, numbers = self._forward.steps[value.index]
-            self._again[value.index] = self._result.steps.add(
-                op,
-                [self._recomputed(t) for t in tensors],  # type: ignore[misc]
-                [self._recomputed(n) for n in numbers],
-            )
+            if isinstance(op, RowResult):
+                self._again[value.index] = self._statistic(op, tensors[0].index)
+                return self._again[value.index]
+            extent = "" if isinstance(op, str) else self._forward.extents[value.index]
+            self._again[value.index] = self._add(op, tensors, numbers, extent)
         return self._again[value.index]
+
+    def _add(
+        self, op: Op, tensors: Sequence[Operand], numbers: Sequence[Operand], extent: str
+    ) -> Operand:
+        """A step of the forward group once more; its further results stand right behind it."""
+        steps = self._result.steps
+        again = [self._recomputed(t) for t in tensors]
+        first = steps.add(op, again, [self._recomputed(n) for n in numbers], extent)  # type: ignore[arg-type]
+        if isinstance(op, RowStep) and op.id in ("_layer_norm", "_layer_norm_affine"):
+            for index in (1, 2):
+                steps.add(RowResult(index), [first], [], ROW)
+        return first
+
+    def _statistic(self, op: RowResult, step: int) -> Operand:
+        """The mean or scale of a layer norm. With weights or without they are the same, and the
+        gradient of a weight wants what else is computed without."""
+        form, tensors, numbers = self._forward.steps[step]
+        assert isinstance(form, RowStep)
+        first = self._add(form._replace(id="_layer_norm"), tensors[:1], numbers, ELEMENTS)
+        return self._result.steps.add(op, [first], [], ROW)

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from weft.jit.codegen.rows import RowResult, RowStep
 from weft.jit.codegen.tables import Tables, Writer
 from weft.jit.ir import SourceRange, Type
 
 if TYPE_CHECKING:
+    from weft.jit.codegen.steps import Op
     from weft.jit.codegen.tiles import BackwardSpec, GroupSpec
 
 VERSION = 1
@@ -156,19 +158,34 @@ def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
     """A group, and behind it the group of its gradient."""
     out.u8(group.input_count)
     out.u32(len(group.constants), *(tables.constant(value) for value in group.constants))
-    out.u32(len(group.steps))
-    kinds = {"input": 0, "step": 1, "constant": 2}
-    for name, tensors, numbers in group.steps:
-        out.u32(tables.string(name))
+    out.u32(sum(not isinstance(op, RowResult) for op, _, _ in group.steps))
+    kinds = {"input": 0, "step": 1, "constant": 2, "length": 3}
+    for op, tensors, numbers in group.steps:
+        if isinstance(op, RowResult):  # a number that the row operator before takes up
+            continue
+        _write_step(out, op, tables)
         for operands in (tensors, numbers):
             out.u32(len(operands))
             for kind, index in operands:
                 out.u8(kinds[kind], index)
     out.u32(len(group.outputs))
     out.u8(*group.outputs)
+    out.u32(group.dropped & 0xFFFFFFFF, group.dropped >> 32)
     out.u8(group.backward is not None)
     if group.backward is not None:
         _write_backward(out, group.backward, tables)
+
+
+def _write_step(out: Writer, op: Op, tables: Tables) -> None:
+    """What a step does: the operator, and what it works over."""
+    if isinstance(op, str):
+        out.u32(tables.string(op))
+        out.u8(0)
+        return
+    assert isinstance(op, RowStep)
+    out.u32(tables.string(op.id))
+    out.u8(1 if op.over == "last" else 2, op.dim & 0xFF, op.keepdim)
+    out.u32(op.length)
 
 
 def _write_backward(out: Writer, backward: BackwardSpec, tables: Tables) -> None:

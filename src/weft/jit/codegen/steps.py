@@ -22,16 +22,16 @@ from weft._ops.formulas import (
 )
 from weft._ops.schema import Schema
 from weft._ops.translate import Translator
+from weft.jit.codegen import rows as row_steps
+from weft.jit.codegen.rows import ELEMENTS, SHAPE, NotFusible, RowResult, RowStep, extent_of
 
-
-class NotFusible(Exception):
-    """The operator, or its gradient, is not made of arithmetic on elements alone."""
+Op = str | RowStep | RowResult  # what a step does: a pointwise row's identifier, or a row operator
 
 
 class Operand(NamedTuple):
     """A tensor, or a number that is known only when the group runs."""
 
-    kind: str  # "input" | "step" | "constant"
+    kind: str  # "input" | "step" | "constant" | "length": elements of a row (0), of all (1)
     index: int  # type: ignore[assignment]  # a tuple's own method of that name is not used
 
 
@@ -98,19 +98,37 @@ class Steps:
     """The steps of a group while it is made."""
 
     share: bool = False  # equal steps are one
+    strict: bool = True  # values without the row's dimension keep to themselves
     constants: list[Any] = field(default_factory=list)
-    steps: list[tuple[str, list[Operand], list[Operand]]] = field(default_factory=list)
+    steps: list[tuple[Op, list[Operand], list[Operand]]] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
+    extents: list[str] = field(default_factory=list)  # of steps
+    input_extents: dict[int, str] = field(default_factory=dict)  # where they are not elements
     _known: dict[Any, Operand] = field(default_factory=dict)
     _within: int = 0  # units open: what they are made of are none of their own
 
-    def add(self, op: str, tensors: Sequence[Operand], numbers: Sequence[Any]) -> Operand:
-        """One more step; numbers are Python's, or operands."""
+    def extent(self, value: Operand) -> str:
+        """Of a tensor."""
+        if value.kind == "step":
+            return self.extents[value.index]
+        return self.input_extents.get(value.index, ELEMENTS)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether some step is a row operator."""
+        return any(not isinstance(op, str) for op, _, _ in self.steps)
+
+    def add(
+        self, op: Op, tensors: Sequence[Operand], numbers: Sequence[Any], extent: str = ""
+    ) -> Operand:
+        """One more step; numbers are Python's, or operands. `extent`: a row operator's result's."""
         refs = [n if isinstance(n, Operand) else self._constant(n) for n in numbers]
         key = (op, tuple(tensors), tuple(refs))
         if self.share and key in self._known:
             return self._known[key]
+        found = extent or extent_of([self.extent(t) for t in tensors], self.strict)
         self.steps.append((op, list(tensors), refs))
+        self.extents.append(found)
         result = Operand("step", len(self.steps) - 1)
         self._known[key] = result
         return result
@@ -130,7 +148,9 @@ class Steps:
         if row is None:
             raise NotFusible(key)
         names = {arg.name: value for arg, value in zip(row.schema.args, args)}
-        if is_elementwise(row):
+        if key in row_steps.KEYS:
+            result = row_steps.apply(self, row, names)
+        elif is_elementwise(row):
             result = self._elementwise(row, names)
         elif row.kind == "compose" and not row.writes:
             self._within += bool(row.grad)
@@ -139,7 +159,8 @@ class Steps:
         else:
             raise NotFusible(key)
         if self._within == 0 and (is_elementwise(row) or row.grad):
-            self.units.append(Unit(row, names, result))
+            first = result if isinstance(result, Operand) else result[0]
+            self.units.append(Unit(row, names, first))
         return result
 
     def _elementwise(self, row: Any, names: Mapping[str, Any]) -> Operand:
@@ -210,6 +231,10 @@ class Steps:
             return self.evaluate(yes if self._condition(test, names) else no, names)
         if expr.kind == "builtin":
             return self._builtin(expr, names)
+        if expr.kind == "index":
+            return self.evaluate(expr.args[0], names)[expr.value]
+        if expr.kind == "list":
+            return [self.evaluate(arg, names) for arg in expr.args]
         raise NotFusible(f"{expr.kind} in a formula")
 
     def _convert(self, expr: Expr, names: Mapping[str, Any]) -> Any:
@@ -222,6 +247,8 @@ class Steps:
         args = [self.evaluate(arg, names) for arg in expr.args]
         if expr.value == "conj":  # of a real number
             return args[0]
+        if expr.value in _OF_SHAPES and (args[0] is SHAPE or isinstance(args[0], Operand)):
+            return _OF_SHAPES[expr.value]
         if expr.value in _OF_TENSORS and isinstance(args[0], Operand):
             return _OF_TENSORS[expr.value]
         function = _OF_NUMBERS.get(expr.value)
@@ -238,7 +265,9 @@ _CONSTANTS = {
     "nan": float("nan"),
     "pi": 3.141592653589793,
 }
-_OF_TENSORS = {"is_complex": False, "is_floating_point": True}
+_OF_TENSORS = {"is_complex": False, "is_floating_point": True, "dtype": None, "shape": SHAPE}
+# Only gradients of row operators ask: how many elements a sum is of.
+_OF_SHAPES = {"reduced_count": Operand("length", 0), "numel": Operand("length", 1)}
 _OF_NUMBERS: dict[Any, Any] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.jit.codegen.derivative import Edge, differentiate
-from weft.jit.codegen.steps import NUMBERS, NotFusible, Operand, Steps, is_elementwise, rows
-from weft.jit.ir.graph import Node, Value
+from weft.jit.codegen.rows import DROPPED, MEMBERS, NotFusible
+from weft.jit.codegen.steps import NUMBERS, Op, Operand, Steps, is_elementwise, rows
+from weft.jit.ir.graph import Block, Node, Value
 from weft.jit.ir.types import BOOL, FLOAT, INT, TENSOR
 
 FUSED = "weft::Fused"
@@ -42,8 +43,9 @@ class GroupSpec:
 
     input_count: int
     constants: tuple[bool | int | float, ...]
-    steps: tuple[tuple[str, tuple[Operand, ...], tuple[Operand, ...]], ...]
+    steps: tuple[tuple[Op, tuple[Operand, ...], tuple[Operand, ...]], ...]
     outputs: tuple[int, ...]
+    dropped: int = 0  # bit i: input i has one value a row and lacks the row's dimension
     backward: BackwardSpec | None = None
 
     @property
@@ -76,6 +78,50 @@ def row_of(node: Node) -> Any:
     return row if is_elementwise(row) or _unfolds(node, row) else None
 
 
+def row_operator(node: Node) -> bool:
+    """Whether a node is a row operator that may be a member of a group, along the last dimension or
+    all for what is known now."""
+    namespace, _, key = node.kind.partition("::")
+    if namespace != "aten" or key not in MEMBERS:
+        return False
+    row = rows()[key]
+    for arg, value in zip(row.schema.args, node.inputs):
+        is_tensor = arg.is_tensor and value.type == TENSOR and not value.is_constant
+        if not is_tensor and not is_known(value):
+            return False
+    try:
+        Steps().apply(key, [_argument(v, Operand("input", 0)) for v in node.inputs])
+    except NotFusible:
+        return False
+    return True
+
+
+def is_known(value: Value) -> bool:
+    """Whether a value is no tensor and known now: a constant, or a list of constants that nobody
+    writes to."""
+    if value.is_constant:
+        return value.type != TENSOR
+    node = value.node
+    if node is None or node.kind != "prim::ListConstruct":
+        return False
+    return all(v.is_constant for v in node.inputs) and all(map(_reads_only, value.uses))
+
+
+def _reads_only(use: Any) -> bool:
+    """Whether a list is the argument of an operator of the table, which only read them."""
+    return isinstance(use.user, Node) and use.user.kind.partition("::")[2] in rows()
+
+
+def _argument(value: Value, tensor: Any) -> Any:
+    """What a step gets for a value of the graph."""
+    if not is_known(value):
+        return tensor
+    if value.is_constant:
+        return value.constant
+    assert value.node is not None
+    return [v.constant for v in value.node.inputs]
+
+
 def _unfolds(node: Node, row: Any) -> bool:
     """Whether a composed operator is arithmetic on elements for these constants."""
     if row.kind != "compose" or row.writes or len(row.schema.returns) != 1:
@@ -106,21 +152,17 @@ def _constant(value: Value) -> Any:
     return value.constant if value.is_constant else None
 
 
-def is_number(value: Value) -> bool:
-    """Whether a value is known now and goes into a group as it is."""
-    return value.is_constant and value.type != TENSOR
-
-
 def fits(nodes: Sequence[Node], outputs: int) -> bool:
     """Whether these nodes, with so many results that leave, keep within a group's limits."""
     steps = Steps()
     places: dict[Value, Any] = {}
-    for node in nodes:
-        args = [
-            places.get(v, v.constant if is_number(v) else Operand("input", 0)) for v in node.inputs
-        ]
-        places[node.output] = steps.apply(node.kind.partition("::")[2], args)
-    inputs = {v for n in nodes for v in n.inputs if v not in places and not is_number(v)}
+    try:
+        for node in nodes:
+            args = [places.get(v, _argument(v, Operand("input", 0))) for v in node.inputs]
+            places[node.output] = steps.apply(node.kind.partition("::")[2], args)
+    except NotFusible:  # values that do not go together
+        return False
+    inputs = {v for n in nodes for v in n.inputs if v not in places and not is_known(v)}
     numbers = sum(len(numbers) for _, _, numbers in steps.steps)
     return (
         len(steps.steps) <= MOST_STEPS
@@ -134,21 +176,34 @@ def spec(node: Node) -> GroupSpec:
     (block,) = node.blocks
     places: dict[Value, Any] = {p: Operand("input", i) for i, p in enumerate(block.params)}
     steps = Steps()
+    _add_block(steps, block, places)
+    outputs = [places[value].index for value in block.returns]
+    return _group(steps, outputs, len(block.params), _backward(steps, outputs, len(block.params)))
+
+
+def _add_block(steps: Steps, block: Block, places: dict[Value, Any]) -> None:
+    """The operators of a group, and of the groups in it that serve where it does not apply."""
     for inner in block.nodes:
         if inner.kind == "prim::Constant":
             places[inner.output] = inner.attrs["value"]
+        elif inner.kind == "prim::ListConstruct":
+            places[inner.output] = [places[v] for v in inner.inputs]
+        elif inner.kind == FUSED:
+            (body,) = inner.blocks
+            places.update((p, places[v]) for p, v in zip(body.params, inner.inputs))
+            _add_block(steps, body, places)
+            places.update((o, places[v]) for o, v in zip(inner.outputs, body.returns))
         else:
             key = inner.kind.partition("::")[2]
             places[inner.output] = steps.apply(key, [places[v] for v in inner.inputs])
-    outputs = [places[value].index for value in block.returns]
-    return _group(steps, outputs, len(block.params), _backward(steps, outputs, len(block.params)))
 
 
 def _group(
     steps: Steps, outputs: list[int], inputs: int, backward: BackwardSpec | None = None
 ) -> GroupSpec:
     plain = tuple((op, tuple(tensors), tuple(numbers)) for op, tensors, numbers in steps.steps)
-    return GroupSpec(inputs, tuple(steps.constants), plain, tuple(outputs), backward)
+    dropped = sum(1 << i for i, extent in steps.input_extents.items() if extent == DROPPED)
+    return GroupSpec(inputs, tuple(steps.constants), plain, tuple(outputs), dropped, backward)
 
 
 def _backward(steps: Steps, outputs: list[int], inputs: int) -> BackwardSpec | None:

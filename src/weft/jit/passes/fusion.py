@@ -13,6 +13,10 @@ A group moves down to its last operator. What stands between must neither use it
 to memory. Nor may it read a tensor that the group reads both before and behind it: the gradients of
 such a tensor would be added in another order than operator by operator, which changes their last
 bits.
+
+Row operators (softmax, layer norm, sums over the last dimension or all) join too, unless a group
+would be made of them alone. Where such a group does not apply its pointwise parts still may: they
+are groups of their own within it.
 """
 
 from __future__ import annotations
@@ -31,9 +35,11 @@ MOST_OUTPUTS = 6
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Fuses in every block; True if a group was made."""
     gradients = _Gradients(graph) if options.gradients else None
-    groups = [group for group in _find(graph.block, gradients) if len(group.nodes) > 1]
-    for group in groups:  # not before all are found: they are asked about the graph as it was
-        _build(group)
+    groups = [group for group in _find(graph.block, gradients) if group.is_worth_it()]
+    parts = [group.parts() for group in groups]
+    # Not before all are found: they are asked about the graph as it was.
+    for group, own in zip(groups, parts):
+        _build(group, own)
     return bool(groups)
 
 
@@ -69,6 +75,22 @@ class _Group:
             if any(use.user not in inside for use in node.output.uses)
         ]
 
+    def is_worth_it(self) -> bool:
+        return len(self.nodes) > 1 and not all(map(tiles.row_operator, self.nodes))
+
+    def parts(self) -> list[_Group]:
+        """If row operators stand among the nodes: the groups there would be without them."""
+        if not any(map(tiles.row_operator, self.nodes)):
+            return []
+        open_groups: list[_Group] = []
+        done: list[_Group] = []
+        for node in self.nodes:
+            if tiles.row_of(node) is not None:
+                _join(node, open_groups, done, self._gradients)
+            else:
+                open_groups = _closed(open_groups, node, done)
+        return [group for group in done + open_groups if len(group.nodes) > 1]
+
     def fits(self) -> bool:
         outputs = len(self.outputs())
         return outputs <= MOST_OUTPUTS and tiles.fits(self.nodes, outputs)
@@ -102,18 +124,23 @@ def _find(block: Block, gradients: _Gradients | None) -> list[_Group]:
     open_groups: list[_Group] = []
     done: list[_Group] = []
     for node in block.nodes:
-        if tiles.row_of(node) is not None and (gradients is None or gradients.allow(node)):
+        fusible = tiles.row_of(node) is not None or tiles.row_operator(node)
+        if fusible and (gradients is None or gradients.allow(node)):
             _join(node, open_groups, done, gradients)
             continue
         for inner in node.blocks:
             found += _find(inner, gradients)
-        if node.kind == "prim::Constant":
-            continue
-        used = _values_used(node)
-        closing = [g for g in open_groups if has_effects(node) or g.results() & used]
-        done += closing
-        open_groups = [g for g in open_groups if g not in closing]
+        if node.kind != "prim::Constant":
+            open_groups = _closed(open_groups, node, done)
     return found + done + open_groups
+
+
+def _closed(open_groups: list[_Group], node: Node, done: list[_Group]) -> list[_Group]:
+    """The groups that stay open behind a node that is in none; the others are done."""
+    used = _values_used(node)
+    closing = [g for g in open_groups if has_effects(node) or g.results() & used]
+    done += closing
+    return [g for g in open_groups if g not in closing]
 
 
 def _join(
@@ -160,39 +187,83 @@ def _values_used(node: Node) -> set[Value]:
     return used
 
 
-def _build(group: _Group) -> None:
+def _build(group: _Group, parts: list[_Group]) -> None:
     """Puts the group's node in the place of its last operator."""
     last = group.nodes[-1]
     graph = last.graph
     outputs = group.outputs()
-    results = group.results()
-    inputs = [v for node in group.nodes for v in node.inputs if v not in results]
-    inputs = [v for v in dict.fromkeys(inputs) if not tiles.is_number(v)]
+    inputs = _inputs(group)
     fused = graph.create(tiles.FUSED, inputs, [v.type for v in outputs], range=last.range)
     fused.insert_after(last)
     block = fused.add_block()
     mapping = {value: block.add_param(value.type, value.name) for value in inputs}
     with graph.inserting(at_end=block):
-        for node in group.nodes:
-            _copy(graph, node, mapping)
+        _fill(graph, group, parts, mapping)
     block.set_returns([mapping[value] for value in outputs])
     for old, new in zip(outputs, fused.outputs):
         new.shape = old.shape
         old.replace_all_uses_with(new)
-    constants = [v for node in group.nodes for v in node.inputs if tiles.is_number(v)]
+    known = [v for node in group.nodes for v in node.inputs if tiles.is_known(v)]
     for node in reversed(group.nodes):
         node.destroy()
-    for value in dict.fromkeys(constants):
-        if value.node is not None and not value.has_uses:
-            value.node.destroy()
+    for value in dict.fromkeys(known):
+        _destroy_unused(value)
+
+
+def _inputs(group: _Group) -> list[Value]:
+    results = group.results()
+    inputs = [v for node in group.nodes for v in node.inputs if v not in results]
+    return [v for v in dict.fromkeys(inputs) if not tiles.is_known(v)]
+
+
+def _destroy_unused(value: Value) -> None:
+    if value.node is None or value.has_uses:
+        return
+    inputs = value.node.inputs
+    value.node.destroy()
+    for inner in dict.fromkeys(inputs):
+        _destroy_unused(inner)
+
+
+def _fill(graph: Graph, group: _Group, parts: list[_Group], mapping: dict[Value, Value]) -> None:
+    """Copies the operators of a group; those of a part go in a group of their own, at its end."""
+    ends = {part.nodes[-1]: part for part in parts}
+    within = {node for part in parts for node in part.nodes}
+    for node in group.nodes:
+        if node in ends:
+            _copy_part(graph, ends[node], mapping)
+        elif node not in within:
+            _copy(graph, node, mapping)
+
+
+def _copy_part(graph: Graph, part: _Group, mapping: dict[Value, Value]) -> None:
+    inputs, outputs = _inputs(part), part.outputs()
+    types = [v.type for v in outputs]
+    fused = graph.emit(tiles.FUSED, [mapping[v] for v in inputs], types, range=part.nodes[-1].range)
+    block = fused.add_block()
+    inner = {value: block.add_param(value.type, value.name) for value in inputs}
+    with graph.inserting(at_end=block):
+        _fill(graph, part, [], inner)
+    block.set_returns([inner[value] for value in outputs])
+    for old, new in zip(outputs, fused.outputs):
+        new.shape = old.shape
+        mapping[old] = new
 
 
 def _copy(graph: Graph, node: Node, mapping: dict[Value, Value]) -> None:
     for value in node.inputs:
         if value not in mapping:
-            mapping[value] = graph.constant(value.constant, value.type)
+            mapping[value] = _copy_known(graph, value)
     copy = graph.emit(
         node.kind, [mapping[v] for v in node.inputs], [node.output.type], node.attrs, node.range
     )
     copy.output.shape = node.output.shape
     mapping[node.output] = copy.output
+
+
+def _copy_known(graph: Graph, value: Value) -> Value:
+    if value.is_constant:
+        return graph.constant(value.constant, value.type)
+    assert value.node is not None
+    items = [graph.constant(v.constant, v.type) for v in value.node.inputs]
+    return graph.emit(value.node.kind, items, [value.type]).output

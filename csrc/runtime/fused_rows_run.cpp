@@ -1,0 +1,467 @@
+#include "runtime/fused_rows_run.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "autograd/mode.h"
+#include "core/error.h"
+#include "core/thread_pool.h"
+#include "ops.h"
+#include "runtime/fused_assembly.h"
+
+namespace weft {
+namespace {
+
+using Kind = FusedOperand::Kind;
+using Over = FusedStep::Over;
+using tile::Placed;
+using tile::SlotKind;
+using tile::SlotType;
+
+// Below this operators take ways of their own (run_plain_rows): the stages then run one by one.
+constexpr int64_t kWhole = 4096;
+// Elements of a block: several values of it stay in the cache.
+constexpr int64_t kBlock = 8192;
+const int64_t kLastDim[] = {-1};
+
+constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
+
+int slot_of(const tile::Program& program, SlotKind kind, size_t index) {
+  for (size_t s = 0; s < program.slots.size(); ++s) {
+    if (program.slots[s].kind == kind && program.slots[s].index == index)
+      return static_cast<int>(s);
+  }
+  WEFT_INTERNAL_ASSERT(false, "in ", program.name);
+  __builtin_unreachable();
+}
+
+Dims byte_strides(const Dims& sizes, DType dtype) {
+  Dims strides = contiguous_strides(sizes);
+  for (size_t d = 0; d < strides.size(); ++d) {
+    strides[d] = sizes[d] == 1 ? 0 : strides[d] * static_cast<int64_t>(item_size(dtype));
+  }
+  return strides;
+}
+
+// Where element 0 would lie if element `first` lies at `memory`.
+char* origin(char* memory, int64_t first, size_t item) {
+  return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(memory) -
+                                 static_cast<uintptr_t>(first) * item);
+}
+
+}  // namespace
+
+FusedRowsRun::FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args,
+                           const Dims& shape)
+    : group_(group),
+      key_(key),
+      args_(args),
+      shape_(shape),
+      narrow_(shape),
+      length_(shape.back()),
+      rows_(1),
+      places_(group.values_.size()),
+      leaves_(group.values_.size()) {
+  narrow_.back() = 1;
+  for (int64_t size : narrow_) rows_ *= size;
+  for (uint8_t output : group_.spec_.outputs) leaves_[output] = true;
+}
+
+bool FusedRowsRun::run(Value* results) {
+  const int64_t numel = rows_ * length_;
+  if (numel <= (group_.over_all_ ? tile::kFoldHorizontal : kWhole)) return run_whole(results);
+  if (!plan()) return false;
+  if (group_.over_all_) {
+    run_over_all();
+  } else {
+    run_blocks();
+  }
+  for (size_t i = 0; i < group_.spec_.outputs.size(); ++i) {
+    const uint8_t value = group_.spec_.outputs[i];
+    results[i] = Value(shaped(value, places_[value].tensor));
+  }
+  return true;
+}
+
+// A result as the operator would shape it.
+Tensor FusedRowsRun::shaped(uint8_t value, const Tensor& tensor) const {
+  if (group_.values_[value].extent != Extent::Dropped) return tensor;
+  Dims sizes = tensor.sizes();
+  sizes.resize(sizes.size() - 1);
+  return Tensor(tensor.storage(), Layout::contiguous(sizes), tensor.dtype());
+}
+
+Scalar FusedRowsRun::number(const FusedOperand& one) const {
+  switch (one.kind) {
+    case Kind::Input:
+      return args_[one.index].to_scalar();
+    case Kind::Length:
+      return Scalar(one.index ? rows_ * length_ : length_);
+    default:
+      return group_.spec_.constants[one.index].to_scalar();
+  }
+}
+
+// ---- small tensors: stage by stage ----
+
+bool FusedRowsRun::run_stage(const Stage& stage, std::vector<Value>& values) const {
+  const auto tensor = [&](const FusedOperand& one) {
+    if (one.kind == Kind::Step) return values[one.index].to_tensor();
+    const Tensor& given = args_[one.index].to_tensor();
+    if (!(group_.spec_.dropped_inputs & bit(one.index))) return given;
+    Dims sizes = given.sizes();
+    sizes.push_back(1);
+    Dims strides = given.strides();
+    strides.push_back(1);
+    return Tensor(given.storage(), Layout{sizes, strides, given.offset()}, given.dtype());
+  };
+  std::vector<Value> results(stage.values.size());
+  if (!stage.is_row) {
+    std::vector<Value> args;
+    for (const FusedOperand& one : stage.inputs) {
+      const bool is_tensor = one.kind == Kind::Step ||
+                             (one.kind == Kind::Input && group_.tensor_inputs_ & bit(one.index));
+      args.push_back(is_tensor ? Value(tensor(one)) : Value(number(one)));
+    }
+    if (!stage.group->run(args.data(), results.data())) return false;
+  } else {
+    FixedVector<Tensor, tile::kMaxCallOperands> held;
+    const Tensor* inputs[tile::kMaxCallOperands];
+    Scalar numbers_of[tile::kMaxAttributes];
+    const FusedStep& step = *stage.step;
+    for (size_t i = 0; i < step.tensors.size(); ++i) {
+      Tensor& operand = held.emplace_back(tensor(step.tensors[i]));
+      const bool made = step.tensors[i].kind == Kind::Step && is_element(step.tensors[i].index);
+      if (made && !(operand.sizes() == shape_)) {
+        operand = ops::clone(ops::expand(operand, shape_), std::nullopt);
+      }
+      inputs[i] = &operand;
+      if (inputs[i]->dtype() != key_.compute) return false;
+    }
+    if (!numbers(step.numbers, stage, *stage.program, numbers_of)) return false;
+    Tensor made[tile::kMaxCallOperands];
+    const bool all = step.over == Over::All;
+    const tile::Call call{.inputs = {inputs, step.tensors.size()},
+                          .attributes = {numbers_of, step.numbers.size()},
+                          .dims = all ? IntList{} : IntList(kLastDim),
+                          .keepdim = !all};
+    tile::run(*stage.program, call, {made, stage.values.size()});
+    for (size_t i = 0; i < results.size(); ++i) results[i] = Value(made[i]);
+  }
+  for (size_t i = 0; i < results.size(); ++i) values[stage.values[i]] = std::move(results[i]);
+  return true;
+}
+
+bool FusedRowsRun::run_whole(Value* results) {
+  const autograd::NoGradGuard quiet;
+  std::vector<Value> values(places_.size());
+  for (const Stage& stage : group_.stages_) {
+    if (!run_stage(stage, values)) return false;
+  }
+  for (size_t i = 0; i < group_.spec_.outputs.size(); ++i) {
+    const uint8_t value = group_.spec_.outputs[i];
+    results[i] = Value(shaped(value, values[value].to_tensor()));
+  }
+  return true;
+}
+
+// ---- plans ----
+
+bool FusedRowsRun::numbers(const std::vector<FusedOperand>& operands, const Stage& stage,
+                           const tile::Program& program, Scalar* out) const {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    FusedOperand one = operands[i];
+    // The inputs of a part are the group's, its values and its length.
+    if (!stage.is_row && one.kind == Kind::Input) one = stage.inputs[one.index];
+    out[i] = number(one);
+    if (program.attribute_types[i] != SlotType::Compute && out[i].is_floating()) {
+      if (!stage.is_row) return false;
+    }
+  }
+  return true;
+}
+
+void FusedRowsRun::set_dtype(uint8_t value, DType dtype) {
+  Place& place = places_[value];
+  place.dtype = dtype;
+  const Extent extent = group_.values_[value].extent;
+  if (leaves_[value]) {
+    const Dims sizes = extent == Extent::All        ? Dims()
+                       : extent == Extent::Elements ? shape_
+                                                    : narrow_;
+    place.tensor = Tensor::empty(sizes, dtype, {}, "fused");
+  } else {
+    const int64_t elements = is_element(value) ? block_ * length_ : block_;
+    place.block_bytes = static_cast<size_t>(elements) * item_size(dtype);
+  }
+}
+
+Placed FusedRowsRun::place_value(uint8_t value) const {
+  const Place& place = places_[value];
+  char* base = leaves_[value] ? static_cast<char*>(place.tensor.data()) : nullptr;
+  return {base, byte_strides(is_element(value) ? shape_ : narrow_, place.dtype), place.dtype};
+}
+
+Placed FusedRowsRun::place(const FusedOperand& one, const Dims& shape) const {
+  if (one.kind == Kind::Step) return place_value(one.index);
+  const Tensor& tensor = args_[one.index].to_tensor();
+  Dims strides;
+  if (group_.spec_.dropped_inputs & bit(one.index)) {
+    Dims outer(shape);
+    outer.resize(outer.size() - 1);
+    strides = tile::broadcast_strides(tensor, outer);
+    strides.push_back(0);
+  } else {
+    strides = tile::broadcast_strides(tensor, shape);
+  }
+  return {static_cast<char*>(tensor.data()), strides, tensor.dtype()};
+}
+
+bool FusedRowsRun::plan_part(const Stage& stage, Planned& planned) {
+  FusedKey key{key_.compute, 0};
+  for (size_t i = 0; i < stage.inputs.size(); ++i) {
+    const FusedOperand& one = stage.inputs[i];
+    const bool mask = one.kind == Kind::Step    ? places_[one.index].dtype == DType::Bool
+                      : one.kind == Kind::Input ? (key_.masks >> one.index & 1) != 0
+                                                : false;
+    if (mask) key.masks |= bit(static_cast<uint8_t>(i));
+  }
+  const FusedGroup::Ready ready = stage.group->ready(key);
+  if (!ready.program) return false;
+  planned.narrow = stage.narrow;
+  const Dims& shape = stage.narrow ? narrow_ : shape_;
+  std::vector<Placed> results, inputs;
+  for (size_t i = 0; i < stage.values.size(); ++i) {
+    const uint8_t value = stage.values[i];
+    const SlotType type = tile::output_slot(*ready.program, static_cast<int>(i)).type;
+    if (type != SlotType::Compute && type != SlotType::Bool) return false;
+    set_dtype(value, type == SlotType::Bool ? DType::Bool : key_.compute);
+    if (!leaves_[value]) planned.moves.push_back({static_cast<int>(i), value});
+    results.push_back(place_value(value));
+  }
+  for (size_t i = 0; i < ready.binding->tensors.size(); ++i) {
+    const FusedOperand& one = stage.inputs[ready.binding->tensors[i]];
+    if (one.kind == Kind::Step && !leaves_[one.index]) {
+      planned.moves.push_back({static_cast<int>(results.size() + i), one.index});
+    }
+    inputs.push_back(place(one, shape));
+  }
+  Scalar attributes[tile::kMaxAttributes];
+  if (!numbers(ready.binding->attributes, stage, *ready.program, attributes)) return false;
+  planned.walk = std::make_unique<tile::Walk>(*ready.program);
+  tile::Walk& walk = *planned.walk;
+  walk.compute = key_.compute;
+  const tile::Call call{.inputs = {}, .attributes = {attributes, ready.binding->attributes.size()}};
+  tile::store_attributes(*ready.program, call, key_.compute, walk.scalars);
+  tile::lay_out_in_order(walk, shape, results, inputs);
+  // Views stand in the order of the program's slots: results, then inputs as slots come.
+  for (Moved& moved : planned.moves) {
+    if (moved.where < ready.program->output_count) continue;
+    const auto index = static_cast<size_t>(moved.where - ready.program->output_count);
+    const int slot = slot_of(*ready.program, SlotKind::Input, index);
+    for (const tile::SlotView& read : walk.reads) {
+      if (read.slot == slot) moved.where = read.view;
+    }
+  }
+  return true;
+}
+
+// A tensor that stands for a value where only sizes, strides and dtype count.
+Tensor FusedRowsRun::row_operand(uint8_t value) {
+  if (leaves_[value]) return places_[value].tensor;
+  const Dims& sizes = is_element(value) ? shape_ : narrow_;
+  return Tensor(Storage::wrap(nullptr, 0, nullptr, nullptr), Layout::contiguous(sizes),
+                places_[value].dtype);
+}
+
+bool FusedRowsRun::plan_rows(const Stage& stage, Planned& planned) {
+  const FusedStep& step = *stage.step;
+  const tile::Program& program = *stage.program;
+  const bool all = step.over == Over::All;
+  planned.tensors.reserve(step.tensors.size() + stage.values.size());
+  const Tensor* inputs[tile::kMaxCallOperands];
+  for (size_t i = 0; i < step.tensors.size(); ++i) {
+    const FusedOperand& one = step.tensors[i];
+    const bool value = one.kind == Kind::Step;
+    planned.tensors.push_back(value ? row_operand(one.index) : args_[one.index].to_tensor());
+    inputs[i] = &planned.tensors.back();
+    if (inputs[i]->dtype() != key_.compute) return false;
+    if (value && !leaves_[one.index]) {
+      planned.moves.push_back({slot_of(program, SlotKind::Input, i), one.index});
+    }
+  }
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < stage.values.size(); ++i) {
+    const uint8_t value = stage.values[i];
+    if (tile::output_slot(program, static_cast<int>(i)).type != SlotType::Compute) return false;
+    set_dtype(value, key_.compute);
+    results.push_back(row_operand(value));
+    if (!leaves_[value]) planned.moves.push_back({slot_of(program, SlotKind::Output, i), value});
+  }
+  Scalar attributes[tile::kMaxAttributes];
+  if (!numbers(step.numbers, stage, program, attributes)) return false;
+  const tile::Call call{.inputs = {inputs, step.tensors.size()},
+                        .attributes = {attributes, step.numbers.size()},
+                        .dims = all ? IntList{} : IntList(kLastDim),
+                        .keepdim = !all};
+  planned.rows = std::make_unique<tile::RowWalk>(program);
+  planned.inputs = std::make_unique<tile::Inputs>();
+  return tile::plan_row_layout(call, results, *planned.inputs, *planned.rows) &&
+         (!all || plan_over_all(stage, planned));
+}
+
+// Sums over all are shared in folds, which needs one pass over one row that can merge.
+bool FusedRowsRun::plan_over_all(const Stage&, Planned& planned) {
+  const tile::RowWalk& walk = *planned.rows;
+  if (walk.vertical || walk.outer.numel != 1 || walk.row.sizes.size() != 1) return false;
+  if (walk.passes.size() != 1) return false;
+  const tile::PassPlan& pass = walk.passes[0];
+  return pass.tile_steps.size() > 0 && pass.states.size() > 0 && pass.mergeable &&
+         walk.fold == tile::kFoldHorizontal;
+}
+
+bool FusedRowsRun::plan() {
+  // A sum over all walks its one row in folds.
+  block_ = group_.over_all_ ? rows_ : std::max<int64_t>(1, kBlock / length_);
+  for (const Stage& stage : group_.stages_) {
+    Planned& planned = planned_.emplace_back();
+    if (!(stage.is_row ? plan_rows(stage, planned) : plan_part(stage, planned))) return false;
+  }
+  return true;
+}
+
+// ---- at work ----
+
+namespace {
+
+size_t scratch_bytes(size_t nbytes) { return tile::Arena::rounded(nbytes); }
+
+}  // namespace
+
+void FusedRowsRun::run_blocks() {
+  const int64_t blocks = (rows_ + block_ - 1) / block_;
+  const int64_t grain = std::max<int64_t>(1, tile::kGrain / (block_ * length_));
+  size_t nbytes = 0;
+  for (const Place& place : places_) nbytes += scratch_bytes(place.block_bytes);
+  parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
+    tile::Arena arena(nbytes);
+    std::vector<char*> memory(places_.size());
+    for (size_t v = 0; v < places_.size(); ++v) memory[v] = arena.take(places_[v].block_bytes);
+    std::vector<std::unique_ptr<tile::Worker>> parts(planned_.size());
+    std::vector<std::unique_ptr<tile::RowWorker>> rows(planned_.size());
+    for (size_t s = 0; s < planned_.size(); ++s) {
+      const Planned& planned = planned_[s];
+      if (planned.walk) parts[s] = std::make_unique<tile::Worker>(*planned.walk);
+      if (planned.rows) rows[s] = std::make_unique<tile::RowWorker>(*planned.rows);
+    }
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t begin = block * block_, end = std::min(begin + block_, rows_);
+      for (size_t s = 0; s < planned_.size(); ++s) {
+        for (const Moved& moved : planned_[s].moves) {
+          const int64_t skipped = is_element(moved.value) ? begin * length_ : begin;
+          char* base = origin(memory[moved.value], skipped, item_size(places_[moved.value].dtype));
+          parts[s] ? parts[s]->move(static_cast<size_t>(moved.where), base)
+                   : rows[s]->move(moved.where, base);
+        }
+        const int64_t each = planned_[s].narrow ? 1 : length_;
+        parts[s] ? parts[s]->run(begin * each, end * each) : rows[s]->run(begin, end);
+      }
+    }
+  });
+}
+
+void FusedRowsRun::run_over_all() {
+  const int64_t numel = rows_ * length_, fold = tile::kFoldHorizontal;
+  const int64_t folds = (numel + fold - 1) / fold;
+  size_t nbytes = 0;
+  for (const Place& place : places_) {
+    if (place.block_bytes) nbytes += scratch_bytes(static_cast<size_t>(fold) * 8);
+  }
+  // By stage: the one that owns the row's values, and a partial state for each fold.
+  std::vector<std::unique_ptr<tile::RowWorker>> leaders(planned_.size());
+  std::vector<std::unique_ptr<tile::Arena>> states(planned_.size());
+  std::vector<char*> partial(planned_.size());
+  for (size_t s = 0; s < planned_.size(); ++s) {
+    const tile::RowWalk* walk = planned_[s].rows.get();
+    if (!walk) continue;
+    const size_t bytes = static_cast<size_t>(folds) * walk->state_bytes(walk->passes[0]);
+    leaders[s] = std::make_unique<tile::RowWorker>(*walk);
+    leaders[s]->open(0, 1);
+    states[s] = std::make_unique<tile::Arena>(bytes);
+    partial[s] = states[s]->take(bytes);
+  }
+  const int64_t grain = std::max<int64_t>(1, tile::kGrain / fold);
+  parallel_for(folds, grain, [&](int64_t first, int64_t last) {
+    tile::Arena arena(nbytes);
+    std::vector<char*> memory(places_.size());
+    for (size_t v = 0; v < places_.size(); ++v) {
+      if (places_[v].block_bytes) memory[v] = arena.take(static_cast<size_t>(fold) * 8);
+    }
+    std::vector<std::unique_ptr<tile::Worker>> parts(planned_.size());
+    std::vector<std::unique_ptr<tile::RowWorker>> rows(planned_.size());
+    for (size_t s = 0; s < planned_.size(); ++s) {
+      const Planned& planned = planned_[s];
+      if (planned.walk) parts[s] = std::make_unique<tile::Worker>(*planned.walk);
+      if (planned.rows) {
+        rows[s] = std::make_unique<tile::RowWorker>(*planned.rows, leaders[s].get());
+      }
+    }
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t begin = i * fold, end = std::min(begin + fold, numel);
+      for (size_t s = 0; s < planned_.size(); ++s) {
+        for (const Moved& moved : planned_[s].moves) {
+          char* base = origin(memory[moved.value], begin, item_size(places_[moved.value].dtype));
+          parts[s] ? parts[s]->move(static_cast<size_t>(moved.where), base)
+                   : rows[s]->move(moved.where, base);
+        }
+        if (parts[s]) {
+          parts[s]->run(begin, end);
+          continue;
+        }
+        const tile::PassPlan& pass = planned_[s].rows->passes[0];
+        rows[s]->part(pass, begin, end,
+                      partial[s] + static_cast<size_t>(i) * planned_[s].rows->state_bytes(pass));
+      }
+    }
+  });
+  for (size_t s = 0; s < planned_.size(); ++s) {
+    if (!leaders[s]) continue;
+    const tile::PassPlan& pass = planned_[s].rows->passes[0];
+    leaders[s]->combine(pass, partial[s], folds, planned_[s].rows->state_bytes(pass));
+    leaders[s]->row_steps(pass);
+    leaders[s]->close();
+  }
+}
+
+namespace {
+
+// Whether operators on such tensors give dense row-major results: its dimensions lie in order.
+bool is_in_order(const Layout& layout) {
+  int64_t last = INT64_MAX;
+  for (size_t d = 0; d < layout.sizes.size(); ++d) {
+    const int64_t stride = std::abs(layout.strides[d]);
+    if (layout.sizes[d] == 1 || stride == 0) continue;
+    if (stride >= last) return false;
+    last = stride;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool FusedRows::run(const FusedKey& key, const Value* args, Value* results,
+                    const Dims* full) const {
+  if (compute_type(key.compute) != key.compute) return false;  // operators round in between
+  for (uint8_t i = 0; i < spec_.input_count; ++i) {
+    if ((tensor_inputs_ & bit(i)) && !is_in_order(args[i].to_tensor().layout())) return false;
+  }
+  if (!shapes_broadcast(args)) return false;  // the operator that minds says so
+  const Dims shape = full ? *full : shape_of(args, ~uint64_t{0});
+  if (shape.empty() || shape.back() < 2) return false;
+  int64_t numel = 1;
+  for (int64_t size : shape) numel *= size;
+  if (numel == 0 || !shapes_fit(args, shape, full != nullptr)) return false;
+  return FusedRowsRun(*this, key, args, shape).run(results);
+}
+
+}  // namespace weft

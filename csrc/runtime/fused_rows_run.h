@@ -1,0 +1,71 @@
+// One call of a group with row operators.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ops/tile_row.h"
+#include "ops/tile_walk.h"
+#include "runtime/fused_rows.h"
+
+namespace weft {
+
+class FusedRowsRun {
+ public:
+  FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args, const Dims& shape);
+  // False, with nothing done, where some stage has no program.
+  bool run(Value* results);
+
+ private:
+  using Extent = FusedRows::Extent;
+  using Stage = FusedRows::Stage;
+  // Where a value is: in a result, or in scratch of each thread.
+  struct Place {
+    DType dtype = DType::F32;
+    Tensor tensor;           // of results
+    size_t block_bytes = 0;  // of scratch
+  };
+  // An operand in scratch: a view of a Walk, or a slot of a RowWalk.
+  struct Moved {
+    int where;
+    uint8_t value;
+  };
+  struct Planned {
+    std::unique_ptr<tile::Walk> walk;
+    std::unique_ptr<tile::RowWalk> rows;
+    std::unique_ptr<tile::Inputs> inputs;
+    std::vector<Tensor> tensors;  // stand-ins and results that the plan refers to
+    std::vector<Moved> moves;
+    bool narrow = false;
+  };
+
+  bool is_element(uint8_t value) const { return group_.values_[value].extent == Extent::Elements; }
+  bool run_whole(Value* results);
+  bool run_stage(const Stage& stage, std::vector<Value>& values) const;
+  bool plan();
+  bool plan_part(const Stage& stage, Planned& planned);
+  bool plan_rows(const Stage& stage, Planned& planned);
+  bool plan_over_all(const Stage& stage, Planned& planned);
+  tile::Placed place(const FusedOperand& one, const Dims& shape) const;
+  tile::Placed place_value(uint8_t value) const;
+  Tensor row_operand(uint8_t value);
+  void set_dtype(uint8_t value, DType dtype);
+  bool numbers(const std::vector<FusedOperand>& operands, const Stage& stage,
+               const tile::Program& program, Scalar* out) const;
+  Scalar number(const FusedOperand& one) const;
+  void run_blocks();
+  void run_over_all();
+  Tensor shaped(uint8_t value, const Tensor& tensor) const;
+
+  const FusedRows& group_;
+  const FusedKey key_;
+  const Value* args_;
+  const Dims shape_;
+  Dims narrow_;  // the shape of values of rows
+  int64_t length_, rows_, block_ = 1;
+  std::vector<Place> places_;  // by value
+  std::vector<bool> leaves_;   // by value
+  std::vector<Planned> planned_;
+};
+
+}  // namespace weft

@@ -1,0 +1,160 @@
+"""Row operators as steps of a fusion group: softmax, layer norm, sums over the last dimension.
+
+What a value is (its extent) decides what may meet: "elements" one for each element, "row" one for
+each row with the row as a dimension of size 1, "dropped" the same without it, "all" one for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from weft.jit.codegen.steps import Steps
+
+
+class NotFusible(Exception):
+    """The operator, or its gradient, is not made of steps that a group can run."""
+
+
+class RowStep(NamedTuple):
+    """A row operator in the place of a step's name."""
+
+    id: str
+    over: str = "last"  # or "all"
+    dim: int = -1  # as the program says it; the runtime sees whether it is the last one
+    keepdim: bool = True
+    length: int = 0  # what the last size must be; 0: anything
+
+
+class RowResult(NamedTuple):
+    """A further result of the row operator before, in the place of a step's name."""
+
+    index: int  # type: ignore[assignment]  # a tuple's own method of that name is not used
+
+
+ELEMENTS, ROW, DROPPED, ALL = "elements", "row", "dropped", "all"
+
+# What is told of a tensor's shape: nothing but that it is the group's.
+SHAPE = object()
+
+# Extents of operands and of results, by key.
+_ROWWISE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "softmax.int": ((ELEMENTS,), (ELEMENTS,)),
+    "log_softmax.int": ((ELEMENTS,), (ELEMENTS,)),
+    "_softmax_backward_data": ((ELEMENTS, ELEMENTS), (ELEMENTS,)),
+    "_log_softmax_backward_data": ((ELEMENTS, ELEMENTS), (ELEMENTS,)),
+    "_layer_norm": ((ELEMENTS,), (ELEMENTS, ROW, ROW)),
+    "_layer_norm_affine": ((ELEMENTS, ELEMENTS, ELEMENTS), (ELEMENTS, ROW, ROW)),
+    "_layer_norm_backward": ((ELEMENTS, ELEMENTS, ROW, ROW), (ELEMENTS,)),
+}
+_REDUCED = ("sum", "mean", "max", "min", "sum.dim_IntList", "mean.dim", "amax", "amin")
+_COMPOSED = ("layer_norm", "_sum_backward", "expand")
+KEYS = frozenset((*_ROWWISE, *_REDUCED, *_COMPOSED))
+# What a program may say; the others only stand in formulas.
+MEMBERS = frozenset(("softmax.int", "log_softmax.int", "layer_norm", *_REDUCED))
+
+
+def apply(steps: Steps, row: Any, names: Mapping[str, Any]) -> Any:
+    """The result of one of KEYS: an operand, or a tuple of them. Raises NotFusible."""
+    if row.key == "layer_norm":
+        return _layer_norm(steps, names)
+    if row.key in ("_sum_backward", "expand"):
+        return _spread(steps, names)
+    if names.get("dtype") is not None:
+        raise NotFusible(f"{row.key}: a dtype")
+    tensors = [names[arg.name] for arg in row.schema.args if arg.is_tensor]
+    if row.key in _REDUCED:
+        wanted: tuple[str, ...] = (ELEMENTS,)
+        form = _reduced_form(row, names)
+        results: tuple[str, ...] = (
+            ALL if form.over == "all" else ROW if form.keepdim else DROPPED,
+        )
+    else:
+        wanted, results = _ROWWISE[row.key]
+        form = _rowwise_form(row, names)
+    for value, extent in zip(tensors, wanted):
+        if steps.extent(value) != extent:
+            raise NotFusible(f"{row.key}: expected {extent}, got {steps.extent(value)}")
+    if any(isinstance(op, RowStep) and op.over != form.over for op, _, _ in steps.steps):
+        raise NotFusible(f"{row.key}: sums over rows and over all in one group")
+    numbers = [names[name] for name in row.attributes]
+    first = steps.add(form, tensors, numbers, results[0])
+    more = [steps.add(RowResult(i), [first], [], e) for i, e in enumerate(results) if i]
+    return (first, *more) if more else first
+
+
+def _whole(value: Any, what: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise NotFusible(f"expected {what} that is known, got {value!r}")
+    return value
+
+
+def _reduced_form(row: Any, names: Mapping[str, Any]) -> RowStep:
+    dims = names.get("dim")
+    if dims is not None and not isinstance(dims, (list, tuple)):
+        raise NotFusible(f"{row.key}: expected dims that are known")
+    keepdim = names.get("keepdim", False)
+    if not dims:
+        if keepdim:
+            raise NotFusible(f"{row.key}: all dimensions, and keeping them")
+        return RowStep(row.id, "all")
+    if len(dims) != 1 or not isinstance(keepdim, bool):
+        raise NotFusible(f"{row.key}: expected one dimension, got {dims}")
+    return RowStep(row.id, "last", _checked(_whole(dims[0], "a dimension")), keepdim)
+
+
+def _rowwise_form(row: Any, names: Mapping[str, Any]) -> RowStep:
+    if "normalized_shape" in names:
+        shape = names["normalized_shape"]
+        if not isinstance(shape, (list, tuple)) or len(shape) != 1:
+            raise NotFusible(f"{row.key}: expected one dimension that is known")
+        length = _whole(shape[0], "a size")
+        if not 1 <= length < 2**32:
+            raise NotFusible(f"{row.key}: expected a size, got {length}")
+        return RowStep(row.id, length=length)
+    return RowStep(row.id, dim=_checked(_whole(names["dim"], "a dimension")))
+
+
+def _checked(dim: int) -> int:
+    if not -1 <= dim <= 63:
+        raise NotFusible(f"expected the last dimension, got {dim}")
+    return dim
+
+
+def _layer_norm(steps: Steps, names: Mapping[str, Any]) -> Any:
+    input, shape, eps = names["input"], names["normalized_shape"], names["eps"]
+    weight, bias = names["weight"], names["bias"]
+    if weight is not None and bias is not None:
+        return steps.apply("_layer_norm_affine", [input, shape, weight, bias, eps])[0]
+    result = steps.apply("_layer_norm", [input, shape, eps])[0]
+    if weight is not None:
+        return steps.apply("mul.Tensor", [result, weight])
+    if bias is not None:
+        return steps.apply("add.Tensor", [result, bias, 1])
+    return result
+
+
+def _spread(steps: Steps, names: Mapping[str, Any]) -> Any:
+    """A gradient of rows, or of all, for every element: what reads it takes it along."""
+    grad = names.get("grad", names.get("self"))
+    sizes = names.get("sizes", names.get("size"))
+    if sizes is not SHAPE or steps.extent(grad) == ELEMENTS:
+        raise NotFusible("expected a gradient of rows")
+    return grad
+
+
+def extent_of(extents: Sequence[str], strict: bool) -> str:
+    """Of a pointwise step with operands of these extents. `strict`: as operators broadcast; else
+    what lacks the row's dimension is taken as if it had it."""
+    kinds = set(extents)
+    if ELEMENTS in kinds and not (strict and kinds & {DROPPED, ALL}):
+        return ELEMENTS
+    if not strict and kinds == {ROW, DROPPED}:
+        return ROW
+    if len(kinds) != 1:
+        raise NotFusible(f"expected values that go together, got {', '.join(sorted(kinds))}")
+    (kind,) = kinds
+    if strict and kind == ALL:
+        raise NotFusible("a step behind a sum over all")
+    return kind
