@@ -155,7 +155,7 @@ bool FusedGroup::classify(const Value* args, Operands& found) const {
     const DType dtype = tensor.dtype();
     if (dtype == DType::Bool) {
       found.key.masks |= bit(i);
-    } else if (any ? dtype != found.key.compute : dtype != DType::F32 && dtype != DType::F64) {
+    } else if (any ? dtype != found.key.compute : !is_floating(dtype)) {
       return false;
     } else {
       found.key.compute = dtype;
@@ -411,7 +411,7 @@ void FusedGroup::install(const FusedKey& key, std::shared_ptr<const NativeCode> 
   auto native = std::make_unique<Native>();
   native->code = std::move(code);
   for (auto& row : native->kernels.table) {
-    row[static_cast<int>(key.compute)] = native->code->entry();
+    row[static_cast<int>(compute_type(key.compute))] = native->code->entry();
   }
   Assembly& assembly = native->assembly;
   assembly.program = plan->assembly.program;

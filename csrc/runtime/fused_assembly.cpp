@@ -30,6 +30,23 @@ constexpr SlotType plain(SlotType type) {
   return type == SlotType::Real ? SlotType::Compute : type;
 }
 
+// Rounds float32 to a 16-bit float, in place.
+template <DType dtype>
+void round_tile(void* const* operands, int64_t n, const tile::ScalarSlot*) {
+  static const tile::KernelFn narrow = tile::convert_kernel(dtype, DType::F32);
+  static const tile::KernelFn widen = tile::convert_kernel(DType::F32, dtype);
+  constexpr int64_t kChunk = 512;
+  alignas(64) uint16_t rounded[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = std::min(kChunk, n - i);
+    void* tile = static_cast<float*>(operands[0]) + i;
+    void* const down[] = {rounded, tile};
+    narrow(down, count, nullptr);
+    void* const up[] = {tile, rounded};
+    widen(up, count, nullptr);
+  }
+}
+
 // Puts the kernels of a group's steps together for one key.
 class Assembler {
  public:
@@ -86,7 +103,7 @@ class Assembler {
       computes |= types.back() == SlotType::Compute;
     }
     if (!computes) return add_of_masks(s, row, inputs);
-    if (!row.steps[0].horizontal->get(key_.compute)) return false;
+    if (!row.steps[0].horizontal->get(compute_)) return false;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const SlotType wanted = plain(input_slot(row, i).type);
       if (types[i] == wanted) continue;
@@ -109,7 +126,7 @@ class Assembler {
   // A kernel that runs whatever the compute dtype is.
   const tile::KernelSet* own_set(tile::KernelFn kernel) {
     tile::KernelSet& set = assembly_.conversions.emplace_back();
-    for (auto& row : set.table) row[static_cast<int>(key_.compute)] = kernel;
+    for (auto& row : set.table) row[static_cast<int>(compute_)] = kernel;
     return &set;
   }
 
@@ -134,7 +151,7 @@ class Assembler {
   }
 
   uint8_t convert(uint8_t from) {
-    const tile::KernelSet* set = own_set(tile::convert_kernel(key_.compute, DType::Bool));
+    const tile::KernelSet* set = own_set(tile::convert_kernel(compute_, DType::Bool));
     Step& step = assembly_.steps.emplace_back();
     step.horizontal = set;
     step.operand_count = 2;
@@ -160,6 +177,16 @@ class Assembler {
       step.operands[i] = slot.kind == SlotKind::Input ? inputs[slot.index] : result.slot;
     }
     add_attributes(spec_.steps[s], row);
+    if (compute_ != key_.compute && type == SlotType::Compute) round(result.slot);
+  }
+
+  // Between two operators of 16-bit floats lies a tensor of them.
+  void round(uint8_t slot) {
+    const bool half = key_.compute == DType::F16;
+    Step& step = assembly_.steps.emplace_back();
+    step.horizontal = own_set(half ? round_tile<DType::F16> : round_tile<DType::BF16>);
+    step.operand_count = 1;
+    step.operands[0] = slot;
   }
 
   void add_attributes(const FusedStep& step, const tile::Program& row) {
@@ -202,6 +229,7 @@ class Assembler {
   const FusedSpec& spec_;
   const std::vector<const tile::Program*>& programs_;
   const FusedKey& key_;
+  const DType compute_ = compute_type(key_.compute);
   Assembly& assembly_;
   FusedBinding& binding_;
   std::vector<Result> results_;

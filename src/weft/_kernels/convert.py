@@ -33,6 +33,11 @@ def _encode(x: Value, d: DType) -> Value:
     return node("f32_to_f16", U16, single) if d == F16 else f32_to_bf16(single)
 
 
+def rounded(x: Value, d: DType) -> Value:
+    """A float32 as float16 or bfloat16 would hold it."""
+    return _decode(_encode(x, d), d)
+
+
 def bf16_to_f32(bits: Value) -> Value:
     """Exact: the upper half of a float32."""
     return bitcast(cast(bits, U32) << 16, F32)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft import _ops
+from weft._kernels.convert import rounded
 from weft._kernels.expr import (
     Complex,
     Expr,
@@ -28,7 +29,7 @@ from weft._kernels.lower import Function, module_text
 from weft._kernels.rows import attribute_scalars
 from weft._kernels.target import Target
 from weft._kernels.trace import attribute_type
-from weft._kernels.types import BOOL, I64, DType, dtype
+from weft._kernels.types import BF16, BOOL, F16, F32, I64, DType, dtype
 
 Operand = tuple[str, int]  # ("input" | "step" | "constant", index)
 SYMBOL = "weft_fused"
@@ -54,7 +55,8 @@ def _rows() -> dict[str, Any]:
 
 
 def kernel(group: Group, compute: str, masks: int) -> Kernel:
-    """The kernel for arithmetic in dtype `compute`; bit i of `masks`: input i is a mask.
+    """The kernel for tensors of dtype `compute`; bit i of `masks`: input i is a mask. Those of 16
+    bits come in float32, and so do results, each rounded as a tensor of them would be.
 
     Its operands are the outputs, then the tensor inputs in the order the steps first read them;
     its attributes are the steps' numbers, in order. Raises NotCompiled.
@@ -70,7 +72,9 @@ def text(composed: Kernel, target: Target, triple: str) -> str:
 
 class _Composer:
     def __init__(self, group: Group, compute: DType, masks: int) -> None:
-        self._group, self._compute, self._masks = group, compute, masks
+        self._group, self._masks = group, masks
+        self._half = compute if compute in (F16, BF16) else None
+        self._compute = F32 if self._half else compute
         self._inputs: dict[int, Value] = {}  # by the group's input, in the order of first reading
         self._numbers: dict[int, float] = {}  # by attribute: those known now
         self._attributes = 0
@@ -105,7 +109,8 @@ class _Composer:
         with computing(compute):
             result = row.body(*[values[a.name] for a in row.schema.args if a.name in values])
         types = {"compute": compute, "bool": BOOL, "int64": I64, "real": compute.real}
-        return self._settled(cast(value_of(result), types[row.result[0]]))
+        settled = self._settled(cast(value_of(result), types[row.result[0]]))
+        return rounded(settled, self._half) if self._half and settled.dtype == F32 else settled
 
     def _operand(self, operand: Operand, results: list[Value]) -> Value:
         kind, index = operand
