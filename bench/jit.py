@@ -135,6 +135,52 @@ for _label, _n in {"64K": 1 << 16, "1M": 1 << 20, "16M": 1 << 24}.items():
         "x + y",
         lambda torch, n=_n: dict(zip("xy", _vectors(n)(torch))),
     )
+# Row operators and products with what stands before and behind them.
+_WIDE = {
+    "softmax(x * s + m) 512x1024": (
+        "def attention(x, m):\n    return torch.softmax(x * 0.125 + m, -1)\n",
+        [(512, 1024), (512, 1024)],
+    ),
+    "layer_norm(x + r) 512x1024": (
+        "def norm(x, r, w, b):\n    return torch.layer_norm(x + r, [1024], w, b, 1e-5)\n",
+        [(512, 1024), (512, 1024), (1024,), (1024,)],
+    ),
+    "gelu(layer_norm(x + r)) * w 512x1024": (
+        "def activated(x, r, w, b):\n"
+        "    y = torch.layer_norm(x + r, [1024], w, b, 1e-5)\n"
+        "    return torch.nn.functional.gelu(y) * w\n",
+        [(512, 1024), (512, 1024), (1024,), (1024,)],
+    ),
+    "x * rsqrt(mean(x * x)) * w 512x1024": (
+        "def scaled(x, w):\n"
+        "    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * w\n",
+        [(512, 1024), (1024,)],
+    ),
+    "(x - y).pow(2).mean() 512x1024": (
+        "def loss(x, y):\n    return (x - y).pow(2).mean()\n",
+        [(512, 1024), (512, 1024)],
+    ),
+    "gelu(linear(x)) 256x1024x1024": (
+        "def layer(x, w, b):\n"
+        "    return torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))\n",
+        [(256, 1024), (1024, 1024), (1024,)],
+    ),
+}
+
+
+def _tensors(shapes: list[tuple[int, ...]]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda torch: tuple(torch.randn(shape) for shape in shapes)
+
+
+for _label, (_source, _shapes) in _WIDE.items():
+    _name = _source[4 : _source.index("(")]
+    for _baseline in _BASELINES:
+        group.add(
+            f"{_label} | {_baseline}",
+            "run(*inputs)",
+            _against(_baseline, _source, _name, _tensors(_shapes)),
+            needs=_needs(_baseline),
+        )
 for _baseline in ("eager", "torch.jit"):
     group.add(
         f"scalar loop of 1,000 steps | {_baseline}",

@@ -40,11 +40,12 @@ void ProgramReader::read_site(Function& function, Site& site) {
   const uint32_t results = in_.count("a count of results", 4);
   in_.check(results <= UINT16_MAX, "at most 65535 results", results);
   for (uint32_t i = 0; i < results; ++i) site.results.push_back(in_.index("a register", registers));
-  for (Word word : site.args) {
-    const auto place = static_cast<uint16_t>(word & kIndexMask);
-    if (!(word & kLastUseBit)) continue;
-    if (std::ranges::find(site.results, place) == site.results.end())
-      site.releases.push_back(place);
+  for (uint32_t i = 0; i < args; ++i) {
+    const auto place = static_cast<uint16_t>(site.args[i] & kIndexMask);
+    if (!(site.args[i] & kLastUseBit)) continue;
+    if (std::ranges::find(site.results, place) != site.results.end()) continue;
+    site.releases.push_back(place);
+    if (i < 64) site.dying |= uint64_t{1} << i;
   }
   site.direct = results == 1 && function.is_object(site.results[0]);
   site.scalar = results == 1 && !site.direct;

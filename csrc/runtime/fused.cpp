@@ -259,7 +259,47 @@ std::vector<Value> FusedGroup::with_dropped(const Value* args) const {
   return inputs;
 }
 
-bool FusedGroup::run(const Value* args, Value* results, const Dims* full) {
+namespace {
+
+// Whether nobody but the caller can see the tensor's memory.
+bool is_sole(const Tensor& tensor) {
+  const Storage& storage = *tensor.storage();
+  return tensor.ref()->use_count() == 1 && !tensor.impl()->autograd &&
+         !tensor.impl()->wrapper.object && storage.use_count() == 1 && storage.allocator() &&
+         storage.holds() == 0 && !storage.has(kReadOnly) && !storage.has(kShared);
+}
+
+}  // namespace
+
+// Results take the memory of operands that nobody reads any more, as the one of a matrix product
+// whose activation this is: no memory is fetched that the cache does not hold already.
+void FusedGroup::take_over(const Value* args, const Plan& plan, uint64_t dying,
+                           Tensor* outputs) const {
+  constexpr int64_t kWorthIt = 16384;
+  const Dims shape = shape_of(args, plan.binding.tensors, ~uint64_t{0});
+  if (checked_numel("fused", shape) < kWorthIt) return;
+  // Results lie as the operators would lay them out.
+  for (uint8_t input : plan.binding.tensors) {
+    if (!args[input].to_tensor().is_contiguous()) return;
+  }
+  size_t next = 0;
+  const auto is_compute = [&](size_t output) {
+    return tile::output_slot(plan.assembly.program, static_cast<int>(output)).type ==
+           SlotType::Compute;
+  };
+  for (uint8_t input : plan.binding.tensors) {
+    const Tensor& tensor = args[input].to_tensor();
+    if (!(dying & bit(input)) || tensor.dtype() != plan.key.compute) continue;
+    if (!(tensor.sizes() == shape) || !is_sole(tensor)) continue;
+    while (next < spec_.outputs.size() && !is_compute(next)) ++next;
+    if (next == spec_.outputs.size()) return;
+    Layout layout = Layout::contiguous(shape);
+    layout.offset = tensor.offset();
+    outputs[next++] = Tensor(tensor.storage(), std::move(layout), tensor.dtype());
+  }
+}
+
+bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64_t dying) {
   Operands operands;
   if (!classify(args, operands)) return false;
   const FusedKey& key = operands.key;
@@ -298,6 +338,7 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full) {
     }
   }
   Tensor outputs[tile::kMaxCallOperands];
+  if (dying && !operands.wanting) take_over(args, *plan, dying, outputs);
   const Native* native = plan->native.load(std::memory_order_acquire);
   const tile::Program& program = native ? native->assembly.program : plan->assembly.program;
   const tile::Call call{.inputs = {inputs, plan->binding.tensors.size()},

@@ -72,8 +72,9 @@ class FusedGroup final : public RefCounted {
   // or where a gradient has to be recorded and the group has none: the caller then runs them one by
   // one. With a gradient the results get one node, FusedBackward.
   // `full`: the shape of all elements where the arguments may lack some of it (the gradient of a
-  // sum); null: what they broadcast to.
-  bool run(const Value* args, Value* results, const Dims* full = nullptr);
+  // sum); null: what they broadcast to. `dying`: bit i: the caller drops args[i] next; results may
+  // take over its memory.
+  bool run(const Value* args, Value* results, const Dims* full = nullptr, uint64_t dying = 0);
   // The same results, operator by operator; what autograd has to record is recorded.
   void run_operators(const Value* args, Value* results, const Dims* full = nullptr) const;
   // What the tensors among the arguments broadcast to.
@@ -109,6 +110,7 @@ class FusedGroup final : public RefCounted {
   void record(const Value* args, Value* results, uint64_t wanting);
   Plan* plan_for(const FusedKey& key);
   std::vector<Value> with_dropped(const Value* args) const;
+  void take_over(const Value* args, const Plan& plan, uint64_t dying, Tensor* outputs) const;
   void count_run(Plan& plan, bool native);
   Plan* find(const FusedKey& key) const;
 

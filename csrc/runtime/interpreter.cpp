@@ -319,7 +319,7 @@ Value run(RegisterStack& stack) {
         for (size_t i = 0; i < site.args.size(); ++i) {
           copy_bits(args + i, &interpreter::operand(site.args[i], registers, constants));
         }
-        if (!site.group->run(args, results)) NEXT();
+        if (!site.group->run(args, results, nullptr, site.dying)) NEXT();
         const Context context{registers, function};
         interpreter::store_results(context, site, results);
         context.release(site);

@@ -283,12 +283,14 @@ def _fused(low: Lowering, node: Node) -> None:
         return
     index = low.compiler.group(node)
     results = [registers.take(False, value) for value in node.outputs]
-    words = low.words(node.inputs, [])
+    # What the group reads last it frees, and may write its results to; if it does not run, the
+    # operators do that.
+    words = low.words(node.inputs, dying)
     low.site_words("run_group", words, results, index)
     fallback = low.emit("jump")
-    # The group ran: what it read last is freed here.
     start = registers.snapshot()
-    low.release(dying)
+    low.forget([value for value in dying if value in node.inputs])
+    low.release([value for value in dying if value not in node.inputs])
     finish = low.emit("jump")
     fallback.target = low.here()
     registers.restore(start)
