@@ -22,6 +22,7 @@ enum class ForkRank : uint8_t {
   Hooks,       // hooks of nodes
   Blas,        // calls of OpenBLAS
   Allocators,  // counters of allocators written in Python
+  Segments,    // storages in shared memory
   Scratch,
   Cache,    // the caching allocator
   Threads,  // the pool and the workers of jit.fork

@@ -1,12 +1,11 @@
 // Storages over shared segments: who has which bytes, found again by what they are.
-#include <pthread.h>
-
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "core/error.h"
+#include "core/fork.h"
 #include "core/shared_arena.h"
 #include "core/shared_memory.h"
 
@@ -61,10 +60,10 @@ void after_fork_in_child() {
   shared().mutex.unlock();
 }
 
-Shared::Shared() {
-  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-  std::atexit(leave_shared_arenas);
-}
+[[maybe_unused]] const bool handlers_known =
+    at_fork(ForkRank::Segments, {before_fork, after_fork_in_parent, after_fork_in_child});
+
+Shared::Shared() { std::atexit(leave_shared_arenas); }
 
 void add(Storage& storage, SharedSegment& segment) {
   storage.set(kShared);
