@@ -119,7 +119,7 @@ def test_a_mapped_file_may_be_removed(tmp_path: Path) -> None:
 def test_a_mapped_file_cannot_be_resized(tmp_path: Path) -> None:
     x = weft.from_file(tmp_path / "x", shared=True, size=4)
     assert not x.untyped_storage().resizable()
-    with pytest.raises(RuntimeError, match="memory of somebody else"):
+    with pytest.raises(RuntimeError, match="memory of this process"):
         x.resize_(8)
 
 
@@ -174,7 +174,7 @@ def test_a_read_only_file_refuses_every_write(read_only_file: Path, name: str) -
     with without_rights():
         x = weft.from_file(read_only_file, shared=True, size=8)
     assert x.is_read_only() and x.is_shared()
-    with pytest.raises((RuntimeError, ValueError), match=r"read-only|memory of somebody else"):
+    with pytest.raises((RuntimeError, ValueError), match=r"read-only|memory of this process"):
         WRITES[name](x)
     assert x.tolist() == list(range(8)) and (x + 1).sum().item() == 36
 
