@@ -12,9 +12,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 if(WEFT_SANITIZE)
+  # ThreadSanitizer excludes the others. It must see the calls that it intercepts.
+  if(WEFT_SANITIZE STREQUAL "thread")
+    set(sanitizers thread)
+  else()
+    set(sanitizers address,undefined)
+  endif()
   target_compile_options(weft_flags INTERFACE -O1 -g -fno-omit-frame-pointer
-    -fsanitize=address,undefined -fno-sanitize-recover=all)
-  target_link_options(weft_flags INTERFACE -fsanitize=address,undefined)
+    -fsanitize=${sanitizers} -fno-sanitize-recover=all)
+  target_link_options(weft_flags INTERFACE -fsanitize=${sanitizers})
   target_compile_definitions(weft_flags INTERFACE WEFT_SANITIZE=1)
 else()
   # Calls inside the library are direct; thread-local variables are one instruction away. The price
