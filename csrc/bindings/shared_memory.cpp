@@ -5,7 +5,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <pthread.h>
 
 #include <memory>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "bindings/caster.h"
 #include "bindings/objects.h"
 #include "core/error.h"
+#include "core/fork.h"
 
 namespace nb = nanobind;
 
@@ -99,7 +99,7 @@ nb::tuple name(const Tensor& tensor) {
 }  // namespace
 
 void bind_shared_memory(nb::module_& module) {
-  pthread_atfork(nullptr, nullptr, ReleaseGil::forked);
+  at_fork(ForkRank::Threads, {nullptr, nullptr, ReleaseGil::forked});
   module.def("_share", &share, nb::arg("tensor"), nb::arg("named"));
   module.def("_new_shared", &new_shared, nb::arg("nbytes"), nb::arg("named"));
   module.def("_adopt_descriptor", &adopt_descriptor);

@@ -1,6 +1,5 @@
 #include "core/slab.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/fork.h"
 
 namespace weft {
 namespace {
@@ -16,11 +16,8 @@ namespace {
 std::atomic<uint64_t> forks{0};
 
 // Counted before the fork, so that leases of the parent and their copies in the child are both old.
-uint64_t forks_so_far() {
-  static const int registered = pthread_atfork([] { ++forks; }, nullptr, nullptr);
-  WEFT_CHECK(registered == 0, "slab: expected room for a fork handler, got error ", registered);
-  return forks.load(std::memory_order_relaxed);
-}
+uint64_t forks_so_far() { return forks.load(std::memory_order_relaxed); }
+[[maybe_unused]] const bool handlers_known = at_fork(ForkRank::Segments, {[] { ++forks; }});
 
 std::atomic<uint32_t>& state_word(const Storage& slab) {
   static_assert(sizeof(std::atomic<uint32_t>) == 4 && std::atomic<uint32_t>::is_always_lock_free);
