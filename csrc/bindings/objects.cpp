@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings/caster.h"
+#include "bindings/trace.h"
 #include "core/error.h"
 
 namespace nb = nanobind;
@@ -238,7 +239,12 @@ void bind_generator(nb::module_& module) {
   module.def(
       "manual_seed",
       [standard](nb::handle seed) {
-        manual_seed(*default_generator(), seed);
+        if (tracing()) {
+          PyObject* const given = seed.ptr();
+          Object::checked(trace_face("weft.manual_seed", &given, 1));
+        } else {
+          manual_seed(*default_generator(), seed);
+        }
         return standard;
       },
       nb::arg("seed"), "Seeds the default generator and gives it back.");

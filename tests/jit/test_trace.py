@@ -281,8 +281,38 @@ def test_sizes_by_which_weft_decides_are_checked_by_the_program() -> None:
 
     traced = quiet_trace(f, weft.randn(4, 3))
     equal(f(X), traced(X))
-    with pytest.raises(RuntimeError, match="expected sizes for which the traced function"):
+    with pytest.raises(RuntimeError, match="expected sizes and values for which the traced"):
         traced(X[:1])
+
+
+def test_values_by_which_weft_decides_are_checked_by_the_program() -> None:
+    loss = weft.nn.functional.binary_cross_entropy
+    traced = quiet_trace(loss, (weft.full((3,), 0.5), weft.ones(3)))
+    given = weft.tensor([0.1, 0.2, 0.9]), weft.tensor([0.0, 1.0, 1.0])
+    equal(loss(*given), traced(*given))
+    with pytest.raises(RuntimeError, match="expected sizes and values for which the traced"):
+        traced(given[0] * 9, given[1])
+
+
+def test_seeds_are_recorded() -> None:
+    def f(x):
+        weft.manual_seed(x.size(0))
+        return x + weft.rand_like(x)
+
+    traced = quiet_trace(f, X)
+    equal(traced(X), f(X))
+    assert not weft.equal(traced(X[:1]), f(X)[:1])
+    equal(traced(X[:1]), f(X[:1]))
+
+
+def scaled_matmul(x):
+    return weft.fft.ifft(x, norm="ortho").real + weft.fft.irfft(x).sum()
+
+
+def test_transforms_keep_their_sizes() -> None:
+    traced = quiet_trace(scaled_matmul, X)
+    for x in (X, -X):
+        equal(traced(x), scaled_matmul(x))
 
 
 def test_what_is_not_recorded_warns() -> None:

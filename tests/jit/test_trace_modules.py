@@ -276,7 +276,11 @@ def test_a_trace_keeps_nothing_of_what_it_saw() -> None:
 def test_a_trace_that_fails_keeps_nothing() -> None:
     given = X.clone()
     count = sys.getrefcount(given)
-    for function in (lambda x: x.view(weft.int32), lambda x: x + "a", lambda x: weft.zeros(x.shape, 3)):
+    for function in (
+        lambda x: x.view(weft.int32),
+        lambda x: x + "a",
+        lambda x: weft.zeros(x.shape, 3),
+    ):
         for _ in range(3):
             with pytest.raises((RuntimeError, TypeError)):
                 jit.trace(function, given)

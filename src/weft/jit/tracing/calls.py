@@ -10,12 +10,13 @@ from weft.jit.ir import types as ty
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import convert
 from weft.jit.tracing.faces import face
-from weft.jit.tracing.numbers import TracedFloat, TracedInt
+from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
 Tensor = weft.Tensor
+_INPUTS = (Tensor, TracedInt, TracedFloat)
 
 
 @face("program")
@@ -61,26 +62,39 @@ def _run_backward(
 
 @face("apply")
 def _apply(rec: Recorder, function: Any, *args: Any) -> Any:
-    """A weft.autograd.Function: the program calls Python for it."""
-    if any(isinstance(item, (TracedInt, TracedFloat)) for item in args):
+    """A weft.autograd.Function: the program calls Python for it, with the tensors and numbers of
+    the trace."""
+    places = [i for i, item in enumerate(args) if isinstance(item, _INPUTS)]
+    fixed = [None if i in places else structures.plain_numbers(a) for i, a in enumerate(args)]
+    if any(structures.has_numbers(a) for i, a in enumerate(args) if i not in places):
         rec.leak("number")
-    with rec.paused():
-        result = function.apply(*args)
-    places = [i for i, item in enumerate(args) if isinstance(item, Tensor)]
-    fixed = [None if isinstance(item, Tensor) else item for item in args]
+    values = [_value(rec, args[i]) for i in places]
 
-    def call(*tensors: Tensor) -> Any:
+    def call(*inputs: Any) -> Any:
         given = list(fixed)
-        for place, tensor in zip(places, tensors):
-            given[place] = tensor
+        for place, item in zip(places, inputs):
+            given[place] = item
         return function.apply(*given)
 
     call.__name__ = call.__qualname__ = function.__name__
-    values = [rec.tensor(args[i]) for i in places]
+    with rec.paused():
+        result = call(*(plain(args[i]) for i in places))
     rec.follow_grad_mode()
     type = _type_of_result(function, result)
     node = rec.emit("prim::CallPython", values, [type], {"callable": call})
     return structures.bind(rec, node.output, result)
+
+
+def _value(rec: Recorder, item: Any) -> Any:
+    return rec.tensor(item) if isinstance(item, Tensor) else rec.number(item)
+
+
+@face("weft.manual_seed")
+def _manual_seed(rec: Recorder, seed: Any) -> None:
+    value = convert(rec, ty.INT, seed)
+    with rec.paused():
+        weft.manual_seed(plain(seed))
+    rec.emit("aten::manual_seed", [value], [])
 
 
 def _type_of_result(function: Any, result: Any) -> ty.Type:

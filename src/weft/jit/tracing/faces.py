@@ -7,6 +7,7 @@ record themselves; or it asks the extension while the recorder is paused, and wr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,6 +16,7 @@ from weft import _C
 from weft.functional import _imaginary
 from weft.jit.ir import types as ty
 from weft.jit.tracing.arguments import convert
+from weft.jit.tracing.places import is_library
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
@@ -151,7 +153,20 @@ def _leak(name: str, method: str, what: str) -> None:
     FACES[name] = call
 
 
-for _name in ("bool", "int", "float", "index"):
+@face("__bool__")
+def _bool(rec: Recorder, self: Tensor) -> bool:
+    """A line of the user's is warned of; where weft decides, the program checks that it still
+    would."""
+    truth: bool = original(rec, "__bool__", self)
+    if rec.follows(self):
+        if is_library(sys._getframe(2)):
+            rec.guard("aten::Bool.Tensor", [rec.tensor(self)], truth)
+        else:
+            rec.leak("bool")
+    return truth
+
+
+for _name in ("int", "float", "index"):
     _leak(f"__{_name}__", f"__{_name}__", _name)
 for _what, _names in (
     ("number", ("item", "__complex__")),

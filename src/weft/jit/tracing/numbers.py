@@ -46,11 +46,14 @@ def _kind(name: str, a: Any, b: Any) -> str:
 
 def _binary(name: str, function: Callable[[Any, Any], Any], reflected: bool) -> Any:
     def method(self: Any, other: Any, modulus: Any = None) -> Any:
-        if modulus is not None or not isinstance(other, (int, float)):
+        if modulus is not None or not isinstance(other, (int, float, complex)):
             return NotImplemented
         a, b = (other, self) if reflected else (self, other)
         result = function(plain(a), plain(b))
         recorder = _recording(self)
+        if isinstance(other, complex):
+            _read(self, recorder, "number")
+            return result
         if recorder is None or not isinstance(result, (int, float)):
             return result
         inputs = [recorder.number(a), recorder.number(b)]
@@ -111,6 +114,16 @@ def _guard(recorder: Recorder, name: str, a: Any, b: Any, truth: bool) -> None:
     recorder.guard(f"aten::{name}.{overload}", values, truth)
 
 
+def _read(number: Any, recorder: Recorder | None, what: str) -> None:
+    """Python reads a number: a line of the user's is warned of, one of weft's is checked."""
+    if recorder is None:
+        return
+    if is_library(sys._getframe(2)):
+        _guard(recorder, "eq", number, plain(number), True)
+    else:
+        recorder.leak(what)
+
+
 def _leaks(number: Any, what: str) -> None:
     recorder = _recording(number)
     if recorder is not None:
@@ -119,11 +132,7 @@ def _leaks(number: Any, what: str) -> None:
 
 def _converts(what: str, function: Callable[[Any], Any]) -> Any:
     def method(self: Any, *args: Any) -> Any:
-        recorder = _recording(self)
-        if recorder is not None and is_library(sys._getframe(1)):
-            _guard(recorder, "eq", self, plain(self), True)
-        elif recorder is not None:
-            recorder.leak(what)
+        _read(self, _recording(self), what)
         return function(plain(self), *args)
 
     return method

@@ -35,8 +35,8 @@ _ADVICE = (
 )
 _COUNT = " fixes the number of steps: the trace is for tensors whose first dimension has this size"
 _OTHER_SIZES = (
-    "trace: expected sizes for which the traced function does what it did for the example inputs, "
-    "got others"
+    "trace: expected sizes and values for which the traced function does what it did for the "
+    "example inputs, got others"
 )
 
 
@@ -269,7 +269,7 @@ class Recorder:
         self.places.warn(_LEAKS[what] + advice)
 
     def guard(self, kind: str, values: list[Value], truth: bool) -> None:
-        """weft decided by a size: the program raises where it would decide otherwise."""
+        """weft decided by a value: the program raises where it would decide otherwise."""
         key = (kind, *(v.constant if v.is_constant else v for v in values))
         if key in self._guards:
             return

@@ -168,6 +168,15 @@ def plain_numbers(given: Any) -> Any:
     return map_tensors(given, lambda tensor: tensor)
 
 
+def has_numbers(given: Any) -> bool:
+    """Whether a number of the trace is in an object."""
+    if isinstance(given, dict):
+        given = list(given.values())
+    if isinstance(given, (list, tuple)):
+        return any(map(has_numbers, given))
+    return isinstance(given, (TracedInt, TracedFloat))
+
+
 def map_tensors(given: Any, function: Any) -> Any:
     """The same structure with the function's result for every tensor."""
     if isinstance(given, weft.Tensor):
