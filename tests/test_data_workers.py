@@ -10,6 +10,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import namedtuple
 from collections.abc import Iterator
@@ -356,6 +357,28 @@ def test_memory_of_dropped_batches_is_used_again() -> None:
     assert len(addresses) <= 6  # two ahead, one here, and some change while sizes are learned
 
 
+def test_memory_of_many_dropped_batches_is_given_back() -> None:
+    arena = slabs.Arena(spare=2)
+    held = []
+    for _ in range(6):
+        held.append(arena.empty((BIG,), weft.float32))
+        arena.finish(), arena.sent()
+    held.clear()
+    for slab in arena._slabs:  # as the parent does when its tensors die
+        weft._C._slab_mark(slab.bytes, 0)
+    assert arena.empty((BIG,), weft.float32) is not None
+    told, dropped, _ = arena.finish()
+    assert len(arena._slabs) == 3 and len(dropped) == 3 and told[0][0] not in dropped
+
+
+def test_loading_in_a_thread() -> None:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.extend(load(range(9), 2, batch_size=4)))
+    thread.start()
+    thread.join(40)
+    assert found == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
+
+
 @pytest.mark.parametrize("most", [slabs.MOST_SLABS, 3])
 def test_kept_batches_are_not_overwritten(most: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(slabs, "MOST_SLABS", most)  # beyond it batches go through the socket
@@ -550,13 +573,18 @@ def test_processes_are_imported_late() -> None:
 # ---- how it ends ----
 
 
-def alive(pid: int) -> bool:
+def state(pid: int) -> tuple[str, int]:
+    """State and process group; Z has ended and is not yet waited for."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    with open(f"/proc/{pid}/stat") as file:  # of somebody else's child: not yet waited for
-        return file.read().rpartition(")")[2].split()[0] != "Z"
+        with open(f"/proc/{pid}/stat") as file:
+            words = file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z", 0
+    return words[0], int(words[2])
+
+
+def alive(pid: int) -> bool:
+    return state(pid)[0] != "Z"
 
 
 def wait_until_gone(pids: list[int], seconds: float = 20) -> None:
@@ -564,6 +592,12 @@ def wait_until_gone(pids: list[int], seconds: float = 20) -> None:
     while left := [pid for pid in pids if alive(pid)]:
         assert time.monotonic() < end, f"still there: {left}"
         time.sleep(0.02)
+
+
+def group(leader: int) -> list[int]:
+    """The processes that were started by a program, and theirs."""
+    found = [(int(name), state(int(name))) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid, (told, number) in found if number == leader and told != "Z"]
 
 
 def pids_of(iterator: Any) -> list[int]:
@@ -658,6 +692,36 @@ def test_ctrl_c(tmp_path: Path, then: str, seconds: str) -> None:
     assert process.returncode == -signal.SIGINT
     assert said.count("Traceback") == 1 and said.rstrip().endswith("KeyboardInterrupt"), said
     wait_until_gone(pids)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_ctrl_c_while_workers_start(tmp_path: Path, method: str) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        f"""if True:
+        import weft
+        from weft.utils.data import DataLoader
+        if __name__ == "__main__":
+            print("here", flush=True)
+            while True:
+                list(DataLoader(range(9), num_workers=2, multiprocessing_context={method!r}))
+        """
+    )
+    for wait in (0.05, 0.12, 0.3):
+        process = subprocess.Popen(
+            [sys.executable, str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdout is not None and process.stdout.readline() == "here\n"
+        time.sleep(wait)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=40)
+        assert said.count("Traceback") <= 2 and said.rstrip().endswith("KeyboardInterrupt"), said
+        assert "Process-" not in said and "ignored" not in said, said
+        wait_until_gone(group(process.pid))
 
 
 @pytest.mark.parametrize("more", ["", ", multiprocessing_context='spawn'"], ids=["fork", "spawn"])

@@ -11,7 +11,7 @@ from collections import namedtuple
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
@@ -59,24 +59,26 @@ def test_items_come_back(name: str) -> None:
 
 
 simple = st.one_of(
-    st.integers(), st.floats(allow_nan=False), st.text(), st.binary(), st.none(), st.booleans()
+    st.integers(), st.floats(allow_nan=False), st.text(max_size=9), st.binary(max_size=9), st.none(), st.booleans()
 )
 items_of_any_kind = st.one_of(
     st.lists(simple),
     st.lists(st.integers(-300, 300)),
-    st.lists(st.text()),
-    st.lists(st.tuples(st.text(), st.integers(), st.tuples(st.booleans(), simple))),
-    st.lists(st.fixed_dictionaries({"a": st.floats(allow_nan=False), "b": st.binary()})),
+    st.lists(st.text(max_size=9)),
+    st.lists(st.tuples(st.text(max_size=9), st.integers(), st.tuples(st.booleans(), simple))),
+    st.lists(st.fixed_dictionaries({"a": st.floats(allow_nan=False), "b": st.binary(max_size=9)})),
     st.lists(st.lists(simple)),
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(items_of_any_kind)
 def test_any_list_comes_back(items: list[Any]) -> None:
     shared = list(SharedList(items))
     assert repr(shared) == repr(items)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.one_of(simple, st.tuples(simple, simple)), simple))
 def test_any_dict_comes_back(items: dict[Any, Any]) -> None:
     shared = SharedDict(items)

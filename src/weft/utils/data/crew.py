@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pickle
 import select
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from typing import Any, NoReturn
 from weakref import WeakSet
 
@@ -28,11 +32,18 @@ class Crew:
         self._receivers: list[Receiver] = []
         self._owner = os.getpid()
         _crews.add(self)
-        if context.get_start_method() == "fork":
+        method = context.get_start_method()
+        if method == "fork":
             _prepare_fork()
+        else:
+            importlib.import_module("weft.multiprocessing")  # tensors of data sets go as handles
+        if method == "spawn":
+            resource_tracker.ensure_running()  # when that starts it, it lets Ctrl-C through
         try:
-            for worker in range(job.num_workers):
-                self._start(job, context, worker)
+            # A fork server would keep what is blocked for all its other children.
+            with _without_interrupts() if method != "forkserver" else contextlib.nullcontext():
+                for worker in range(job.num_workers):
+                    self._start(job, context, worker)
         except BaseException:
             self.stop()
             raise
@@ -149,6 +160,16 @@ class Crew:
         """In a fork: these are not its channels."""
         for channel in self._channels:
             channel.forget()
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Ctrl-C waits; in the workers until they know what to do then, so that they print nothing."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _prepare_fork() -> None:

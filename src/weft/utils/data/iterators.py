@@ -123,6 +123,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             loader.worker_init_fn,
             loader.num_workers,
             self._base_seed,
+            loader.prefetch_factor,
             os.getpid(),
         )
         self._crew = Crew(job, loader._context())

@@ -79,9 +79,13 @@ class _Slab:
 
 
 class Arena:
-    """The worker's slabs, and those that the batch in the making lies in."""
+    """The worker's slabs, and those that the batch in the making lies in.
 
-    def __init__(self) -> None:
+    spare: how many free slabs stay for later; a parent that kept many batches may drop them all.
+    """
+
+    def __init__(self, spare: int) -> None:
+        self._spare = spare
         self._slabs: list[_Slab] = []
         self._current: list[_Slab] = []
         self._dropped: list[int] = []
@@ -147,6 +151,8 @@ class Arena:
         fitting = [slab for slab in free if slab.nbytes >= wanted]
         if fitting:
             slab = min(fitting, key=lambda slab: slab.nbytes)
+            free.remove(slab)
+            self._drop(free[self._spare :].__contains__)
         else:
             self._drop(free.__contains__)  # too small, so they would stay unused
             if len(self._slabs) >= MOST_SLABS:

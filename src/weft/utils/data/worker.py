@@ -72,6 +72,7 @@ class Job(NamedTuple):
     worker_init_fn: Callable[[int], None] | None
     num_workers: int
     base_seed: int
+    prefetch_factor: int
     parent: int  # process
 
 
@@ -100,7 +101,7 @@ class _Worker:
         self._job = job
         self._channel = channel
         self._worker = worker
-        self._arena = Arena()
+        self._arena = Arena(job.prefetch_factor + 2)
         self._fetch: fetch.Fetch | None = None
         self._init_failure: Failure | None = None
         self._failure: Failure | None = None  # why there is nothing to fetch with
@@ -178,6 +179,7 @@ class _Watch:
         self._end = end
         self._patience = GRACE
         signal.signal(signal.SIGINT, self._interrupted)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         threading.Thread(target=self._watch, name="weft-watch", daemon=True).start()
 
     def _interrupted(self, number: int, frame: Any) -> None:
