@@ -59,7 +59,12 @@ def test_items_come_back(name: str) -> None:
 
 
 simple = st.one_of(
-    st.integers(), st.floats(allow_nan=False), st.text(max_size=9), st.binary(max_size=9), st.none(), st.booleans()
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(max_size=9),
+    st.binary(max_size=9),
+    st.none(),
+    st.booleans(),
 )
 items_of_any_kind = st.one_of(
     st.lists(simple),

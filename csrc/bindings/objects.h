@@ -9,6 +9,6 @@ void bind_objects(nanobind::module_& module);   // dtype, device, layout, Genera
 void bind_settings(nanobind::module_& module);  // threads, default dtype
 void bind_memory(nanobind::module_& module);    // allocators
 void bind_shared_memory(nanobind::module_& module);
-void bind_slabs(nanobind::module_& module);     // shared memory of data loading
+void bind_slabs(nanobind::module_& module);  // shared memory of data loading
 
 }  // namespace weft::py

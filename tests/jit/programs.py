@@ -453,7 +453,15 @@ VIEW_KINDS = [
     ("aten::reshape", TENSOR, [-1, 3]), ("aten::select.int", TENSOR, 0, INT), ("aten::expand", TENSOR, [3, 3], False),
     ("aten::detach", TENSOR), ("aten::contiguous", TENSOR, weft.contiguous_format), ("aten::slice.Tensor", TENSOR, 0, (0, MAYBE), (2, MAYBE), 1),
 ]  # fmt: skip
-SHRINKING = {"aten::sum", "aten::sum.dim_IntList", "aten::mean", "aten::mean.dim", "aten::amax", "aten::cat", "aten::stack"}
+SHRINKING = {
+    "aten::sum",
+    "aten::sum.dim_IntList",
+    "aten::mean",
+    "aten::mean.dim",
+    "aten::amax",
+    "aten::cat",
+    "aten::stack",
+}
 KEEPING = {
     "aten::t",
     "aten::transpose.int",

@@ -194,7 +194,12 @@ def test_operators_without_arithmetic_gradient_have_none(key):
 
 
 def test_what_is_no_arithmetic_on_elements_is_refused():
-    for key, args in [("prod", ["i0"]), ("cumsum", ["i0", 0, None]), ("where", ["i0"]), ("copy_", ["i0", "i1", False])]:
+    for key, args in [
+        ("prod", ["i0"]),
+        ("cumsum", ["i0", 0, None]),
+        ("where", ["i0"]),
+        ("copy_", ["i0", "i1", False]),
+    ]:
         with pytest.raises(NotFusible):
             Steps().apply(key, [Operand("input", 0)] * len(args))
 
