@@ -100,11 +100,11 @@ def executable(
 ) -> Callable[..., Any]:
     """The function, ready to be called with Python objects. `classes` are those whose objects may
     stand behind interfaces."""
-    from weft.jit import native
-    from weft.jit.codegen import lower_program
+    with LOCK:  # for the imports, too: a child would wait for ever for a thread that imports
+        from weft.jit import native
+        from weft.jit.codegen import lower_program
 
-    native.start()
-    with LOCK:
+        native.start()
         optimized = optimize(function, level)
         data = lower_program([optimized], classes)
         for type in data.tables.classes:
