@@ -382,3 +382,48 @@ def test_storages_move_while_operators_use_them() -> None:
         done.set()
         feeder.join()
     assert moved > 0
+
+
+# ---- as PyTorch ----
+
+
+@pytest.mark.parity
+def test_names_of_pytorch() -> None:
+    import inspect
+
+    theirs = pytest.importorskip("torch.multiprocessing")
+    others = {
+        "torch",
+        "sys",
+        "multiprocessing",
+        "ENV_VAR_PARALLEL_START",
+    }  # not of the module's own
+    names = {name for name in dir(theirs) if not name.startswith("_")} - others
+    assert not {name for name in names if not hasattr(mp, name)}
+    for name in ("spawn", "start_processes"):
+        expected = list(inspect.signature(getattr(theirs, name)).parameters)
+        assert list(inspect.signature(getattr(mp, name)).parameters) == expected
+    assert theirs.get_all_sharing_strategies() == mp.get_all_sharing_strategies()
+    for name in ("ProcessRaisedException", "ProcessExitedException"):
+        ours = inspect.signature(getattr(mp, name)).parameters
+        assert list(ours) == list(inspect.signature(getattr(theirs, name)).parameters)
+
+
+@pytest.mark.parity
+def test_states_of_pytorch() -> None:
+    torch: Any = pytest.importorskip("torch")
+
+    def states(lib: Any) -> list[Any]:
+        x = lib.zeros(4)
+        view = x[1:]
+        found = [x.is_shared(), x.share_memory_().is_shared(), view.is_shared()]
+        found.append(lib.empty(0).share_memory_().is_shared())
+        module = lib.nn.BatchNorm1d(2)
+        module(lib.randn(3, 2)).sum().backward()
+        module.share_memory()
+        found += [t.is_shared() for t in (*module.parameters(), *module.buffers())]
+        found.append(module.weight.grad.is_shared())
+        found.append(lib.UntypedStorage._new_shared(8).is_shared())
+        return found
+
+    assert states(weft) == states(torch)

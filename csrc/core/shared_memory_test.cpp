@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
@@ -110,6 +112,30 @@ TEST(shared_memory_finds_what_it_has) {
   CHECK_EQ(fcntl(fd, F_GETFD), -1);  // it was taken over
   const Ref<Storage> named = new_shared_storage(100, SharingStrategy::FileSystem);
   CHECK_TRUE(adopt_by_name(named) == named);
+}
+
+// Threads find, and drop, what other threads are dropping at that moment.
+TEST(shared_memory_is_found_while_it_dies) {
+  const size_t before = shared_segment_count();
+  Ref<Storage> first = new_shared_storage(64, SharingStrategy::FileDescriptor);
+  bytes(first)[7] = 9;
+  const int file = fcntl(shared_segment(*first)->fd(), F_DUPFD_CLOEXEC, 0);
+  first.reset();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 1000; ++k) {
+        const Ref<Storage> found = adopt_shared_storage(fcntl(file, F_DUPFD_CLOEXEC, 0), 64, false);
+        const Ref<Storage> other = found;
+        if (bytes(other)[7] != 9) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK_EQ(wrong.load(), 0);
+  CHECK_EQ(shared_segment_count(), before);
+  close(file);
 }
 
 TEST(shared_memory_is_one_memory_in_two_processes) {
