@@ -84,19 +84,21 @@ def _read(path: str) -> str:
 # ---- every order ----
 
 # creator -> user; helpers: what the standard library starts. main asks and kills, and is killed last.
+# Pipes, because the standard library's locks have names under forkserver, which only its helper
+# removes.
 _ORDERS = """
-def create(pipe, queue):
+def create(pipe, end):
     mp.set_sharing_strategy(STRATEGY)
     kept = [weft.full((1000,), float(i)) for i in range(5)]
     for tensor in kept:
-        queue.put(tensor)
+        end.send(tensor)
     pipe.send("sent")
     while True:
         pipe.recv()
         pipe.send(sum(t.sum().item() for t in kept))
 
-def use(pipe, queue):
-    kept = [queue.get() for _ in range(5)]
+def use(pipe, end):
+    kept = [end.recv() for _ in range(5)]
     pipe.send("got")
     while True:
         pipe.recv()
@@ -116,11 +118,11 @@ def helpers(context):
 
 def main():
     context = mp.get_context(sys.argv[2])
-    queue = context.SimpleQueue()
+    ends = context.Pipe()
     pipes, pids = {}, {}
-    for name, target in (("creator", create), ("user", use)):
+    for name, target, end in (("creator", create, ends[0]), ("user", use, ends[1])):
         pipes[name], theirs = context.Pipe()
-        process = context.Process(target=target, args=(theirs, queue), daemon=True)
+        process = context.Process(target=target, args=(theirs, end), daemon=True)
         process.start()
         pids[name] = [process.pid]
     pids["helpers"] = helpers(context)
