@@ -142,7 +142,7 @@ std::optional<std::vector<Tensor>> run(const PyGroup& self, const std::vector<nb
   std::vector<Value> results(spec.outputs.size());
   bool ran = false;
   {
-    nb::gil_scoped_release unlocked;
+    const ReleaseGil unlocked;
     ran = self.group->run(values.data(), results.data());
   }
   if (!ran) return std::nullopt;

@@ -223,10 +223,8 @@ Handle make_allocator(nb::handle alloc, nb::handle free, const std::string& name
 // An allocator of the user's may need the interpreter's lock, on any thread: whoever waits for the
 // workers must not hold it. Stays for good: blocks of that allocator may be anywhere.
 constexpr RegionHooks kGiveUpLock{
-    [] { return static_cast<void*>(PyGILState_Check() ? PyEval_SaveThread() : nullptr); },
-    [](void* state) {
-      if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
-    }};
+    [] { return static_cast<void*>(PyGILState_Check() ? new ReleaseGil : nullptr); },
+    [](void* state) { delete static_cast<ReleaseGil*>(state); }};
 
 uintptr_t install(Handle& handle) {
   handle.owned = nullptr;
