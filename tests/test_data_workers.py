@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import doctest
+import errno
 import gc
 import importlib
+import multiprocessing
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -32,7 +35,12 @@ from weft.utils.data import (
     slabs,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This DataLoader will create"),
+    pytest.mark.filterwarnings(
+        "ignore:.*multi-threaded:DeprecationWarning"
+    ),  # of fork, Python 3.12
+]
 LIMIT = 60  # seconds for one test; none takes more than a few on an idle machine
 
 
@@ -43,6 +51,7 @@ def hard_limit() -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(LIMIT)
+    multiprocessing.set_start_method("fork", force=True)  # the data sets here cannot be pickled
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
@@ -431,6 +440,26 @@ def test_descriptors_do_not_pile_up() -> None:
 
 
 # ---- errors ----
+
+
+def test_no_memory_for_a_batch(monkeypatch: Any) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match=r"shared memory: expected \d+ free bytes, got: No space"):
+        list(DataLoader(images(2), num_workers=1))
+
+
+def test_no_descriptor_for_a_batch() -> None:
+    iterator = iter(DataLoader(images(4), num_workers=1))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        with pytest.raises(RuntimeError, match=r"got none of the 3 that .* \(ulimit -n\)"):
+            next(iterator)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 class TwoArguments(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import contextlib
 import os
+import resource
 import select
 import socket
 import struct
@@ -138,13 +139,20 @@ class Channel:
         if self._ended:
             raise Closed
         try:
-            data, control, _, _ = self._socket.recvmsg(
+            data, control, told, _ = self._socket.recvmsg(
                 _CHUNK, _DESCRIPTOR_SPACE, flags | _CLOSE_ON_EXEC
             )
         except BlockingIOError:
             raise
         except OSError:  # reset by the other side, or closed on this one
-            data, control = b"", []
+            data, control, told = b"", [], 0
+        if told & socket.MSG_CTRUNC:
+            self._ended = True  # what is in the messages from here on is lost
+            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            raise RuntimeError(
+                "DataLoader: expected a free file descriptor for the memory of a batch, got none "
+                f"of the {limit} that this process may have (ulimit -n)"
+            )
         for level, kind, packed in control:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 received = array.array("i")
