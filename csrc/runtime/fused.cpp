@@ -74,7 +74,7 @@ void check_operand(const FusedSpec& spec, size_t step, size_t made, const FusedO
 void check_backward(const FusedSpec& spec) {
   const FusedBackward& backward = *spec.backward;
   const FusedSpec& inner = backward.group->spec();
-  bool fits = inner.input_count == spec.input_count + spec.outputs.size() &&
+  bool fits = inner.input_count == spec.input_count + 2 * spec.outputs.size() &&
               backward.depends.size() == spec.outputs.size() && !inner.backward;
   for (const FusedBackward::Edge& edge : backward.edges) {
     fits = fits && edge.input < spec.input_count &&
@@ -239,6 +239,7 @@ void FusedGroup::record(const Value* args, Value* results, uint64_t wanting) {
   for (size_t i = 0; i < spec_.outputs.size(); ++i) {
     autograd::set_history(backward.depends[i] ? results[i].to_tensor() : Tensor(), node);
   }
+  node->save_results(results);
 }
 
 namespace {

@@ -123,8 +123,8 @@ class FusedGroup final : public RefCounted {
   std::atomic<Plan*> latest_{nullptr};
 };
 
-// The gradient of a group: another group, whose inputs are the group's and then one gradient for
-// each of its outputs.
+// The gradient of a group: another group, whose inputs are the group's, then one gradient for each
+// of its outputs, then these outputs.
 struct FusedBackward {
   struct Edge {
     uint8_t input;     // of the group: where this gradient goes

@@ -9,13 +9,22 @@ FusedNode::FusedNode(std::shared_ptr<const FusedBackward> backward, const FusedS
     : backward_(std::move(backward)),
       full_(std::move(full)),
       tensors_(spec.input_count),
-      numbers_(spec.input_count) {
+      numbers_(spec.input_count),
+      results_(spec.outputs.size()) {
   for (uint8_t i = 0; i < spec.input_count; ++i) {
     if (backward_->group->reads_tensor(i)) {
       tensors_[i].save(args[i].to_tensor(), false, "fused");
     } else if (args[i].tag() != ValueTag::Tensor) {
       numbers_[i] = args[i];
     }
+  }
+}
+
+void FusedNode::save_results(const Value* results) {
+  for (size_t k = 0; k < results_.size(); ++k) {
+    const size_t input = numbers_.size() + results_.size() + k;
+    if (!backward_->group->reads_tensor(static_cast<uint8_t>(input))) continue;
+    results_[k].save(results[k].to_tensor(), true, "fused", static_cast<uint32_t>(k));
   }
 }
 
@@ -26,6 +35,10 @@ TensorList FusedNode::apply(TensorList grads) {
     if (group.reads_tensor(i)) args[i] = Value(tensors_[i].unpack(this));
   }
   for (const Tensor& grad : grads) args.emplace_back(grad);
+  for (const autograd::SavedTensor& result : results_) {
+    const bool read = group.reads_tensor(static_cast<uint8_t>(args.size()));
+    args.push_back(read ? Value(result.unpack(this, Ref<Node>(this))) : Value());
+  }
   std::vector<Value> outputs(group.spec().outputs.size());
   // With create_graph the gradient has a gradient: then every operator records its own.
   if (!outputs.empty() && !group.run(args.data(), outputs.data(), &full_)) {
@@ -47,6 +60,7 @@ TensorList FusedNode::apply(TensorList grads) {
 
 void FusedNode::release_saved() {
   for (autograd::SavedTensor& tensor : tensors_) tensor.reset();
+  for (autograd::SavedTensor& result : results_) result.reset();
 }
 
 }  // namespace weft

@@ -14,6 +14,9 @@ class FusedNode final : public autograd::Node {
   FusedNode(std::shared_ptr<const FusedBackward> backward, const FusedSpec& spec, const Value* args,
             Dims full);
 
+  // Saves those of the results that the gradient reads; they have their history.
+  void save_results(const Value* results);
+
   const char* name() const override { return "FusedBackward"; }
   TensorList apply(TensorList grads) override;
   void release_saved() override;
@@ -23,6 +26,7 @@ class FusedNode final : public autograd::Node {
   const Dims full_;
   std::vector<autograd::SavedTensor> tensors_;  // by input; not all are in use
   std::vector<Value> numbers_;                  // by input
+  std::vector<autograd::SavedTensor> results_;  // by output; not all are in use
 };
 
 }  // namespace weft

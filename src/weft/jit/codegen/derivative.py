@@ -1,7 +1,8 @@
 """The gradient of a fusion group, as another group.
 
 The backward group reads the inputs again and computes what it needs of the forward steps anew:
-arithmetic is cheaper than memory. It gives one gradient for each place where an input is read, in
+arithmetic is cheaper than memory. A result that a row operator stands behind (a softmax) it reads,
+since there is arithmetic no more. It gives one gradient for each place where an input is read, in
 the order in which the engine would meet the operators, so that sums come out with the same bits as
 operator by operator: gradients of inner values are added here in that order, those of inputs by the
 engine.
@@ -20,8 +21,8 @@ Edge = tuple[int, str, int]  # (input of the forward group, "gradient" | "output
 
 @dataclass
 class Derivative:
-    """`steps` of the backward group, whose inputs are the forward group's and then one gradient for
-    each of its outputs; `outputs` are steps that leave it."""
+    """`steps` of the backward group, whose inputs are the forward group's, then one gradient for
+    each of its outputs, then these outputs; `outputs` are steps that leave it."""
 
     steps: Steps
     outputs: list[int] = field(default_factory=list)
@@ -68,10 +69,17 @@ class _Backward:
         self._result = Derivative(Steps(share=True, strict=False, input_extents=extents))
         self._again: dict[int, Operand] = {}
         self._grads: dict[int, Operand] = {}  # of forward steps, as known so far
+        self._kept: set[int] = set()  # forward steps that are read as results
 
     def run(self) -> Derivative:
         depends = self._dependencies()
         self._result.depends = [depends.get(step, 0) for step in self._outputs]
+        costly = self._behind_rows()
+        self._kept = {
+            step
+            for step in self._outputs
+            if step in costly and depends.get(step) and self._forward.extents[step] == ELEMENTS
+        }
         for k, step in enumerate(self._outputs):
             if depends.get(step):
                 self._grads[step] = Operand("input", self._inputs + k)
@@ -81,6 +89,7 @@ class _Backward:
                 self._unit(unit, grad, depends)
         if not self._result.edges:
             raise NotFusible("no input has a gradient")
+        _drop_unused(self._result)
         return self._result
 
     def _dependencies(self) -> dict[int, int]:
@@ -100,6 +109,16 @@ class _Backward:
                     reached |= found.get(value.index, 0)
             if unit.result.kind == "step":
                 found[unit.result.index] = reached
+        return found
+
+    def _behind_rows(self) -> set[int]:
+        """The forward steps that are, or are computed from, row operators."""
+        found: set[int] = set()
+        for step, (op, tensors, _) in enumerate(self._forward.steps):
+            if not isinstance(op, str) or any(
+                t.kind == "step" and t.index in found for t in tensors
+            ):
+                found.add(step)
         return found
 
     def _unit(self, unit: Unit, grad: Operand, depends: dict[int, int]) -> None:
@@ -142,7 +161,7 @@ class _Backward:
 
     def _leaving(self, part: Operand) -> tuple[str, int]:
         if part.kind == "input":
-            if part.index < self._inputs:
+            if not self._inputs <= part.index < self._inputs + len(self._outputs):
                 raise NotFusible("a gradient that is an input")
             return "gradient", part.index - self._inputs
         outputs = self._result.outputs
@@ -158,6 +177,9 @@ class _Backward:
             return self._forward.constants[value.index]
         if value.kind == "length":
             return value
+        if value.index in self._kept:
+            at = self._inputs + len(self._outputs) + self._outputs.index(value.index)
+            return Operand("input", at)
         if value.index not in self._again:
             op, tensors, numbers = self._forward.steps[value.index]
             if isinstance(op, RowResult):
@@ -186,3 +208,27 @@ class _Backward:
         assert isinstance(form, RowStep)
         first = self._add(form._replace(id="_layer_norm"), tensors[:1], numbers, ELEMENTS)
         return self._result.steps.add(op, [first], [], ROW)
+
+
+def _drop_unused(result: Derivative) -> None:
+    """Takes out steps that no output needs: what a formula names it need not read."""
+    steps = result.steps
+    used: set[int] = set()
+    for index in reversed(range(len(steps.steps))):
+        op, tensors, _ = steps.steps[index]
+        if index in result.outputs or index in used:
+            used |= {index, *(t.index for t in tensors if t.kind == "step")}
+    for index, (op, tensors, _) in enumerate(steps.steps):  # results stay with their operator
+        if isinstance(op, RowResult) and tensors[0].index in used:
+            used.add(index)
+    places = {old: new for new, old in enumerate(sorted(used))}
+
+    def moved(value: Operand) -> Operand:
+        return Operand("step", places[value.index]) if value.kind == "step" else value
+
+    steps.extents = [steps.extents[old] for old in places]
+    steps.steps = [
+        (op, [moved(t) for t in tensors], numbers)
+        for op, tensors, numbers in (steps.steps[old] for old in places)
+    ]
+    result.outputs = [places[output] for output in result.outputs]

@@ -30,7 +30,7 @@ _NUMBER_TYPES = (INT, FLOAT, BOOL)
 
 @dataclass(frozen=True)
 class BackwardSpec:
-    """The gradient: a group over the inputs and one gradient per output; see FusedBackward."""
+    """The gradient: a group over inputs, a gradient per output, outputs; see FusedBackward."""
 
     group: GroupSpec
     edges: tuple[Edge, ...]
@@ -212,7 +212,7 @@ def _backward(steps: Steps, outputs: list[int], inputs: int) -> BackwardSpec | N
         found = differentiate(steps, outputs, inputs)
     except NotFusible:
         return None
-    group = _group(found.steps, found.outputs, inputs + len(outputs))
+    group = _group(found.steps, found.outputs, inputs + 2 * len(outputs))
     if not group.fits or not group.outputs:  # sums alone pass gradients on: nothing to fuse
         return None
     return BackwardSpec(group, tuple(found.edges), tuple(found.depends))
