@@ -219,11 +219,13 @@ nb::object take_request(double seconds) {
     request = requests().take(seconds);
   }
   if (!request) return nb::none();
-  return nb::make_tuple(PyGroup{request->group}, request->key.compute, request->key.masks);
+  return nb::make_tuple(PyGroup{request->group}, request->key.compute, request->key.masks,
+                        request->key.ints);
 }
 
-void install(const PyGroup& self, DType compute, uint64_t masks, const nb::bytes& image) {
-  self.group->install({compute, masks}, NativeCode::load({image.c_str(), image.size()}));
+void install(const PyGroup& self, DType compute, uint64_t masks, const nb::bytes& image,
+             uint64_t ints) {
+  self.group->install({compute, masks, ints}, NativeCode::load({image.c_str(), image.size()}));
 }
 
 }  // namespace
@@ -244,20 +246,22 @@ void bind_fused(nb::module_& module) {
           nb::arg("backward").none() = nb::none(), nb::arg("edges") = std::vector<PyEdge>(),
           nb::arg("depends") = std::vector<uint64_t>(), nb::arg("dropped") = uint64_t{0})
       .def("run", &run, nb::arg("args"), "The results; None where the group does not apply.")
-      .def("install", &install, nb::arg("compute"), nb::arg("masks"), nb::arg("image"))
+      .def("install", &install, nb::arg("compute"), nb::arg("masks"), nb::arg("image"),
+           nb::arg("ints") = uint64_t{0})
       .def(
           "has_native",
-          [](const PyGroup& self, DType compute, uint64_t masks) {
-            return self.group->has_native({compute, masks});
+          [](const PyGroup& self, DType compute, uint64_t masks, uint64_t ints) {
+            return self.group->has_native({compute, masks, ints});
           },
-          nb::arg("compute"), nb::arg("masks"))
+          nb::arg("compute"), nb::arg("masks"), nb::arg("ints") = uint64_t{0})
       .def_prop_ro("input_count",
                    [](const PyGroup& self) { return self.group->spec().input_count; })
       .def_prop_ro("constants", &constants_of)
       .def_prop_ro("steps", &steps_of)
       .def_prop_ro("outputs", [](const PyGroup& self) { return self.group->spec().outputs; });
-  module.def("_fused_requests", &take_request, nb::arg("seconds"),
-             "(group, compute dtype, masks) of the next group worth compiling; None after a wait.");
+  module.def(
+      "_fused_requests", &take_request, nb::arg("seconds"),
+      "(group, compute dtype, masks, ints) of the next group worth compiling; None after a wait.");
   module.def("_fused_wake", [] { requests().wake(); }, "Ends one wait for requests.");
   module.def(
       "_fused_compile_after",

@@ -155,6 +155,8 @@ bool FusedGroup::classify(const Value* args, Operands& found) const {
     const DType dtype = tensor.dtype();
     if (dtype == DType::Bool) {
       found.key.masks |= bit(i);
+    } else if (dtype == DType::I64) {
+      found.key.ints |= bit(i);
     } else if (any ? dtype != found.key.compute : !is_floating(dtype)) {
       return false;
     } else {

@@ -52,10 +52,10 @@ struct FusedSpec {
 };
 
 // What native code for a group is made for: the dtype of its tensors (those of 16 bits compute in
-// float32, rounded after each step), and which inputs are masks (bit i: input i is one of bool).
+// float32, rounded after each step), and which inputs are of bool or int64 (bit i: input i).
 struct FusedKey {
   DType compute = DType::F32;
-  uint64_t masks = 0;
+  uint64_t masks = 0, ints = 0;
   bool operator==(const FusedKey&) const = default;
 };
 

@@ -47,6 +47,15 @@ void round_tile(void* const* operands, int64_t n, const tile::ScalarSlot*) {
   }
 }
 
+// Operators that take any integers as they are; others may refuse some (a division by 0).
+bool is_plain_on_integers(const std::string& op) {
+  for (const char* name : {"add_Tensor", "sub_Tensor", "mul_Tensor", "add_Scalar", "sub_Scalar",
+                           "mul_Scalar", "neg", "maximum", "minimum", "where_self"}) {
+    if (op == name) return true;
+  }
+  return false;
+}
+
 // Puts the kernels of a group's steps together for one key.
 class Assembler {
  public:
@@ -96,19 +105,22 @@ class Assembler {
     const tile::Program& row = *programs_[s];
     std::vector<uint8_t> inputs;
     std::vector<SlotType> types;
-    bool computes = false;
+    bool computes = false, counts = false;
     for (const FusedOperand& one : step.tensors) {
       types.push_back(SlotType::Compute);
       inputs.push_back(operand(one, types.back(), results_[s].reads));
       computes |= types.back() == SlotType::Compute;
+      counts |= types.back() == SlotType::Int64;
     }
-    if (!computes) return add_of_masks(s, row, inputs);
+    if (!computes) {
+      return counts ? add_of_integers(s, row, inputs, types) : add_of_masks(s, row, inputs);
+    }
     if (!row.steps[0].horizontal->get(compute_)) return false;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const SlotType wanted = plain(input_slot(row, i).type);
       if (types[i] == wanted) continue;
-      if (types[i] != SlotType::Bool || wanted != SlotType::Compute) return false;
-      inputs[i] = convert(inputs[i]);
+      if (wanted != SlotType::Compute) return false;
+      inputs[i] = convert(inputs[i], types[i] == SlotType::Bool ? DType::Bool : DType::I64);
     }
     place(s, row, inputs, plain(tile::output_slot(row, 0).type), row.steps[0].horizontal);
     return true;
@@ -120,6 +132,21 @@ class Assembler {
     if (!kernel || row.promotion != tile::Promotion::Common || row.attribute_count > 0)
       return false;
     place(s, row, inputs, SlotType::Bool, own_set(kernel));
+    return true;
+  }
+
+  // Arithmetic on int64, and comparisons. Masks among the operands only choose.
+  bool add_of_integers(size_t s, const tile::Program& row, const std::vector<uint8_t>& inputs,
+                       const std::vector<SlotType>& types) {
+    const tile::KernelFn kernel = row.steps[0].horizontal->get(DType::I64);
+    if (!kernel || row.promotion != tile::Promotion::Common) return false;
+    for (size_t i = 0; i < types.size(); ++i) {
+      const bool mask = plain(input_slot(row, i).type) == SlotType::Bool;
+      if (types[i] != (mask ? SlotType::Bool : SlotType::Int64)) return false;
+    }
+    const SlotType type = plain(tile::output_slot(row, 0).type);
+    if (type != SlotType::Bool && !is_plain_on_integers(spec_.steps[s].op)) return false;
+    place(s, row, inputs, type == SlotType::Bool ? type : SlotType::Int64, own_set(kernel), true);
     return true;
   }
 
@@ -138,7 +165,9 @@ class Assembler {
       reads |= result.reads;
       return result.slot;
     }
-    type = (key_.masks & bit(one.index)) ? SlotType::Bool : SlotType::Compute;
+    type = (key_.masks & bit(one.index))  ? SlotType::Bool
+           : (key_.ints & bit(one.index)) ? SlotType::Int64
+                                          : SlotType::Compute;
     reads |= bit(one.index);
     for (size_t i = 0; i < binding_.tensors.size(); ++i) {
       if (binding_.tensors[i] == one.index) return input_slots_[i];
@@ -146,12 +175,13 @@ class Assembler {
     const auto ordinal = static_cast<uint8_t>(binding_.tensors.size());
     binding_.tensors.push_back(one.index);
     if (type == SlotType::Bool) assembly_.program.bool_inputs |= uint32_t{1} << ordinal;
+    if (type == SlotType::Int64) assembly_.program.int_inputs |= uint32_t{1} << ordinal;
     input_slots_.push_back(new_slot({SlotKind::Input, type, ordinal}));
     return input_slots_.back();
   }
 
-  uint8_t convert(uint8_t from) {
-    const tile::KernelSet* set = own_set(tile::convert_kernel(compute_, DType::Bool));
+  uint8_t convert(uint8_t from, DType dtype) {
+    const tile::KernelSet* set = own_set(tile::convert_kernel(compute_, dtype));
     Step& step = assembly_.steps.emplace_back();
     step.horizontal = set;
     step.operand_count = 2;
@@ -161,7 +191,7 @@ class Assembler {
   }
 
   void place(size_t s, const tile::Program& row, const std::vector<uint8_t>& inputs, SlotType type,
-             const tile::KernelSet* kernels) {
+             const tile::KernelSet* kernels, bool integers = false) {
     for (const FusedOperand& one : spec_.steps[s].tensors) give_back(one, s);
     Result& result = results_[s];
     result.type = type;
@@ -176,7 +206,7 @@ class Assembler {
       const Slot& slot = row.slots[kernel.operands[i]];
       step.operands[i] = slot.kind == SlotKind::Input ? inputs[slot.index] : result.slot;
     }
-    add_attributes(spec_.steps[s], row);
+    add_attributes(spec_.steps[s], row, integers);
     if (compute_ != key_.compute && type == SlotType::Compute) round(result.slot);
   }
 
@@ -189,10 +219,12 @@ class Assembler {
     step.operands[0] = slot;
   }
 
-  void add_attributes(const FusedStep& step, const tile::Program& row) {
+  void add_attributes(const FusedStep& step, const tile::Program& row, bool integers) {
     for (size_t i = 0; i < step.numbers.size(); ++i) {
       if (binding_.attributes.size() < tile::kMaxAttributes) {
-        assembly_.program.attribute_types[binding_.attributes.size()] = row.attribute_types[i];
+        SlotType type = row.attribute_types[i];
+        if (integers && type == SlotType::Compute) type = SlotType::Int64;
+        assembly_.program.attribute_types[binding_.attributes.size()] = type;
       }
       binding_.attributes.push_back(step.numbers[i]);
     }

@@ -1,3 +1,4 @@
+// One call: the stages one by one where tensors are small, else planned and run block by block.
 #include "runtime/fused_rows_run.h"
 
 #include <algorithm>
@@ -65,6 +66,10 @@ FusedRowsRun::FusedRowsRun(const FusedRows& group, const FusedKey& key, const Va
   narrow_.back() = 1;
   for (int64_t size : narrow_) rows_ *= size;
   for (uint8_t output : group_.spec_.outputs) leaves_[output] = true;
+  // The one value of a sum over all has a place in any case.
+  for (size_t v = 0; v < leaves_.size(); ++v) {
+    if (group_.values_[v].extent == Extent::All) leaves_[v] = true;
+  }
 }
 
 bool FusedRowsRun::run(Value* results) {
@@ -191,8 +196,11 @@ void FusedRowsRun::set_dtype(uint8_t value, DType dtype) {
                                                     : narrow_;
     place.tensor = Tensor::empty(sizes, dtype, {}, "fused");
   } else {
-    const int64_t elements = is_element(value) ? block_ * length_ : block_;
-    place.block_bytes = static_cast<size_t>(elements) * item_size(dtype);
+    const int64_t elements = !is_element(value) ? block_
+                             : group_.over_all_ ? tile::kFoldHorizontal
+                                                : block_ * length_;
+    place.block_bytes = tile::Arena::rounded(static_cast<size_t>(elements) * item_size(dtype));
+    scratch_bytes_ += place.block_bytes;
   }
 }
 
@@ -218,13 +226,15 @@ Placed FusedRowsRun::place(const FusedOperand& one, const Dims& shape) const {
 }
 
 bool FusedRowsRun::plan_part(const Stage& stage, Planned& planned) {
-  FusedKey key{key_.compute, 0};
+  FusedKey key{key_.compute, 0, 0};
   for (size_t i = 0; i < stage.inputs.size(); ++i) {
     const FusedOperand& one = stage.inputs[i];
-    const bool mask = one.kind == Kind::Step    ? places_[one.index].dtype == DType::Bool
-                      : one.kind == Kind::Input ? (key_.masks >> one.index & 1) != 0
-                                                : false;
-    if (mask) key.masks |= bit(static_cast<uint8_t>(i));
+    const auto is = [&](DType dtype, uint64_t inputs) {
+      return one.kind == Kind::Step ? places_[one.index].dtype == dtype
+                                    : one.kind == Kind::Input && (inputs >> one.index & 1);
+    };
+    if (is(DType::Bool, key_.masks)) key.masks |= bit(static_cast<uint8_t>(i));
+    if (is(DType::I64, key_.ints)) key.ints |= bit(static_cast<uint8_t>(i));
   }
   const FusedGroup::Ready ready = stage.group->ready(key);
   if (!ready.program) return false;
@@ -234,8 +244,7 @@ bool FusedRowsRun::plan_part(const Stage& stage, Planned& planned) {
   for (size_t i = 0; i < stage.values.size(); ++i) {
     const uint8_t value = stage.values[i];
     const SlotType type = tile::output_slot(*ready.program, static_cast<int>(i)).type;
-    if (type != SlotType::Compute && type != SlotType::Bool) return false;
-    set_dtype(value, type == SlotType::Bool ? DType::Bool : key_.compute);
+    set_dtype(value, tile::slot_dtype(type, key_.compute));
     if (!leaves_[value]) planned.moves.push_back({static_cast<int>(i), value});
     results.push_back(place_value(value));
   }
@@ -307,12 +316,11 @@ bool FusedRowsRun::plan_rows(const Stage& stage, Planned& planned) {
   planned.rows = std::make_unique<tile::RowWalk>(program);
   planned.inputs = std::make_unique<tile::Inputs>();
   return tile::plan_row_layout(call, results, *planned.inputs, *planned.rows) &&
-         (!all || plan_over_all(stage, planned));
+         (!all || shares_folds(*planned.rows));
 }
 
 // Sums over all are shared in folds, which needs one pass over one row that can merge.
-bool FusedRowsRun::plan_over_all(const Stage&, Planned& planned) {
-  const tile::RowWalk& walk = *planned.rows;
+bool FusedRowsRun::shares_folds(const tile::RowWalk& walk) {
   if (walk.vertical || walk.outer.numel != 1 || walk.row.sizes.size() != 1) return false;
   if (walk.passes.size() != 1) return false;
   const tile::PassPlan& pass = walk.passes[0];
@@ -321,8 +329,7 @@ bool FusedRowsRun::plan_over_all(const Stage&, Planned& planned) {
 }
 
 bool FusedRowsRun::plan() {
-  // A sum over all walks its one row in folds.
-  block_ = group_.over_all_ ? rows_ : std::max<int64_t>(1, kBlock / length_);
+  block_ = std::max<int64_t>(1, kBlock / length_);
   for (const Stage& stage : group_.stages_) {
     Planned& planned = planned_.emplace_back();
     if (!(stage.is_row ? plan_rows(stage, planned) : plan_part(stage, planned))) return false;
@@ -332,39 +339,61 @@ bool FusedRowsRun::plan() {
 
 // ---- at work ----
 
-namespace {
+// One thread's workers, and its scratch for values.
+class FusedRowsRun::Crew {
+ public:
+  using Leaders = std::vector<std::unique_ptr<tile::RowWorker>>;
+  explicit Crew(const FusedRowsRun& run, const Leaders* leaders = nullptr)
+      : run_(run), arena_(run.scratch_bytes_), memory_(run.places_.size()) {
+    for (size_t v = 0; v < memory_.size(); ++v)
+      memory_[v] = arena_.take(run.places_[v].block_bytes);
+    for (size_t s = 0; s < run.planned_.size(); ++s) {
+      const Planned& planned = run.planned_[s];
+      parts.push_back(planned.walk ? std::make_unique<tile::Worker>(*planned.walk) : nullptr);
+      const tile::RowWorker* leader = leaders ? (*leaders)[s].get() : nullptr;
+      rows.push_back(planned.rows ? std::make_unique<tile::RowWorker>(*planned.rows, leader)
+                                  : nullptr);
+    }
+  }
 
-size_t scratch_bytes(size_t nbytes) { return tile::Arena::rounded(nbytes); }
+  // Scratch holds the values of a stage from this row and element on.
+  void place(size_t stage, int64_t row, int64_t element) {
+    for (const Moved& moved : run_.planned_[stage].moves) {
+      const int64_t first = run_.is_element(moved.value) ? element : row;
+      const size_t item = item_size(run_.places_[moved.value].dtype);
+      char* base = origin(memory_[moved.value], first, item);
+      if (parts[stage]) {
+        parts[stage]->move(static_cast<size_t>(moved.where), base);
+      } else {
+        rows[stage]->move(moved.where, base);
+      }
+    }
+  }
 
-}  // namespace
+  std::vector<std::unique_ptr<tile::Worker>> parts;  // by stage
+  std::vector<std::unique_ptr<tile::RowWorker>> rows;
+
+ private:
+  const FusedRowsRun& run_;
+  tile::Arena arena_;
+  std::vector<char*> memory_;  // by value
+};
 
 void FusedRowsRun::run_blocks() {
   const int64_t blocks = (rows_ + block_ - 1) / block_;
   const int64_t grain = std::max<int64_t>(1, tile::kGrain / (block_ * length_));
-  size_t nbytes = 0;
-  for (const Place& place : places_) nbytes += scratch_bytes(place.block_bytes);
   parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
-    tile::Arena arena(nbytes);
-    std::vector<char*> memory(places_.size());
-    for (size_t v = 0; v < places_.size(); ++v) memory[v] = arena.take(places_[v].block_bytes);
-    std::vector<std::unique_ptr<tile::Worker>> parts(planned_.size());
-    std::vector<std::unique_ptr<tile::RowWorker>> rows(planned_.size());
-    for (size_t s = 0; s < planned_.size(); ++s) {
-      const Planned& planned = planned_[s];
-      if (planned.walk) parts[s] = std::make_unique<tile::Worker>(*planned.walk);
-      if (planned.rows) rows[s] = std::make_unique<tile::RowWorker>(*planned.rows);
-    }
+    Crew crew(*this);
     for (int64_t block = first; block < last; ++block) {
       const int64_t begin = block * block_, end = std::min(begin + block_, rows_);
       for (size_t s = 0; s < planned_.size(); ++s) {
-        for (const Moved& moved : planned_[s].moves) {
-          const int64_t skipped = is_element(moved.value) ? begin * length_ : begin;
-          char* base = origin(memory[moved.value], skipped, item_size(places_[moved.value].dtype));
-          parts[s] ? parts[s]->move(static_cast<size_t>(moved.where), base)
-                   : rows[s]->move(moved.where, base);
-        }
+        crew.place(s, begin, begin * length_);
         const int64_t each = planned_[s].narrow ? 1 : length_;
-        parts[s] ? parts[s]->run(begin * each, end * each) : rows[s]->run(begin, end);
+        if (crew.parts[s]) {
+          crew.parts[s]->run(begin * each, end * each);
+        } else {
+          crew.rows[s]->run(begin, end);
+        }
       }
     }
   });
@@ -373,67 +402,53 @@ void FusedRowsRun::run_blocks() {
 void FusedRowsRun::run_over_all() {
   const int64_t numel = rows_ * length_, fold = tile::kFoldHorizontal;
   const int64_t folds = (numel + fold - 1) / fold;
-  size_t nbytes = 0;
-  for (const Place& place : places_) {
-    if (place.block_bytes) nbytes += scratch_bytes(static_cast<size_t>(fold) * 8);
+  // By stage: the worker that owns the one value, and a partial state for each fold.
+  Crew::Leaders leaders;
+  std::vector<std::unique_ptr<tile::Arena>> arenas;
+  std::vector<char*> states;
+  for (const Planned& planned : planned_) {
+    const tile::RowWalk* walk = planned.rows.get();
+    const size_t each = walk ? walk->state_bytes(walk->passes[0]) : 0;
+    const size_t nbytes = static_cast<size_t>(folds) * each;
+    leaders.push_back(walk ? std::make_unique<tile::RowWorker>(*walk) : nullptr);
+    if (walk) leaders.back()->open(0, 1);
+    states.push_back(arenas.emplace_back(std::make_unique<tile::Arena>(nbytes))->take(nbytes));
   }
-  // By stage: the one that owns the row's values, and a partial state for each fold.
-  std::vector<std::unique_ptr<tile::RowWorker>> leaders(planned_.size());
-  std::vector<std::unique_ptr<tile::Arena>> states(planned_.size());
-  std::vector<char*> partial(planned_.size());
-  for (size_t s = 0; s < planned_.size(); ++s) {
-    const tile::RowWalk* walk = planned_[s].rows.get();
-    if (!walk) continue;
-    const size_t bytes = static_cast<size_t>(folds) * walk->state_bytes(walk->passes[0]);
-    leaders[s] = std::make_unique<tile::RowWorker>(*walk);
-    leaders[s]->open(0, 1);
-    states[s] = std::make_unique<tile::Arena>(bytes);
-    partial[s] = states[s]->take(bytes);
-  }
-  const int64_t grain = std::max<int64_t>(1, tile::kGrain / fold);
-  parallel_for(folds, grain, [&](int64_t first, int64_t last) {
-    tile::Arena arena(nbytes);
-    std::vector<char*> memory(places_.size());
-    for (size_t v = 0; v < places_.size(); ++v) {
-      if (places_[v].block_bytes) memory[v] = arena.take(static_cast<size_t>(fold) * 8);
-    }
-    std::vector<std::unique_ptr<tile::Worker>> parts(planned_.size());
-    std::vector<std::unique_ptr<tile::RowWorker>> rows(planned_.size());
-    for (size_t s = 0; s < planned_.size(); ++s) {
-      const Planned& planned = planned_[s];
-      if (planned.walk) parts[s] = std::make_unique<tile::Worker>(*planned.walk);
-      if (planned.rows) {
-        rows[s] = std::make_unique<tile::RowWorker>(*planned.rows, leaders[s].get());
-      }
-    }
+  parallel_for(folds, tile::kGrain / fold, [&](int64_t first, int64_t last) {
+    Crew crew(*this, &leaders);
     for (int64_t i = first; i < last; ++i) {
       const int64_t begin = i * fold, end = std::min(begin + fold, numel);
       for (size_t s = 0; s < planned_.size(); ++s) {
-        for (const Moved& moved : planned_[s].moves) {
-          char* base = origin(memory[moved.value], begin, item_size(places_[moved.value].dtype));
-          parts[s] ? parts[s]->move(static_cast<size_t>(moved.where), base)
-                   : rows[s]->move(moved.where, base);
-        }
-        if (parts[s]) {
-          parts[s]->run(begin, end);
+        crew.place(s, 0, begin);
+        if (crew.parts[s]) {
+          crew.parts[s]->run(begin, end);
           continue;
         }
         const tile::PassPlan& pass = planned_[s].rows->passes[0];
-        rows[s]->part(pass, begin, end,
-                      partial[s] + static_cast<size_t>(i) * planned_[s].rows->state_bytes(pass));
+        const size_t at = static_cast<size_t>(i) * planned_[s].rows->state_bytes(pass);
+        crew.rows[s]->part(pass, begin, end, states[s] + at);
       }
     }
   });
   for (size_t s = 0; s < planned_.size(); ++s) {
     if (!leaders[s]) continue;
     const tile::PassPlan& pass = planned_[s].rows->passes[0];
-    leaders[s]->combine(pass, partial[s], folds, planned_[s].rows->state_bytes(pass));
+    leaders[s]->combine(pass, states[s], folds, planned_[s].rows->state_bytes(pass));
     leaders[s]->row_steps(pass);
     leaders[s]->close();
   }
 }
 
 namespace {
+
+bool broadcasts_to(const Dims& sizes, const Dims& shape) {
+  if (sizes.size() > shape.size()) return false;
+  const size_t lead = shape.size() - sizes.size();
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] != 1 && sizes[d] != shape[lead + d]) return false;
+  }
+  return true;
+}
 
 // Whether operators on such tensors give dense row-major results: its dimensions lie in order.
 bool is_in_order(const Layout& layout) {
@@ -456,7 +471,9 @@ bool FusedRows::run(const FusedKey& key, const Value* args, Value* results,
     if ((tensor_inputs_ & bit(i)) && !is_in_order(args[i].to_tensor().layout())) return false;
   }
   if (!shapes_broadcast(args)) return false;  // the operator that minds says so
-  const Dims shape = full ? *full : shape_of(args, ~uint64_t{0});
+  const Dims own = shape_of(args, ~uint64_t{0});
+  if (full && !broadcasts_to(own, *full)) return false;
+  const Dims& shape = full ? *full : own;
   if (shape.empty() || shape.back() < 2) return false;
   int64_t numel = 1;
   for (int64_t size : shape) numel *= size;

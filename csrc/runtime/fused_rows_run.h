@@ -23,7 +23,7 @@ class FusedRowsRun {
   struct Place {
     DType dtype = DType::F32;
     Tensor tensor;           // of results
-    size_t block_bytes = 0;  // of scratch
+    size_t block_bytes = 0;  // of scratch, for one block
   };
   // An operand in scratch: a view of a Walk, or a slot of a RowWalk.
   struct Moved {
@@ -39,13 +39,15 @@ class FusedRowsRun {
     bool narrow = false;
   };
 
+  class Crew;
+
   bool is_element(uint8_t value) const { return group_.values_[value].extent == Extent::Elements; }
   bool run_whole(Value* results);
   bool run_stage(const Stage& stage, std::vector<Value>& values) const;
   bool plan();
   bool plan_part(const Stage& stage, Planned& planned);
   bool plan_rows(const Stage& stage, Planned& planned);
-  bool plan_over_all(const Stage& stage, Planned& planned);
+  static bool shares_folds(const tile::RowWalk& walk);
   tile::Placed place(const FusedOperand& one, const Dims& shape) const;
   tile::Placed place_value(uint8_t value) const;
   Tensor row_operand(uint8_t value);
@@ -63,6 +65,7 @@ class FusedRowsRun {
   const Dims shape_;
   Dims narrow_;  // the shape of values of rows
   int64_t length_, rows_, block_ = 1;
+  size_t scratch_bytes_ = 0;   // of each thread
   std::vector<Place> places_;  // by value
   std::vector<bool> leaves_;   // by value
   std::vector<Planned> planned_;

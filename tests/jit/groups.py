@@ -9,6 +9,7 @@ from weft import _C
 from weft.jit import pipeline
 from weft.jit.codegen import tiles
 from weft.jit.codegen.rows import RowResult
+from weft.jit.native import compiler
 from weft.jit.passes.options import Options
 
 
@@ -52,6 +53,21 @@ def only_group(graph: Any) -> Any:
 def group_of(function: Any) -> Any:
     """The GroupSpec of a function that is one group."""
     return tiles.spec(only_group(optimised(function)))
+
+
+def run_group(function: Any, native: Any = None, **named: Any) -> Any:
+    """What the one group of a function gives for these arguments; None where it does not apply.
+    `native`: a dtype: as native code for tensors of it."""
+    node = only_group(optimised(function))
+    made = make(tiles.spec(node))
+    args = [named[value.name] for value in node.inputs]
+    if native is not None:
+        masks, ints = (
+            sum(1 << i for i, a in enumerate(args) if getattr(a, "dtype", None) == dtype)
+            for dtype in (weft.bool, weft.int64)
+        )
+        assert compiler.serve(made, native, masks, ints), compiler.failures[-1]
+    return made.run(args)
 
 
 def bits(tensor: Any) -> bytes | None:

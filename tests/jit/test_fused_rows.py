@@ -325,3 +325,16 @@ def test_random_functions(source, shapes, grad):
         a = weft.autograd.grad(got, mine, seeds, allow_unused=True)
         b = weft.autograd.grad(wanted, others, seeds, allow_unused=True)
         assert [bits(g) for g in a] == [bits(g) for g in b]
+
+
+@pytest.mark.parametrize("function", [attention, root_mean_square, several, mean_square, total])
+def test_threads_do_not_change_bits(function):
+    args = inputs(((700, 300), (700, 300)), weft.float32)
+    made, before, found = make(group_of(function)), weft.get_num_threads(), []
+    try:
+        for threads in (1, 3):
+            weft.set_num_threads(threads)
+            found.append([bits(r) for r in made.run(args)])
+    finally:
+        weft.set_num_threads(before)
+    assert found[0] == found[1] == [bits(r) for r in results(function(*args))]

@@ -114,23 +114,23 @@ def _serve() -> None:
                 serve(*request)
 
 
-def serve(group: Any, compute: Any, masks: int) -> bool:
+def serve(group: Any, compute: Any, masks: int, ints: int = 0) -> bool:
     """Compiles (or finds on disk) and installs native code; False where that is not possible."""
     try:
-        made = _image(group, str(compute).removeprefix("weft.").removeprefix("torch."), masks)
-        group.install(compute, masks, made)
+        name = str(compute).removeprefix("weft.").removeprefix("torch.")
+        group.install(compute, masks, _image(group, name, masks, ints), ints)
         return True
     except Exception as error:  # the program runs on without native code
         failures.append(f"{type(error).__name__}: {error}")
         return False
 
 
-def _image(group: Any, compute: str, masks: int) -> bytes:
+def _image(group: Any, compute: str, masks: int, ints: int = 0) -> bytes:
     isa = _C._isa()
     target = X86[("v2", "v3", "v4")[isa]]
     spec = compose.Group(group.constants, group.steps, group.outputs)
     with DeepRecursion():  # operators that feed each other are expressions within expressions
-        kernel = compose.kernel(spec, compute, masks)
+        kernel = compose.kernel(spec, compute, masks, ints)
         text = compose.text(kernel, target, "x86_64-unknown-linux-gnu")
     name = cache.key(FORMAT, target.name, text)
     made = cache.load(name)

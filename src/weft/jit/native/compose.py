@@ -54,14 +54,15 @@ def _rows() -> dict[str, Any]:
     return {row.id: row for row in _ops.load() if row.kind == "pointwise"}
 
 
-def kernel(group: Group, compute: str, masks: int) -> Kernel:
-    """The kernel for tensors of dtype `compute`; bit i of `masks`: input i is a mask. Those of 16
-    bits come in float32, and so do results, each rounded as a tensor of them would be.
+def kernel(group: Group, compute: str, masks: int, ints: int = 0) -> Kernel:
+    """The kernel for tensors of dtype `compute`; bit i of `masks`, of `ints`: input i is one of
+    bool, of int64. Tensors of 16 bits come in float32, and so do results, each rounded as a tensor
+    of them would be.
 
     Its operands are the outputs, then the tensor inputs in the order the steps first read them;
     its attributes are the steps' numbers, in order. Raises NotCompiled.
     """
-    return _Composer(group, dtype(compute), masks).kernel()
+    return _Composer(group, dtype(compute), masks, ints).kernel()
 
 
 def text(composed: Kernel, target: Target, triple: str) -> str:
@@ -71,8 +72,8 @@ def text(composed: Kernel, target: Target, triple: str) -> str:
 
 
 class _Composer:
-    def __init__(self, group: Group, compute: DType, masks: int) -> None:
-        self._group, self._masks = group, masks
+    def __init__(self, group: Group, compute: DType, masks: int, ints: int) -> None:
+        self._group, self._masks, self._ints = group, masks, ints
         self._half = compute if compute in (F16, BF16) else None
         self._compute = F32 if self._half else compute
         self._inputs: dict[int, Value] = {}  # by the group's input, in the order of first reading
@@ -97,8 +98,8 @@ class _Composer:
         row = _rows()[name]
         arguments = {a.name: a for a in row.schema.args}
         operands = [self._operand(operand, results) for operand in tensors]
-        masks_alone = all(value.dtype == BOOL for value in operands)
-        compute = BOOL if masks_alone else self._compute
+        dtypes = {value.dtype for value in operands}
+        compute = BOOL if dtypes == {BOOL} else I64 if dtypes <= {BOOL, I64} else self._compute
         values: dict[str, Value] = {}
         for argument, value in zip(row.operands, operands):
             values[argument] = cast(value, BOOL if argument in row.bool_inputs else compute)
@@ -117,7 +118,13 @@ class _Composer:
         if kind == "step":
             return results[index]
         if index not in self._inputs:
-            d = BOOL if self._masks >> index & 1 else self._compute
+            d = (
+                BOOL
+                if self._masks >> index & 1
+                else I64
+                if self._ints >> index & 1
+                else self._compute
+            )
             self._inputs[index] = source("input", len(self._inputs), d)
         return self._inputs[index]
 
