@@ -12,6 +12,8 @@ from bench.case import Case, Probe
 
 SAMPLE_SECONDS = 0.004
 LEAST_SAMPLES = 5
+# The threads of the library before spin for some milliseconds, on the cores this one needs.
+PAUSE_SECONDS = 0.02
 
 
 class Stopwatch:
@@ -33,8 +35,8 @@ class Stopwatch:
 
     def sample(self) -> float:
         """Takes one sample and returns how long it took."""
-        # One run outside the sample: the other library's threads may still be spinning.
-        self.timer.timeit(1)
+        time.sleep(PAUSE_SECONDS)
+        self.timer.timeit(1)  # outside the sample: it wakes this library's threads
         taken = self.timer.timeit(self.loops)
         self.best = min(self.best, taken / self.loops)
         return taken
@@ -52,10 +54,7 @@ def time_case(case: Case, libraries: dict[str, Any]) -> dict[str, float | str]:
     budget = case.seconds * len(watches)
     spent, samples = 0.0, 0
     while watches and (spent < budget or samples < LEAST_SAMPLES):
-        start = time.perf_counter()
-        for watch in watches.values():
-            watch.sample()
-        spent += time.perf_counter() - start
+        spent += sum(watch.sample() for watch in watches.values())
         samples += 1
     return {**results, **{name: watch.best for name, watch in watches.items()}}
 
