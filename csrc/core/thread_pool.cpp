@@ -1,7 +1,9 @@
-// The pool: workers claim pieces of one region at a time from a shared ticket.
+// The pool: one region at a time, cut into pieces, of which every thread has its own (a lane).
 //
-// The caller works too and takes every piece that nobody has claimed, so a sleeping or descheduled
-// worker never holds a small region up. A second caller that finds the pool busy runs inline.
+// Equal regions give a thread equal pieces, whose memory its core's cache may still hold. Whoever
+// is done with its own takes what is unclaimed of the others', the caller too, so a sleeping or
+// descheduled worker never holds a small region up. A second caller that finds the pool busy runs
+// inline.
 #include "core/thread_pool.h"
 
 #include <sched.h>
@@ -29,6 +31,11 @@ using Body = FunctionRef<void(int64_t, int64_t)>;
 
 constexpr int kMaxThreads = 1024;
 constexpr int kPiecesPerThread = 2;  // some slack for a thread that is slower than the others
+constexpr int kSweepPieces = 32;     // so that what the caches hold is several pieces
+// How long a thread that is done waits for the others, in parts of the time it needed itself,
+// before it takes pieces of a lane that is begun. Sooner does not pay: what they touch would move
+// to another core, and back in the next region.
+constexpr int kPatience = 4;
 constexpr auto kSpinTime = std::chrono::microseconds(80);
 
 thread_local constinit bool tls_in_region = false;
@@ -56,19 +63,70 @@ bool spin_until(Done&& done) {
   }
 }
 
+class Stopwatch {
+ public:
+  // Calls done() until it is true or a part of the time since the start has passed again.
+  template <class Done>
+  void wait_a_part(Done&& done) const {
+    auto now = Clock::now();
+    const auto end = now + (now - start_) / kPatience;
+    while (now < end) {
+      for (int i = 0; i < 8; ++i) {
+        if (done()) return;
+        relax();
+      }
+      now = Clock::now();
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start_ = Clock::now();
+};
+
 // Marks the thread as inside a region, also when the body throws.
 struct RegionMark {
   RegionMark() { tls_in_region = true; }
   ~RegionMark() { tls_in_region = false; }
 };
 
+// How a region is cut: count elements in so many pieces, shared by so many lanes.
+struct Cut {
+  int64_t count = 0;
+  uint32_t pieces = 0, lanes = 0;
+  bool descending = false;  // the order in which a lane hands out its pieces
+
+  uint32_t first_piece(uint32_t lane) const {
+    return static_cast<uint32_t>(uint64_t{lane} * pieces / lanes);
+  }
+  uint32_t lane_size(uint32_t lane) const { return first_piece(lane + 1) - first_piece(lane); }
+  // The piece that is handed out when `left` of the lane's pieces are unclaimed.
+  uint32_t piece(uint32_t lane, uint32_t left) const {
+    return first_piece(lane) + (descending ? left - 1 : lane_size(lane) - left);
+  }
+};
+
+// The pieces meant for one thread, lane 0 for the caller. All that a worker needs to begin is in
+// one cache line, which it polls: a region costs one line's journey there and one back.
+struct alignas(64) Lane {
+  // High half: number of the region; low half: pieces not yet claimed. One word, so that a late
+  // thread cannot claim a piece of a region it has not seen.
+  std::atomic<uint64_t> ticket{0};
+  std::atomic<uint32_t> asleep{0};  // its thread waits on this
+  // Read after claiming a piece only, which keeps the region alive.
+  Body body;
+  Cut cut;
+
+  uint32_t left() const { return static_cast<uint32_t>(ticket.load(std::memory_order_seq_cst)); }
+};
+
 class Pool {
  public:
-  explicit Pool(int threads) : threads_(threads) {}
+  explicit Pool(int threads) : threads_(threads), lanes_(new Lane[static_cast<size_t>(threads)]) {}
 
   int threads() const { return threads_; }
   // One region; the caller holds the pool's mutex.
-  void run(int64_t count, int pieces, Body body);
+  void run(const Cut& cut, Body body);
   // Starts the workers; they keep the pool alive until they have seen stop().
   static void start(const std::shared_ptr<Pool>& pool);
   void stop();
@@ -76,124 +134,141 @@ class Pool {
   std::mutex mutex;  // held by the thread whose region runs
 
  private:
-  void work();
-  bool claim_and_run();
-  void run_piece(uint32_t piece) noexcept;
-  bool has_pieces() const;
-  void wake(int workers);
+  void work(uint32_t own);
+  uint32_t run_lane(uint32_t number);
+  uint32_t run_others(uint32_t own, uint32_t lanes);
+  void run_piece(const Lane& lane, uint32_t piece) noexcept;
+  void report(uint32_t pieces);
+  static void wake(Lane& lane);
   // In the child of a fork inside of a region: the other threads are gone, and so are their pieces.
   bool is_of_parent() const { return generation_ != fork_generation(); }
 
   const int threads_;
   const uint32_t generation_ = fork_generation();
+  const std::unique_ptr<Lane[]> lanes_;
   bool started_ = false;
+  uint32_t region_ = 0;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> failed_{false};
   std::exception_ptr exception_;
-
-  // The region. Workers read these only after claiming a piece, which keeps the region alive. Apart
-  // from the ticket, which they poll: a write to a polled line costs a round trip to their core.
-  alignas(64) const Body* body_ = nullptr;
-  int64_t count_ = 0;
-  uint32_t pieces_ = 0;
-  // High half: number of the region; low half: pieces not yet claimed. One word, so that a late
-  // worker cannot claim a piece of a region it has not seen.
-  alignas(64) std::atomic<uint64_t> ticket_{0};
-  alignas(64) std::atomic<uint32_t> done_{0};   // pieces that workers have finished, ever
-  alignas(64) std::atomic<uint32_t> epoch_{0};  // what sleeping workers wait on
-  std::atomic<int> sleepers_{0};
+  alignas(64) std::atomic<uint32_t> done_{0};  // pieces that workers have finished, ever
 };
 
-void Pool::run_piece(uint32_t piece) noexcept {
-  const int64_t size = count_ / pieces_, rest = count_ % pieces_;
+void Pool::run_piece(const Lane& lane, uint32_t piece) noexcept {
+  const int64_t pieces = lane.cut.pieces;
+  const int64_t size = lane.cut.count / pieces, rest = lane.cut.count % pieces;
   const int64_t begin = piece * size + std::min<int64_t>(piece, rest);
   const int64_t end = begin + size + (piece < rest ? 1 : 0);
   try {
-    (*body_)(begin, end);
+    lane.body(begin, end);
   } catch (...) {
     if (!failed_.exchange(true)) exception_ = std::current_exception();
   }
 }
 
-bool Pool::claim_and_run() {
-  uint64_t ticket = ticket_.load(std::memory_order_acquire);
-  while (static_cast<uint32_t>(ticket) != 0) {
-    if (ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel)) {
-      run_piece(static_cast<uint32_t>(ticket));  // piece 0 is the caller's from the start
-      return true;
-    }
+// Runs what is unclaimed of a lane; says how many pieces that were.
+uint32_t Pool::run_lane(uint32_t number) {
+  Lane& lane = lanes_[number];
+  uint32_t ran = 0;
+  uint64_t ticket = lane.ticket.load(std::memory_order_acquire);
+  while (const auto left = static_cast<uint32_t>(ticket)) {
+    if (!lane.ticket.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel)) continue;
+    run_piece(lane, lane.cut.piece(number, left));
+    ++ran;
+    if (is_of_parent()) break;
+    ticket = lane.ticket.load(std::memory_order_acquire);
   }
-  return false;
+  return ran;
 }
 
-bool Pool::has_pieces() const {
-  return static_cast<uint32_t>(ticket_.load(std::memory_order_seq_cst)) != 0;
+// Helps the threads that are slower than this one, or asleep.
+uint32_t Pool::run_others(uint32_t own, uint32_t lanes) {
+  uint32_t ran = 0;
+  for (uint32_t i = 1; i < lanes; ++i) ran += run_lane((own + i) % lanes);
+  return ran;
 }
 
-void Pool::work() {
+void Pool::report(uint32_t pieces) {
+  if (pieces == 0) return;
+  done_.fetch_add(pieces, std::memory_order_acq_rel);
+  done_.notify_one();
+}
+
+void Pool::work(uint32_t own) {
   tls_in_region = true;  // whatever runs here is inside a region
+  Lane& lane = lanes_[own];
+  const auto called = [&] { return lane.left() != 0 || stopped_.load(std::memory_order_seq_cst); };
   while (!stopped_.load(std::memory_order_acquire)) {
-    if (claim_and_run()) {
+    const Stopwatch watch;
+    if (const uint32_t ran = run_lane(own)) {
       if (is_of_parent()) return;  // the only thread there is: its end is that of the process
-      done_.fetch_add(1, std::memory_order_acq_rel);
-      done_.notify_one();
-      continue;
+      report(ran);
+      watch.wait_a_part(called);
+      if (!called()) report(run_others(own, static_cast<uint32_t>(threads_)));
     }
-    if (spin_until([this] { return has_pieces() || stopped_.load(std::memory_order_relaxed); })) {
-      continue;
-    }
-    // A caller that does not see this sleeper yet runs its pieces itself; the next one wakes it.
-    const uint32_t epoch = epoch_.load(std::memory_order_seq_cst);
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    if (!has_pieces() && !stopped_.load(std::memory_order_seq_cst)) epoch_.wait(epoch);
-    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    if (spin_until(called)) continue;
+    // Whoever hands out pieces after this store sees it, and wakes this thread.
+    lane.asleep.store(1, std::memory_order_seq_cst);
+    if (!called()) lane.asleep.wait(1);
+    lane.asleep.store(0, std::memory_order_relaxed);
   }
 }
 
-void Pool::wake(int workers) {
-  const int asleep = std::min(workers, sleepers_.load(std::memory_order_relaxed));
-  if (asleep == 0) return;
-  epoch_.fetch_add(1, std::memory_order_seq_cst);
-  for (int i = 0; i < asleep; ++i) epoch_.notify_one();
+void Pool::wake(Lane& lane) {
+  if (lane.asleep.load(std::memory_order_seq_cst) == 0) return;
+  lane.asleep.store(0, std::memory_order_seq_cst);
+  lane.asleep.notify_one();
 }
 
 void Pool::start(const std::shared_ptr<Pool>& pool) {
   if (std::exchange(pool->started_, true)) return;
   for (int i = 1; i < pool->threads_; ++i) {
     try {
-      std::thread([pool] { pool->work(); }).detach();
+      std::thread([pool, i] { pool->work(static_cast<uint32_t>(i)); }).detach();
     } catch (const std::system_error&) {
-      return;  // fewer workers: the caller takes their pieces
+      return;  // fewer workers: the others take their pieces
     }
   }
 }
 
 void Pool::stop() {
   stopped_.store(true, std::memory_order_seq_cst);
-  epoch_.fetch_add(1, std::memory_order_seq_cst);
-  epoch_.notify_all();
+  for (int i = 1; i < threads_; ++i) wake(lanes_[i]);
 }
 
-void Pool::run(int64_t count, int pieces, Body body) {
-  body_ = &body;
-  count_ = count;
-  pieces_ = static_cast<uint32_t>(pieces);
+void Pool::run(const Cut& cut, Body body) {
   const uint32_t done_before = done_.load(std::memory_order_relaxed);
-  const uint64_t region = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
-  ticket_.store((region << 32) | (pieces_ - 1), std::memory_order_release);
-  wake(std::min(pieces, threads_) - 1);
-  uint32_t mine = 1;
+  const uint64_t region = uint64_t{++region_} << 32;
+  for (uint32_t i = cut.lanes; i-- > 0;) {
+    Lane& lane = lanes_[i];
+    lane.body = body;
+    lane.cut = cut;
+    lane.ticket.store(region | cut.lane_size(i), std::memory_order_seq_cst);
+    if (i > 0) wake(lane);
+  }
+  uint32_t mine = 0;
+  const auto all_done = [&] {
+    return done_.load(std::memory_order_acquire) == done_before + cut.pieces - mine;
+  };
   {
     const RegionMark mark;
-    run_piece(0);
-    while (!is_of_parent() && claim_and_run()) ++mine;
+    const Stopwatch watch;
+    mine = run_lane(0);
+    for (uint32_t i = 1; i < cut.lanes && !is_of_parent(); ++i) {
+      const bool begun = lanes_[i].left() < cut.lane_size(i);
+      if (!begun) mine += run_lane(i);
+    }
+    if (!is_of_parent()) {
+      watch.wait_a_part(all_done);
+      mine += run_others(0, cut.lanes);
+    }
   }
   WEFT_CHECK(
       !is_of_parent(),
       "parallel_for: expected to end in the process it began in, got a child that was forked "
       "inside the parallel region; its other pieces are lost");
-  const uint32_t target = done_before + pieces_ - mine;
-  if (!spin_until([&] { return done_.load(std::memory_order_acquire) == target; })) {
+  const uint32_t target = done_before + cut.pieces - mine;
+  if (!spin_until(all_done)) {
     for (uint32_t done = done_.load(); done != target; done = done_.load()) done_.wait(done);
   }
   if (failed_.exchange(false)) std::rethrow_exception(std::exchange(exception_, nullptr));
@@ -303,19 +378,54 @@ void set_region_hooks(const RegionHooks* hooks) {
   region_hooks.store(hooks, std::memory_order_release);
 }
 
-void parallel_for(int64_t count, int64_t grain, Body body) {
+namespace {
+
+// Every other sweep goes down: it meets first what the one before left in the caches.
+bool next_direction() {
+  static std::atomic<uint32_t> sweeps{0};
+  return sweeps.fetch_add(1, std::memory_order_relaxed) & 1u;
+}
+
+// The region for one thread, piece by piece.
+void run_inline(const Cut& cut, Body body) {
+  for (int64_t i = 0; i < cut.pieces; ++i) {
+    const int64_t piece = cut.descending ? cut.pieces - 1 - i : i;
+    body(piece * cut.count / cut.pieces, (piece + 1) * cut.count / cut.pieces);
+  }
+}
+
+void run_region(int64_t count, int64_t grain, int64_t pieces_per_thread, bool sweep, Body body) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  const int threads = tls_in_region || count <= grain ? 1 : num_threads();
+  if (tls_in_region || count < 2 * grain) return body(0, count);
+  const int threads = num_threads();
   // Rounded down, so that every piece has at least `grain`.
-  const int64_t pieces = std::min<int64_t>(count / grain, int64_t{threads} * kPiecesPerThread);
-  if (threads == 1 || pieces <= 1) return body(0, count);
+  int64_t pieces = std::min<int64_t>(count / grain, int64_t{threads} * pieces_per_thread);
+  if (threads == 1 && !sweep) pieces = 1;
+  if (pieces <= 1) return body(0, count);
+  if (pieces > threads) pieces -= pieces % threads;
+  Cut cut;
+  cut.count = count;
+  cut.pieces = static_cast<uint32_t>(pieces);
+  cut.lanes = static_cast<uint32_t>(std::min<int64_t>(threads, pieces));
+  cut.descending = sweep && next_direction();
+  if (threads == 1) return run_inline(cut, body);
   const std::shared_ptr<Pool> pool = current_pool();
   const std::unique_lock lock(pool->mutex, std::try_to_lock);
   if (!lock.owns_lock()) return body(0, count);
   Pool::start(pool);
   const RegionScope scope;
-  pool->run(count, static_cast<int>(pieces), body);
+  pool->run(cut, body);
+}
+
+}  // namespace
+
+void parallel_for(int64_t count, int64_t grain, Body body) {
+  run_region(count, grain, kPiecesPerThread, false, body);
+}
+
+void parallel_sweep(int64_t count, int64_t grain, Body body) {
+  run_region(count, grain, kSweepPieces, true, body);
 }
 
 }  // namespace weft

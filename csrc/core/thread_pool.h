@@ -23,7 +23,9 @@ class FunctionRef;
 template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
+  FunctionRef() = default;  // not to be called
   template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
   FunctionRef(F&& fn)
       : object_(const_cast<void*>(static_cast<const void*>(&fn))),
         call_([](void* object, Args... args) -> R {
@@ -32,14 +34,19 @@ class FunctionRef<R(Args...)> {
   R operator()(Args... args) const { return call_(object_, static_cast<Args&&>(args)...); }
 
  private:
-  void* object_;
-  R (*call_)(void*, Args...);
+  void* object_ = nullptr;
+  R (*call_)(void*, Args...) = nullptr;
 };
 
 // Calls body(begin, end) on disjoint pieces of [0, count), each at least `grain` long where
 // possible; inline when one piece is enough. The first exception is rethrown in the caller after
 // all pieces end.
 void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
+
+// parallel_for for a body that walks memory and costs little to call: more pieces, and every other
+// sweep of the process goes through each thread's from the last to the first. A tensor that is
+// larger than the caches is then read first where the sweep before has just been.
+void parallel_sweep(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
 
 // What the caller of a region gives up while it runs, such as the interpreter's lock, which the
 // workers may need to get memory: leave() gets what enter() returned. Null, the default: nothing.

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -21,11 +22,13 @@ struct ThreadsGuard {
   int old;
 };
 
+using Region = void (*)(int64_t, int64_t, FunctionRef<void(int64_t, int64_t)>);
+
 // Every index once, pieces of at least the grain.
-bool covers(int64_t count, int64_t grain) {
+bool covers(int64_t count, int64_t grain, Region region = parallel_for) {
   std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
   std::atomic<bool> pieces_fit{true};
-  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+  region(count, grain, [&](int64_t begin, int64_t end) {
     if (end - begin < std::min(grain, count)) pieces_fit = false;
     for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
   });
@@ -41,7 +44,11 @@ TEST(pool_covers_every_index_once) {
   for (const int threads : {1, 2, 5}) {
     const ThreadsGuard guard(threads);
     for (const int64_t count : {0, 1, 2, 7, 100, 1001}) {
-      for (const int64_t grain : {0, 1, 3, 64, 5000}) CHECK_TRUE(covers(count, grain));
+      for (const int64_t grain : {0, 1, 3, 64, 5000}) {
+        CHECK_TRUE(covers(count, grain));
+        CHECK_TRUE(covers(count, grain, parallel_sweep));
+        CHECK_TRUE(covers(count, grain, parallel_sweep));  // the other way
+      }
     }
   }
 }
@@ -58,6 +65,32 @@ TEST(pool_uses_several_threads) {
     if (inside == 2) met = true;
   });
   CHECK_TRUE(met);
+}
+
+TEST(pool_sweeps_turn_back) {
+  const ThreadsGuard guard(1);
+  std::vector<int64_t> first, second;
+  parallel_sweep(100, 10, [&](int64_t begin, int64_t) { first.push_back(begin); });
+  parallel_sweep(100, 10, [&](int64_t begin, int64_t) { second.push_back(begin); });
+  CHECK_EQ(first.size(), size_t{10});
+  std::reverse(second.begin(), second.end());
+  CHECK_TRUE(first == second);
+}
+
+// A thread that is held up keeps none of its pieces from the others.
+TEST(pool_takes_what_others_leave) {
+  const ThreadsGuard guard(2);
+  std::atomic<int> pieces{0};
+  std::atomic<bool> fine{true};
+  for (int round = 0; round < 20; ++round) {
+    pieces = 0;
+    parallel_sweep(64, 1, [&](int64_t begin, int64_t end) {
+      if (begin == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      pieces += static_cast<int>(end - begin);
+    });
+    if (pieces != 64) fine = false;
+  }
+  CHECK_TRUE(fine.load());
 }
 
 TEST(pool_nested_runs_inline) {

@@ -75,7 +75,7 @@ void in_pieces(const Walk& walk, const Body& body) {
   if (numel <= kGrain) return body(0, numel);
   const int64_t row = walk.space.sizes[0];
   const int64_t unit = walk.rule.whole_rows ? kTile / row * row : kTile;
-  parallel_for((numel + unit - 1) / unit, kGrain / unit, [&](int64_t begin, int64_t end) {
+  parallel_sweep((numel + unit - 1) / unit, tile::kPiece / unit, [&](int64_t begin, int64_t end) {
     body(begin * unit, std::min(end * unit, numel));
   });
 }

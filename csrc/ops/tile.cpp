@@ -202,7 +202,7 @@ class FastPath {
       if (numel_ > 0) kernel_(operands_, numel_, scalars_);
       return;
     }
-    parallel_for((numel_ + kTile - 1) / kTile, kGrain / kTile, [&](int64_t begin, int64_t end) {
+    parallel_sweep((numel_ + kTile - 1) / kTile, kPiece / kTile, [&](int64_t begin, int64_t end) {
       void* operands[kMaxOperands];
       for (int i = 0; i < step_.operand_count; ++i) {
         operands[i] = static_cast<char*>(operands_[i]) + begin * kTile * items_[i];

@@ -15,6 +15,8 @@ namespace weft::tile {
 inline constexpr int64_t kTile = 512;
 // Elements worth a thread.
 inline constexpr int64_t kGrain = 32768;
+// Elements of a piece, at least, once there are so many that threads share them.
+inline constexpr int64_t kPiece = 8192;
 
 // An iteration space; sizes go fastest dimension first. Never without dimensions.
 struct Space {

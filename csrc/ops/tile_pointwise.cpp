@@ -179,7 +179,7 @@ void run_pointwise(const Program& program, const Call& call, std::span<Tensor> r
   // Threads part at tile borders, which also keeps their pieces aligned.
   const int64_t row = walk.space.sizes[0];
   const int64_t unit = walk.rule.whole_rows ? std::max<int64_t>(1, kTile / row) * row : kTile;
-  parallel_for((numel + unit - 1) / unit, kGrain / unit, [&](int64_t begin, int64_t end) {
+  parallel_sweep((numel + unit - 1) / unit, kPiece / unit, [&](int64_t begin, int64_t end) {
     Worker(walk).run(begin * unit, std::min(end * unit, numel));
   });
 }

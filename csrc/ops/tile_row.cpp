@@ -35,7 +35,7 @@ void run_shared_pass(const RowWalk& walk, RowWorker& leader, const PassPlan& pas
   const size_t stride = walk.state_bytes(pass);
   Arena partial(static_cast<size_t>(parts) * stride);
   char* const states = partial.take(static_cast<size_t>(parts) * stride);
-  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+  parallel_sweep(parts, 1, [&](int64_t begin, int64_t end) {
     RowWorker worker(walk, &leader);
     for (int64_t i = begin; i < end; ++i) {
       worker.part(pass, i * part, std::min((i + 1) * part, length),
@@ -67,8 +67,8 @@ void run_blocks(const RowWalk& walk) {
   if (walk.vertical && walk.passes[0].rule.whole_rows) {
     unit = walk.width / walk.outer.sizes[0] * walk.outer.sizes[0];
   }
-  const int64_t grain = std::max<int64_t>(1, kGrain / (unit * length));
-  parallel_for((rows + unit - 1) / unit, grain, [&](int64_t begin, int64_t end) {
+  const int64_t grain = std::max<int64_t>(1, kPiece / (unit * length));
+  parallel_sweep((rows + unit - 1) / unit, grain, [&](int64_t begin, int64_t end) {
     RowWorker(walk).run(begin * unit, std::min(end * unit, rows));
   });
 }
