@@ -80,13 +80,13 @@ _NN = "nn.functional."
 #: by the key of the table's row, or the name where it is no row
 FUNCTIONS: dict[str, Function] = {
     # exponentials and logarithms
-    "exp": _F("exp", mp.exp, (1.0, 1.0), (ALL, Span(-104, 89), Span(-746, 710), Span(-2, 2)),
+    "exp": _F("exp", mp.exp, (1.25, 1.0), (ALL, Span(-104, 89), Span(-746, 710), Span(-2, 2)),
         (1, 1, INF, 0), near=(88.72284, 709.7827128933841, -103.97, -745.13, -87.33, -708.39)),
     "exp2": _F("exp2", lambda x: mp.power(2, x), (1.25, 1.25), (ALL, Span(-150, 128), Span(-1076, 1024)),
         (1, 1, INF, 0), near=(128, 1024, -149, -150, -1074, -1075, -126, -1022)),
     "expm1": _F("expm1", mp.expm1, (1.5, 1.75), (ALL, Span(-20, 88), Span(-40, 709), Span(-2, 2)),
         (0, -0.0, INF, -1), near=(88.72284, 709.7827, -17.33, -37.43)),
-    "log": _F("log", mp.log, (1.0, 1.0), (POSITIVE, Span(0.5, 2)), (-INF, -INF, INF, NAN), (-1, -1e-40), near=(1,)),
+    "log": _F("log", mp.log, (1.25, 1.0), (POSITIVE, Span(0.5, 2)), (-INF, -INF, INF, NAN), (-1, -1e-40), near=(1,)),
     "log2": _F("log2", lambda x: mp.log(x, 2), (0.51, 1.0), (POSITIVE, Span(0.5, 2)), (-INF, -INF, INF, NAN), (-1,),
         near=(1, 8, 2.0**-100)),
     "log10": _F("log10", mp.log10, (0.51, 1.0), (POSITIVE, Span(0.5, 2)), (-INF, -INF, INF, NAN), (-1,),

@@ -8,7 +8,7 @@ once before the loops, and equal nodes once.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from . import nodes
 from .expr import Expr, Value, components, source
@@ -57,6 +57,15 @@ def vector_lanes(kernel: Kernel) -> list[int]:
     if widest >= 16:
         return [4, 1]
     return {8: [8, 4, 1], 4: [16, 4, 1]}.get(widest, [32, 4, 1])
+
+
+# Nodes of a kernel that is bound by memory; bytes that it asks for its results ahead.
+CHEAP, CLAIM_AHEAD = 12, 1024
+
+
+def _size(roots: Iterable[Expr]) -> int:
+    """About how many operations the nodes are."""
+    return sum(nodes.SIZES.get(e.op, 1) for e in walk(roots))
 
 
 class Function:
@@ -199,11 +208,27 @@ class Function:
             end = f"{self.emit(f'and i64 %n, -{width}')}" if width > 1 else "%n"
             with_loop = _Loop(self, start, end, width)
             scope = Scope(self, width, with_loop.index)
+            if width == lanes[0] and self._is_cheap():
+                self._claim_results(with_loop.index)
             values = [[scope.get(p) for p in components(v)] for v in self.kernel.outputs]
             for i, parts in enumerate(values):
                 self._store_parts(parts, i, with_loop.index, width)
             with_loop.close()
             start = end
+
+    def _is_cheap(self) -> bool:
+        """Whether memory, not arithmetic, will decide how long the loop takes."""
+        return self.target.claims and _size(self.kernel.roots()) <= CHEAP
+
+    def _claim_results(self, index: str) -> None:
+        """Asks for the cache lines that later turns of the loop will write, to own."""
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        read = set(self.kernel.inputs.values())
+        for i in range(len(self.kernel.outputs)):
+            if i in read:  # a state: it is in the cache already
+                continue
+            at = self.emit(f"getelementptr i8, ptr {self.address(i, index)}, i64 {CLAIM_AHEAD}")
+            self.line(f"call void @llvm.prefetch.p0(ptr {at}, i32 1, i32 3, i32 1)")
 
     def _store_parts(self, parts: list[str], operand: int, index: str, lanes: int) -> None:
         d = self.kernel.operands[operand]
@@ -256,7 +281,7 @@ class Function:
         self._part_types = [p.dtype for v in fold.lifted for p in components(v)]
         lanes = vector_lanes(self.kernel)
         wide = lanes[0]
-        size = len(walk(p for v in fold.lifted for p in components(v)))
+        size = _size(p for v in fold.lifted for p in components(v))
         copies = self.target.accumulators if size <= 12 else 2 if size <= 40 else 1
         identity = self._identity(wide)
         start = "0"

@@ -8,6 +8,7 @@ come out of the arithmetic or of a `select` at the end.
 from __future__ import annotations
 
 import math as _std
+from collections.abc import Callable
 from math import inf, nan
 
 from . import coefficients as tables
@@ -124,6 +125,22 @@ def _expm1_reduced(head: Value, rest: Value, table: tuple[float, ...]) -> Value:
     return head + fma(r * r, horner(r, table), -rest)
 
 
+def by_target(f):  # type: ignore[no-untyped-def]
+    """Makes the function a node where float32 has another form on some targets (lookup.py)."""
+    PORTABLE[f.__name__] = f
+
+    def apply(x: Value) -> Value:
+        return node(f.__name__, F32, x) if x.dtype == F32 else f(x)
+
+    apply.__name__, apply.__doc__ = f.__name__, f.__doc__
+    return apply
+
+
+#: by the name of their node, the forms for targets that have no other
+PORTABLE: dict[str, Callable[[Value], Value]] = {}
+
+
+@by_target
 def exp(x: Value) -> Value:
     """e^x: Cody-Waite reduction to |r| <= log(2) / 2, minimax polynomial, exact scaling."""
     low, high = (-104.0, 89.0) if x.dtype == F32 else (-746.0, 710.0)
@@ -151,12 +168,14 @@ def expm1(x: Value) -> Value:
     return select(n == 0, select(x == 0, x, p), large)
 
 
+@by_target
 def sigmoid(x: Value) -> Value:
     """1 / (1 + e^-x), by e^-|x| so that nothing overflows and small results keep their bits."""
     e = exp(-fabs(x))
     return select(x < 0, e, 1.0) / (1.0 + e)
 
 
+@by_target
 def tanh(x: Value) -> Value:
     """A minimax polynomial up to 0.6, beyond 1 - 2 / (e^(2 |x|) + 1)."""
     d = x.dtype
@@ -234,6 +253,7 @@ def _log1p_parts(f: Value) -> tuple[Value, Value]:
     return f, s * (half + rest) - half
 
 
+@by_target
 def log(x: Value) -> Value:
     """log x = e log 2 + log m."""
     d = x.dtype

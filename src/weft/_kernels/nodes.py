@@ -57,10 +57,17 @@ end:
 }
 
 
+# Of the nodes that expand to many: about how many.
+SIZES = {"exp": 15, "log": 15, "sigmoid": 20, "tanh": 25}
+
+
 def expand(e: Expr, target: Target) -> Expr | None:
     """The node in terms of simpler ones, where this target has no instruction for it."""
-    from . import convert, math
+    from . import convert, lookup, math
 
+    if e.op in math.PORTABLE:
+        forms = lookup.FUNCTIONS if target.lookup else math.PORTABLE
+        return components(forms[e.op](e.args[0]))[0]
     if e.op == "scale2" and not target.scale2:
         scale = math.scale2_directly if e.value == "normal" else math.scale2_by_factors
         return components(scale(e.args[0], e.args[1]))[0]
@@ -200,6 +207,33 @@ def _scale2(scope: Scope, e: Expr, args: list[str]) -> str:
     return f.emit(f"extractelement {vector} {value}, i64 0") if lanes == 1 else value
 
 
+def _operand_type(operand: str) -> str:
+    return operand[: operand.index(">") + 1] if operand[0] == "<" else operand.split()[0]
+
+
+def _avx512(scope: Scope, e: Expr, args: list[str]) -> str:
+    """A node over 16 float32 lanes; fewer ones fill a register that has unused lanes then."""
+    f, lanes, old = scope.function, scope.lanes, e.args[0].dtype
+    assert lanes <= 16, f"{e.op}: expected at most 16 lanes, got {lanes}"
+    given, value = _type(old, lanes), args[0]
+    if lanes == 1:
+        value = f.emit(f"insertelement {_type(old, 16)} poison, {given} {value}, i64 0")
+    elif lanes < 16:
+        mask = ", ".join(f"i32 {i % lanes}" for i in range(16))
+        value = f.emit(f"shufflevector {given} {value}, {given} poison, <16 x i32> <{mask}>")
+    name, operands = _AVX512[e.op](e, value)
+    f.declare("<16 x float>", name, *(_operand_type(o) for o in operands))
+    result = f.emit(f"call <16 x float> @{name}({', '.join(operands)})")
+    if lanes == 1:
+        return f.emit(f"extractelement <16 x float> {result}, i64 0")
+    if lanes == 16:
+        return result
+    mask = ", ".join(f"i32 {i}" for i in range(lanes))
+    return f.emit(
+        f"shufflevector <16 x float> {result}, <16 x float> poison, <{lanes} x i32> <{mask}>"
+    )
+
+
 def _halves(scope: Scope, e: Expr, args: list[str]) -> str:
     """A node of more lanes than a register: the two halves, joined."""
     f, lanes, d = scope.function, scope.lanes, e.dtype
@@ -259,8 +293,30 @@ def _call(scope: Scope, e: Expr, args: list[str]) -> str:
     return result
 
 
+def _lookup_call(e: Expr, index: str) -> tuple[str, list[str]]:
+    from .lower import literal
+    from .types import F32
+
+    entries = ", ".join(f"float {literal(v, F32)}" for v in e.value)
+    return "llvm.x86.avx512.permvar.sf.512", [f"<16 x float> <{entries}>", f"<16 x i32> {index}"]
+
+
+_UNMASKED = ["<16 x float> zeroinitializer", "i16 -1", "i32 4"]
+_NEAR_ONE_OR_NAN = "i32 11"  # significands in [3/4, 3/2); of negative numbers NaN
+_AVX512: dict[str, Callable[[Expr, str], tuple[str, list[str]]]] = {
+    "lookup": _lookup_call,
+    "getexp": lambda e, x: (
+        "llvm.x86.avx512.mask.getexp.ps.512", [f"<16 x float> {x}", *_UNMASKED]
+    ),
+    "getmant": lambda e, x: (
+        "llvm.x86.avx512.mask.getmant.ps.512",
+        [f"<16 x float> {x}", _NEAR_ONE_OR_NAN, *_UNMASKED],
+    ),
+}  # fmt: skip
+
 _WRITERS: dict[str, Callable[[Scope, Expr, list[str]], str]] = {
     "neg": _neg, "not": _not, "shr": _shr, "idiv": _integer_division, "irem": _integer_division,
     "select": _select, "cast": _cast, "bitcast": _convert("bitcast"), "fptosi": _convert("fptosi"),
     "call": _call, "rare": _rare, "scale2": _scale2, "f16_to_f32": _half, "f32_to_f16": _half,
+    "lookup": _avx512, "getexp": _avx512, "getmant": _avx512,
 }  # fmt: skip

@@ -16,13 +16,17 @@ class Target:
     f16: bool = True  # converts float16 in hardware
     fma: bool = True  # `fma` nodes round once
     scale2: bool = False  # multiplies by a power of two in one instruction
+    lookup: bool = False  # has the instructions of lookup.py
     accumulators: int = 4  # vectors a long fold keeps
+    claims: bool = False  # can prefetch a line in order to write it
 
 
 X86 = {
     "v2": Target("v2", "x86-64-v2", f16=False, fma=False, accumulators=2),
     "v3": Target("v3", "x86-64-v3"),
-    "v4": Target("v4", "x86-64-v4", scale2=True, accumulators=8),
+    "v4": Target(
+        "v4", "x86-64-v4", "+prfchw", scale2=True, lookup=True, accumulators=8, claims=True
+    ),
 }
 AARCH64 = Target("neon", "generic", "+neon")
 
