@@ -179,3 +179,29 @@ def test_strided_convolution() -> None:
         want = F.conv2d(weft.tensor(x), weft.tensor(w), **options).numpy()
         got = F.conv2d(weft.tensor(x).float(), weft.tensor(w).float(), **options).numpy()
         assert np.abs(got - want).max() < 1e-5
+
+
+def test_running_sums_of_lines() -> None:
+    """float32 lines are summed some elements at a time, in float64; the rest one by one."""
+    for length in (1, 7, 8, 9, 31, 64, 1025):
+        x = np.random.default_rng(length).integers(-999, 999, (6, length)).astype(np.float32)
+        want = np.cumsum(x.astype(np.float64), 1).astype(np.float32)
+        assert np.array_equal(weft.tensor(x).cumsum(1).numpy(), want)
+    x = np.ones((1, 20), np.float32)
+    x[0, 9], x[0, 17] = np.inf, -np.inf
+    want = [*range(1, 10), *[np.inf] * 8, *[np.nan] * 3]
+    np.testing.assert_array_equal(weft.tensor(x).cumsum(1).numpy()[0], want)
+
+
+@pytest.mark.parametrize("shape", [(300, 700), (700, 300), (3, 90_000), (90_000, 3), (5, 200, 300)])
+def test_rows_that_lie_at_one_distance(shape: tuple[int, ...]) -> None:
+    """Blocks of equal rows or columns: each kernel is called along them, without a plan for each."""
+    x = _random(*shape, seed=3).astype(np.float32)
+    t = weft.tensor(x)
+    for dim in range(len(shape)):
+        wide = x.astype(np.float64)
+        np.testing.assert_allclose(t.sum(dim).numpy(), wide.sum(dim), rtol=1e-4, atol=1e-3)
+        np.testing.assert_array_equal(t.amax(dim).numpy(), x.max(dim))
+        e = np.exp(wide - wide.max(dim, keepdims=True))
+        want = e / e.sum(dim, keepdims=True)
+        np.testing.assert_allclose(F.softmax(t, dim).numpy(), want, rtol=1e-5)

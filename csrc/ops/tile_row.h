@@ -147,7 +147,14 @@ class RowWorker {
   size_t slot_bytes(int slot, bool leads) const;
   int64_t lanes_now() const { return walk_.vertical ? count_ * walk_.wide : 1; }
   void tile_pass(const PassPlan& pass);
+  struct Spaced {
+    char* at[kMaxOperands];
+    int64_t stride[kMaxOperands];
+  };
+  static constexpr size_t kFewSteps = 4;
   void one_tile_rows(const PassPlan& pass);
+  void space(const PassPlan& pass, const BoundStep& bound, Spaced& spaced) const;
+  void evenly_spaced_rows(const PassPlan& pass);
   void enter_row(const PassPlan& pass, int64_t row);
   void read_row_values(const PassPlan& pass, int64_t row);
   void fold(const PassPlan& pass, int64_t begin, int64_t end);
@@ -156,6 +163,8 @@ class RowWorker {
   void narrow(const PassPlan& pass);
   void horizontal(const PassPlan& pass, int64_t begin, int64_t end);
   void vertical(const PassPlan& pass, int64_t begin, int64_t end);
+  bool strides_only(const PassPlan& pass) const;
+  void vertical_strides(const PassPlan& pass, int64_t begin, int64_t end);
   void tile(const PassPlan& pass, const Cursor& at, int64_t position, int64_t n);
   void point_at_kept(const PassPlan& pass, int64_t position);
   void run_steps(const PassPlan& pass, int64_t position, int64_t n);

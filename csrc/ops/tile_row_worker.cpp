@@ -172,6 +172,9 @@ void RowWorker::tile_pass(const PassPlan& pass) {
 void RowWorker::one_tile_rows(const PassPlan& pass) {
   for (const State& state : pass.states) at_[state.slot] = values_[state.slot];
   identity(pass, count_);
+  if (walk_.outer.sizes.size() == 1 && pass.tile_steps.size() <= kFewSteps) {
+    return evenly_spaced_rows(pass);
+  }
   Cursor place = outer_;
   for (int64_t row = 0; row < count_; ++row) {
     lane_ = row;
@@ -184,6 +187,55 @@ void RowWorker::one_tile_rows(const PassPlan& pass) {
     read_row_values(pass, row);
     run_steps(pass, 0, walk_.row.numel);
     place.advance(walk_.outer, 1);
+  }
+}
+
+// Where the step's operands of the block's first row lie, and how far on those of the next.
+void RowWorker::space(const PassPlan& pass, const BoundStep& bound, Spaced& spaced) const {
+  const Step& step = *bound.step;
+  for (int k = 0; k < step.operand_count; ++k) {
+    const int slot = step.operands[k];
+    const auto item = static_cast<int64_t>(walk_.slot_item(slot));
+    spaced.at[k] = static_cast<char*>(at_[slot]);
+    if (k < step.states) {
+      spaced.stride[k] = item;
+    } else if (((pass.reads | pass.writes) >> slot) & 1u) {
+      const RowOperand& operand = walk_.operands[walk_.operand_of[slot]];
+      spaced.at[k] = operand.view.base + outer_.offset(operand.across);
+      spaced.stride[k] = operand.across[0];
+    } else if ((pass.kept >> slot) & 1u) {
+      spaced.at[k] = values_[slot];
+      spaced.stride[k] = walk_.row.numel * item;
+    } else {
+      spaced.stride[k] = 0;  // a temporary of the row
+    }
+  }
+}
+
+void RowWorker::evenly_spaced_rows(const PassPlan& pass) {
+  Spaced spaced[kFewSteps];
+  const size_t steps = pass.tile_steps.size();
+  for (size_t s = 0; s < steps; ++s) space(pass, pass.tile_steps[s], spaced[s]);
+  const int first_value = kFirstAttribute + walk_.program.attribute_count;
+  for (int64_t row = 0; row < count_; ++row) {
+    for (size_t s = 0; s < steps; ++s) {
+      const BoundStep& bound = pass.tile_steps[s];
+      const Step& step = *bound.step;
+      ScalarSlot* scalars = scalars_[bound.number];
+      set_int(scalars[kPositionSlot], 0);
+      for (int i = 0; i < step.row_read_count; ++i) {
+        const int slot = step.row_reads[i];
+        const size_t item = walk_.slot_item(slot);
+        copy_item(scalars[first_value + i].bytes, values_[slot] + static_cast<size_t>(row) * item,
+                  item);
+      }
+      void* operands[kMaxOperands];
+      for (int k = 0; k < step.operand_count; ++k) {
+        operands[k] = spaced[s].at[k];
+        spaced[s].at[k] += spaced[s].stride[k];
+      }
+      bound.kernel(operands, walk_.row.numel, scalars);
+    }
   }
 }
 
@@ -289,7 +341,45 @@ void RowWorker::horizontal(const PassPlan& pass, int64_t begin, int64_t end) {
   }
 }
 
+// Whether a vertical pass is one kernel over operands that are used where they lie, at one distance
+// from one place in the row to the next.
+bool RowWorker::strides_only(const PassPlan& pass) const {
+  if (pass.tile_steps.size() != 1 || pass.writes || pass.kept || walk_.wide > 1) return false;
+  if (walk_.row.sizes.size() != 1 || walk_.outer.sizes.size() != 1) return false;
+  bool plain = true;
+  for_each_bit(pass.reads, [&](int slot) {
+    const View& view = walk_.operands[walk_.operand_of[slot]].view;
+    plain = plain && view.in_place() && view.unit();
+  });
+  return plain;
+}
+
+void RowWorker::vertical_strides(const PassPlan& pass, int64_t begin, int64_t end) {
+  const BoundStep& bound = pass.tile_steps[0];
+  const Step& step = *bound.step;
+  void* operands[2 * kMaxOperands];
+  int64_t strides[2 * kMaxOperands] = {};
+  int count = 0;
+  for (int i = 0; i < step.operand_count; ++i, ++count) {
+    const int slot = step.operands[i];
+    operands[count] = at_[slot];
+    if (!((pass.reads >> slot) & 1u)) continue;
+    const RowOperand& operand = walk_.operands[walk_.operand_of[slot]];
+    strides[count] = operand.across[0];
+    operands[count] =
+        operand.view.base + outer_.offset(operand.view.strides) + begin * strides[count];
+  }
+  for (int i = 0; i < step.row_read_count; ++i) operands[count++] = at_[step.row_reads[i]];
+  ScalarSlot* scalars = scalars_[bound.number];
+  for (; begin < end; ++begin) {
+    set_int(scalars[kPositionSlot], begin);
+    bound.kernel(operands, count_, scalars);
+    for (int i = 0; i < count; ++i) operands[i] = static_cast<char*>(operands[i]) + strides[i];
+  }
+}
+
 void RowWorker::vertical(const PassPlan& pass, int64_t begin, int64_t end) {
+  if (strides_only(pass)) return vertical_strides(pass, begin, end);
   position_.seek(walk_.row, begin);
   while (true) {
     for (size_t i = 0; i < walk_.operands.size(); ++i) {
