@@ -388,6 +388,42 @@ def test_other_threads_are_not_recorded() -> None:
     assert [node.kind for node in traced.graph.walk()] == ["prim::Constant", "aten::mul.Scalar"]
 
 
+def test_threads_of_the_function_may_compile() -> None:
+    def f(x):
+        @jit.script
+        def late(x, n: int):
+            for _ in range(n):
+                x = x * 2
+            return x
+
+        results = []
+        thread = threading.Thread(target=lambda: results.append(late(X, 2)))
+        thread.start()
+        thread.join(60)
+        return x + results[0].sum()
+
+    traced = jit.trace(f, X, check_trace=False)
+    equal(traced(-X), f(-X))
+
+
+def test_what_a_trace_shows() -> None:
+    traced = quiet_trace(heads, weft.randn(2, 3, 6))
+    assert "reshape" in traced.code
+    assert str(jit.script(traced).inlined_graph).startswith("graph(%x : Tensor)")
+    assert "test_trace.py" in traced.graph.to_html()
+    line = line_of(heads, 2)
+    node = next(n for n in traced.graph.walk() if n.kind == "aten::view")
+    assert node.range.file_line_col()[1] == line
+    assert "~" in node.range.highlight()
+
+
+def test_errors_of_a_trace_show_the_line() -> None:
+    traced = quiet_trace(heads, weft.randn(2, 3, 6))
+    with pytest.raises(RuntimeError, match=r"b, t, 3, c // 3") as caught:
+        traced(weft.randn(2, 3, 7))
+    assert f"line {line_of(heads, 2)}" in str(caught.value)
+
+
 def test_printing_is_not_recorded(capsys: Any) -> None:
     def f(x):
         print(x, f"{x.sum()} {x.shape} {x.size(0)}")

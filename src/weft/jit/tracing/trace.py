@@ -237,8 +237,8 @@ def _trace_function(
         traced.run(func, given, names, strict)
         return traced
 
+    traced = record(call)  # without the lock: it may wait for threads that compile
     with LOCK:
-        traced = record(call)
         made = ScriptFunction(traced.compiled(), func)
     if check_trace:
         others = [call, *(Call.of(each, by_name) for each in check_inputs or ())]
@@ -253,7 +253,8 @@ def _trace_module(
     module: Module, inputs: dict[str, Any], by_name: bool, check_trace: bool, check_inputs: Any,
     tolerance: float, strict: bool,
 ) -> TopLevelTracedModule:  # fmt: skip
-    info = traced_info(module, {})
+    with LOCK:
+        info = traced_info(module, {})
     records: dict[str, Any] = {}
     for name, given in inputs.items():
         func = module if name == "forward" else getattr(module, name)
@@ -265,8 +266,8 @@ def _trace_module(
             traced.run(func, call, enough, strict, (module, info))
             return traced
 
+        traced = record(Call.of(given, by_name))
         with LOCK:
-            traced = record(Call.of(given, by_name))
             _add_method(info, name, traced.compiled())
         records[name] = (traced.graph, func, record)
     with LOCK:
