@@ -106,6 +106,11 @@ Tensor as_strided(const Tensor& tensor, const Layout& layout) {
 
 void copy_into(const Tensor& target, const Tensor& source) { ops::copy_(target, source, false); }
 
+Tensor view_as_real(const Tensor& tensor) { return ops::view_as_real(tensor); }
+Tensor view_as_complex(const Tensor& pairs) {
+  return ops::view_as_complex(copy_with_strides(pairs, contiguous_strides(pairs.sizes())));
+}
+
 Tensor reshape(const Tensor& tensor, IntList sizes) { return ops::reshape(tensor, sizes); }
 
 void scatter_add_into(const Tensor& target, const Tensor& index, const Tensor& source) {

@@ -31,6 +31,9 @@ Tensor sum_to(const Tensor& tensor, const Dims& sizes);
 Tensor cast(const Tensor& tensor, DType dtype);
 Tensor as_strided(const Tensor& tensor, const Layout& layout);
 void copy_into(const Tensor& target, const Tensor& source);
+// The same numbers as pairs, and pairs as numbers (copied where they do not lie side by side).
+Tensor view_as_real(const Tensor& tensor);
+Tensor view_as_complex(const Tensor& pairs);
 Tensor reshape(const Tensor& tensor, IntList sizes);
 // target[index[i]] += source[i] for flat tensors.
 void scatter_add_into(const Tensor& target, const Tensor& index, const Tensor& source);

@@ -17,6 +17,8 @@ namespace weft::autograd {
 struct Mode {
   bool grad = true;
   bool inference = false;
+  // What autocast lowers to: 0 for nothing, else 1 + the DType.
+  unsigned char autocast = 0;
   bool filter_edges = false;  // the engine computes only what some inputs need: see Node::wants
   // What the in-place operator under way writes to; see SavedTensor. Only compared, never followed.
   const TensorImpl* inplace_target = nullptr;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "autograd/autocast.h"
 #include "autograd/node.h"
 #include "core/error.h"
 

@@ -7,6 +7,7 @@
 #include "autograd/arith.h"
 #include "autograd/hooks.h"
 #include "core/fork.h"
+#include "ops/retype.h"
 
 namespace weft::autograd {
 namespace {
@@ -37,18 +38,17 @@ void add_view_gradient(const Tensor& flat, const Layout& view, Tensor grad) {
 class AsStridedBackward final : public Node {
  public:
   AsStridedBackward(const Tensor& base, const Tensor& view)
-      : geometry_(base, view), dtype_(base.dtype()), device_(base.device()) {}
+      : geometry_(base, view), device_(base.device()) {}
   const char* name() const override { return "AsStridedBackward0"; }
 
   TensorList apply(TensorList grads) override {
-    const Tensor flat = arith::flat_zeros(geometry_.length, dtype_, device_);
-    add_view_gradient(flat, geometry_.view, std::move(grads[0]));
-    return {arith::as_strided(flat, geometry_.base)};
+    const Tensor flat = arith::flat_zeros(geometry_.length, geometry_.dtype, device_);
+    add_view_gradient(flat, geometry_.view, geometry_.unfold_view(grads[0]));
+    return {geometry_.fold_base(arith::as_strided(flat, geometry_.base))};
   }
 
  private:
   ViewGeometry geometry_;
-  DType dtype_;
   Device device_;
 };
 
@@ -68,20 +68,20 @@ class CopySlices final : public Node {
   void release_saved() override { inner_->release_saved(); }
 
   TensorList apply(TensorList grads) override {
-    const Tensor& grad = grads[0];
+    const Tensor grad = geometry_.unfold_base(grads[0]);
     const Tensor flat = arith::flat_zeros(geometry_.length, grad.dtype(), grad.device());
     Tensor whole = arith::as_strided(flat, geometry_.base);
     arith::copy_into(whole, grad);
     const Tensor part = arith::as_strided(flat, geometry_.view);
-    TensorList inner =
-        inner_->apply({arith::copy_with_strides(part, contiguous_strides(part.sizes()))});
+    const Tensor own = arith::copy_with_strides(part, contiguous_strides(part.sizes()));
+    TensorList inner = inner_->apply({geometry_.fold_view(own)});
 
     const int self = inner_->self_edge;
     Tensor passed = self >= 0 && static_cast<size_t>(self) < inner.size() ? inner[self] : Tensor();
     if (!passed.defined()) passed = arith::zeros(inner_->results[0]);
-    arith::copy_into(part, passed);
+    arith::copy_into(part, geometry_.unfold_view(passed));
     // Seen again from the flat buffer: the write above is part of its history.
-    TensorList outer{arith::as_strided(flat, geometry_.base)};
+    TensorList outer{geometry_.fold_base(arith::as_strided(flat, geometry_.base))};
     for (size_t i = 0; i < inner.size(); ++i) {
       if (static_cast<int>(i) != self) outer.push_back(std::move(inner[i]));
     }
@@ -132,7 +132,14 @@ Ref<Node> renew_history(const Tensor& view, AutogradMeta& meta) {
 }  // namespace
 
 ViewGeometry::ViewGeometry(const Tensor& base_tensor, const Tensor& view_tensor)
-    : base(base_tensor.layout()), view(view_tensor.layout()) {
+    : base(base_tensor.layout()), view(view_tensor.layout()), dtype(base_tensor.dtype()) {
+  if (is_complex(base_tensor.dtype()) != is_complex(view_tensor.dtype())) {
+    base_has_parts = is_complex(base_tensor.dtype());
+    view_has_parts = !base_has_parts;
+    if (base_has_parts) dtype = real_of(dtype);
+    Layout& folded = base_has_parts ? base : view;
+    folded = views::parts_of_complex(folded);
+  }
   const Layout::Extent outer = base.extent();
   const Layout::Extent inner = view.extent();
   const bool empty = inner.begin == inner.end;
@@ -141,6 +148,19 @@ ViewGeometry::ViewGeometry(const Tensor& base_tensor, const Tensor& view_tensor)
   length = end - begin;
   base.offset = length == 0 ? 0 : base.offset - begin;
   view.offset = empty ? 0 : view.offset - begin;
+}
+
+Tensor ViewGeometry::unfold_base(const Tensor& grad) const {
+  return base_has_parts ? arith::view_as_real(grad) : grad;
+}
+Tensor ViewGeometry::unfold_view(const Tensor& grad) const {
+  return view_has_parts ? arith::view_as_real(grad) : grad;
+}
+Tensor ViewGeometry::fold_base(const Tensor& grad) const {
+  return base_has_parts ? arith::view_as_complex(grad) : grad;
+}
+Tensor ViewGeometry::fold_view(const Tensor& grad) const {
+  return view_has_parts ? arith::view_as_complex(grad) : grad;
 }
 
 void mark_view(const Tensor& view, const Tensor& base) {

@@ -11,12 +11,24 @@ AutogradMeta& ensure_meta(const Tensor& tensor);
 void refresh_view(const Tensor& view);
 
 // Where a view lies in its base. Offsets count from the lowest element that either of them reaches.
+// Where one is complex and the other real, both are counted in real parts: the complex one has one
+// dimension more here, of size 2.
 struct ViewGeometry {
   ViewGeometry(const Tensor& base, const Tensor& view);
+
+  // A gradient of base or view in the elements counted here, and back. Complex numbers come back in
+  // memory of their own.
+  Tensor unfold_base(const Tensor& grad) const;
+  Tensor unfold_view(const Tensor& grad) const;
+  Tensor fold_base(const Tensor& grad) const;
+  Tensor fold_view(const Tensor& grad) const;
 
   Layout base;
   Layout view;
   int64_t length;  // elements from the lowest to the highest
+  DType dtype;     // of these elements
+  bool base_has_parts = false;
+  bool view_has_parts = false;
 };
 
 }  // namespace weft::autograd

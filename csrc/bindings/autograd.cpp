@@ -2,7 +2,11 @@
 #include "bindings/autograd.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+
+#include <optional>
+#include <utility>
 
 #include "autograd/hooks.h"
 #include "autograd/task.h"
@@ -171,6 +175,21 @@ void bind_node(nb::module_& module) {
 void bind_mode(nb::module_& module) {
   module.def("is_grad_enabled", [] { return autograd::grad_enabled(); });
   module.def("set_grad_enabled", [](bool enabled) { return autograd::set_grad_enabled(enabled); });
+  // What autocast lowers to: a dtype or None. The number returned is for _restore_autocast.
+  module.def(
+      "_set_autocast",
+      [](std::optional<DType> dtype) -> int {
+        const int wanted = dtype ? 1 + static_cast<int>(*dtype) : 0;
+        return std::exchange(autograd::mode.autocast, static_cast<unsigned char>(wanted));
+      },
+      nb::arg("dtype").none());
+  module.def("_restore_autocast",
+             [](int old) { autograd::mode.autocast = static_cast<unsigned char>(old); });
+  module.def("_autocast_dtype", []() -> std::optional<DType> {
+    const int set = autograd::mode.autocast;
+    if (set == 0) return std::nullopt;
+    return static_cast<DType>(set - 1);
+  });
   module.def("is_inference_enabled", [] { return autograd::inference_enabled(); });
   module.def("set_inference_enabled",
              [](bool enabled) { return autograd::set_inference_enabled(enabled); });

@@ -160,44 +160,6 @@ PyObject* resize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* n
 
 // ---- view(dtype) ----
 
-// The layout in elements of `to` bytes of what a layout in elements of `from` bytes shows.
-Layout retyped(const char* op, Layout layout, int64_t from, int64_t to) {
-  if (from == to) return layout;
-  const size_t rank = layout.sizes.size();
-  WEFT_CHECK(rank > 0, op, ": expected dims or a dtype of the same size, got a 0-d tensor");
-  int64_t& last = layout.sizes[rank - 1];
-  WEFT_CHECK(layout.strides[rank - 1] == 1 || last == 1, op,
-             ": expected stride 1 in the last dim, got ", layout.strides[rank - 1]);
-  layout.strides[rank - 1] = 1;
-  if (from > to) {
-    const int64_t ratio = from / to;
-    WEFT_CHECK(!__builtin_mul_overflow(last, ratio, &last), op, ": expected fewer elements");
-    for (size_t i = 0; i + 1 < rank; ++i) layout.strides[i] *= ratio;
-    layout.offset *= ratio;
-    return layout;
-  }
-  const int64_t ratio = to / from;
-  auto divide = [&](int64_t& value, const char* what) {
-    WEFT_CHECK(value % ratio == 0, op, ": expected ", what, " divisible by ", ratio, ", got ",
-               value);
-    value /= ratio;
-  };
-  divide(last, "a size of the last dim");
-  divide(layout.offset, "a storage offset");
-  for (size_t i = 0; i + 1 < rank; ++i) {
-    if (layout.sizes[i] != 1) divide(layout.strides[i], "strides");
-  }
-  return layout;
-}
-
-Tensor view_dtype(const Tensor& tensor, DType dtype) {
-  constexpr const char* op = "view";
-  if (dtype == tensor.dtype()) return ops::alias(tensor);
-  Layout layout = retyped(op, tensor.layout(), static_cast<int64_t>(tensor.item_size()),
-                          static_cast<int64_t>(item_size(dtype)));
-  return over_storage(op, tensor.storage(), dtype, std::move(layout));
-}
-
 // Tensor.view of the table takes sizes; a dtype comes here.
 PyObject* view_sizes = nullptr;
 
@@ -205,7 +167,7 @@ PyObject* view(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
   DType dtype;
   PyObject* only = count + (names ? PyTuple_GET_SIZE(names) : 0) == 1 ? args[0] : nullptr;
   if (only && Py_TYPE(only) == Py_TYPE(dtype_object(DType::F32)) && to_dtype(only, &dtype))
-    return guarded([&] { return wrap(view_dtype(unwrap(self), dtype)); });
+    return guarded([&] { return wrap(ops::view(unwrap(self), dtype)); });
   // One place is free in front of the arguments for self.
   constexpr Py_ssize_t kInline = 8;
   PyObject* stack[kInline];

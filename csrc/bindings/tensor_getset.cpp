@@ -137,28 +137,12 @@ PyObject* get_H(PyObject* self, void*) {
     return wrap(t.dim() == 0 ? t : conjugate_transpose("H", t));
   });
 }
-// A complex element is two real ones side by side; `part` is 0 for the real one. Where a gradient
-// is recorded the result is a copy: views of another dtype have no history.
-Tensor complex_part(const Tensor& t, int64_t part) {
-  if (autograd::needs_graph(t)) {
-    return ops::real(part == 0 ? t : ops::mul(t, Scalar(std::complex<double>(0, -1))));
-  }
-  Layout layout = t.layout();
-  for (int64_t& stride : layout.strides) stride *= 2;
-  layout.offset = 2 * layout.offset + part;
-  Tensor result(t.storage(), std::move(layout), real_of(t.dtype()));
-  result.impl()->inference = t.impl()->inference;
-  return result;
-}
 PyObject* get_real(PyObject* self, void*) {
   if (!is_complex(unwrap(self).dtype())) return new_ref(self);
-  return get(self, [](const Tensor& t) { return wrap(complex_part(t, 0)); });
+  return get(self, [](const Tensor& t) { return wrap(ops::real(t)); });
 }
 PyObject* get_imag(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) {
-    WEFT_CHECK(is_complex(t.dtype()), "imag: expected a complex tensor, got ", t.dtype());
-    return wrap(complex_part(t, 1));
-  });
+  return get(self, [](const Tensor& t) { return wrap(ops::imag(t)); });
 }
 
 }  // namespace

@@ -164,6 +164,8 @@ void check_distinct(const Tensor& dst, const char* op) {
              " for shape ", AsTuple{dst.sizes()}, "; clone() it before writing");
 }
 
+}  // namespace
+
 void check_range(const Scalar& value, DType dtype, const char* op) {
   if (!is_integral(dtype)) return;
   const bool fits = dispatch(dtype, [&]<class T>(std::type_identity<T>) {
@@ -185,8 +187,6 @@ void check_range(const Scalar& value, DType dtype, const char* op) {
   });
   WEFT_CHECK(fits, op, ": expected a value that fits in ", dtype, ", got ", value);
 }
-
-}  // namespace
 
 void copy_new(const Tensor& dst, const Tensor& src) {
   const int64_t numel = dst.numel();

@@ -21,6 +21,10 @@ Tensor clone_preserve(const Tensor& src);
 // Uninitialised, dense, with the order in memory of the dimensions of `like`.
 Tensor empty_preserve(const Tensor& like, DType dtype);
 
+// Raises RuntimeError when an integer dtype cannot hold the value; in unsigned ones, negative
+// numbers that wrap are fine.
+void check_range(const Scalar& value, DType dtype, const char* op);
+
 // Sets every element. Raises RuntimeError when an integer dtype cannot hold the value.
 void fill(const Tensor& dst, const Scalar& value, const char* op = "fill_");
 

@@ -194,6 +194,7 @@ Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Te
 }
 
 Tensor index_fill_(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  check_range(value, self.dtype(), "index_fill");
   dim = wrap_dim("index_fill", dim, self.dim());
   const Tensor target = as_vector(self);
   const Tensor places = vector_index("index_fill", index);

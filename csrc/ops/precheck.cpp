@@ -1,8 +1,17 @@
 #include "ops/precheck.h"
 
+#include "ops/copy.h"
 #include "ops/support.h"
 
 namespace weft::precheck {
+
+namespace {
+
+bool is_unsigned(DType dtype) {
+  return dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
+}
+
+}  // namespace
 
 void refuse_zeros(const char* op, const Tensor& divisor) {
   const Tensor values = native::in_order(divisor);
@@ -16,6 +25,20 @@ void refuse_zeros(const char* op, const Tensor& divisor) {
       WEFT_CHECK(!any, op, ": expected integer divisors other than 0, got 0 (ZeroDivisionError)");
     }
   });
+}
+
+void value_fits(const char* op, const Tensor& self, const Tensor&, const Scalar& value) {
+  check_range(value, self.dtype(), op);
+}
+
+void limits(const char* op, const Tensor& self, const Scalar& low, const Scalar& high) {
+  if (!is_whole(self.dtype())) return;
+  for (const Scalar& limit : {low, high}) {
+    if (limit.is_complex()) continue;  // refused by the kernel
+    WEFT_CHECK(!is_unsigned(self.dtype()) || limit.to_double() >= 0, op,
+               ": expected limits of at least 0 for ", self.dtype(), ", got ", limit);
+    check_range(limit, self.dtype(), op);
+  }
 }
 
 }  // namespace weft::precheck

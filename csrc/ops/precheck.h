@@ -22,11 +22,17 @@ inline void divisor(const char* op, const Tensor& self, const Scalar& other) {
   WEFT_CHECK(false, op, ": expected an integer divisor other than 0, got 0 (ZeroDivisionError)");
 }
 
+// A number that is written into a tensor must fit its dtype.
+void value_fits(const char* op, const Tensor& self, const Tensor& mask, const Scalar& value);
+
+// Limits of integers are integers of the dtype, and none is negative where it has no sign.
+void limits(const char* op, const Tensor& self, const Scalar& low, const Scalar& high);
+
 // Integers are not raised to negative integers.
 inline void exponent(const char* op, const Tensor& self, const Scalar& exponent) {
   if (!is_whole(self.dtype()) || !exponent.is_integral() || exponent.to_int() >= 0) return;
-  WEFT_CHECK(self.dtype() == DType::Bool, op,
-             ": expected an exponent >= 0 for an integer tensor, got ", exponent.to_int());
+  WEFT_CHECK(false, op, ": expected an exponent >= 0 for an integer tensor, got ",
+             exponent.to_int());
 }
 
 }  // namespace weft::precheck

@@ -57,8 +57,7 @@ from weft.autograd.grad_mode import (  # noqa: E402
     set_grad_enabled,
 )
 from weft.storage import TypedStorage, UntypedStorage  # noqa: E402
-
-__version__ = "0.1.0"
+from weft.version import __version__  # noqa: E402
 
 inf = math.inf
 nan = math.nan
@@ -69,24 +68,39 @@ newaxis = None
 # Imported at the first use of the name.
 _LAZY_MODULES = frozenset(
     (
+        "accelerator",
+        "amp",
         "autograd",
+        "backends",
+        "compiler",
         "cuda",
+        "distributions",
         "fft",
         "functional",
         "jit",
         "linalg",
         "memory",
         "multiprocessing",
+        "mps",
         "nn",
         "optim",
+        "profiler",
         "random",
         "serialization",
         "signal",
         "special",
+        "testing",
         "utils",
+        "version",
+        "xpu",
     )
 )
 _LAZY_NAMES = {
+    "GradScaler": "weft.amp",
+    "autocast": "weft.amp",
+    "get_autocast_dtype": "weft.amp",
+    "is_autocast_enabled": "weft.amp",
+    "compile": "weft.compiler",
     "finfo": "weft._limits",
     "from_file": "weft._mapped",
     "iinfo": "weft._limits",
@@ -103,16 +117,26 @@ _FUNCTIONS = (
     "column_stack combinations complex concat concatenate corrcoef cov dstack einsum hstack "
     "meshgrid nanquantile "
     "nonzero norm polar quantile row_stack tensor_split tensordot unique unique_consecutive "
-    "view_as_complex view_as_real vstack"
+    "vstack"
 )
 _SHAPING = (
-    "chain_matmul cumulative_trapezoid dsplit gradient hsplit imag logspace mvlgamma pinverse "
+    "as_strided_scatter chain_matmul cumulative_trapezoid dsplit gradient hsplit index_reduce "
+    "logspace mvlgamma pinverse "
     "resolve_conj resolve_neg split_copy split_with_sizes_copy trapezoid trapz unbind_copy "
     "unravel_index vsplit"
 )
+_SETTINGS = (
+    "OutOfMemoryError _assert _check _check_is_size are_deterministic_algorithms_enabled "
+    "get_deterministic_debug_mode get_float32_matmul_precision "
+    "is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode "
+    "set_float32_matmul_precision use_deterministic_algorithms"
+)
+_LAZY_NAMES.update(dict.fromkeys(("histogram", "histogramdd"), "weft._histograms"))
+_LAZY_NAMES["matrix_exp"] = "weft._matrix_functions"
 _FOURIER = "bartlett_window blackman_window hamming_window hann_window istft kaiser_window stft"
 _LAZY_NAMES.update(dict.fromkeys(_FUNCTIONS.split(), "weft.functional"))
 _LAZY_NAMES.update(dict.fromkeys(_SHAPING.split(), "weft.shaping"))
+_LAZY_NAMES.update(dict.fromkeys(_SETTINGS.split(), "weft._settings"))
 _LAZY_NAMES.update(dict.fromkeys(_FOURIER.split(), "weft._spectrogram"))
 _LAZY_NAMES.update(
     dict.fromkeys(
@@ -138,6 +162,7 @@ _aliases.install(globals())
 
 __all__ = sorted(
     {name for name in globals() if not name.startswith("_")}.union(_LAZY_MODULES, _LAZY_NAMES)
+    - {"_assert", "_check", "_check_is_size"}
     - {"annotations", "importlib", "math", "Any", "TYPE_CHECKING"}
 )
 

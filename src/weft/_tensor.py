@@ -212,7 +212,45 @@ def _of_functional(name: str, module: str = "functional") -> Any:
     return method
 
 
+def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Raises RuntimeError: there is no device that memory could be pinned for."""
+    raise RuntimeError("pin_memory: expected a device to pin memory for, got a build for the CPU")
+
+
+def _record_stream(self: Tensor, stream: Any) -> None:
+    """Raises RuntimeError: there are no streams."""
+    raise RuntimeError("record_stream: expected a tensor on a GPU, got one on cpu")
+
+
+def _apply(self: Tensor, callable: Any) -> Tensor:
+    """Replaces each element x by callable(x), a Python number; slow. Returns self.
+
+    RuntimeError where a gradient is asked for.
+    """
+    return _replace(self, "apply_", [callable(x) for x in self.reshape(-1).tolist()])
+
+
+def _map(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Replaces each element x by callable(x, y), y of `tensor`, broadcast; slow. Returns self.
+
+    RuntimeError where a gradient is asked for.
+    """
+    others = tensor.expand(self.shape).reshape(-1).tolist()
+    pairs = zip(self.reshape(-1).tolist(), others)
+    return _replace(self, "map_", [callable(x, y) for x, y in pairs])
+
+
+def _replace(self: Tensor, name: str, values: list[Any]) -> Tensor:
+    if self.requires_grad:
+        raise RuntimeError(f"{name}: expected a tensor without gradient, got one with it")
+    return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
+
+
 _METHODS = {
+    "pin_memory": _pin_memory,
+    "record_stream": _record_stream,
+    "apply_": _apply,
+    "map_": _map,
     "__repr__": _repr,
     "__format__": _format,
     "__reduce_ex__": _reduce_ex,
@@ -252,6 +290,10 @@ _METHODS = {
             "vsplit",
         )
     },
+    **{name: _of_functional(name, "shaping") for name in ("as_strided_scatter", "index_reduce")},
+    "index_reduce_": _of_functional("_index_reduce_", "shaping"),
+    "histogram": _of_functional("histogram", "_histograms"),
+    "matrix_exp": _of_functional("matrix_exp", "_matrix_functions"),
     "stft": _of_functional("stft", "_spectrogram"),
     "istft": _of_functional("istft", "_spectrogram"),
 }
@@ -259,6 +301,8 @@ for _name, _method in _METHODS.items():
     _method.__name__ = _name
     setattr(Tensor, _name, _method)
 Tensor.__module__ = "weft"
+for _name in ("is_mps", "is_xpu"):
+    setattr(Tensor, _name, property(lambda self: False, doc="False: weft has no such device."))
 
 
 # ---- functions about tensors ----

@@ -1,6 +1,55 @@
-"""weft.cuda: says that this build has no GPU, so that programs choose the CPU."""
+"""weft.cuda: says that this build has no GPU, so that programs choose the CPU.
+
+Questions about devices and memory are answered as PyTorch's CPU build answers them; what would need
+a device raises and says so.
+
+>>> weft.cuda.is_available(), weft.cuda.device_count(), weft.cuda.memory_allocated()
+(False, 0, 0)
+"""
 
 from __future__ import annotations
+
+from collections import OrderedDict
+from types import TracebackType
+from typing import Any, NoReturn
+
+from weft import amp as _amp
+from weft._settings import OutOfMemoryError
+
+__all__ = [
+    "OutOfMemoryError",
+    "amp",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "is_available",
+    "is_bf16_supported",
+    "is_current_stream_capturing",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "stream",
+    "synchronize",
+]
 
 
 def is_available() -> bool:
@@ -11,3 +60,177 @@ def is_available() -> bool:
 def device_count() -> int:
     """0."""
     return 0
+
+
+def is_initialized() -> bool:
+    """False: there is nothing to initialise."""
+    return False
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """False."""
+    return False
+
+
+def _needs_device(name: str) -> NoReturn:
+    raise AssertionError(f"cuda.{name}: expected a GPU, got a build for the CPU alone")
+
+
+# Without a device there is no memory in use, nothing cached, and no generator to seed. -----------
+
+
+def memory_allocated(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+def memory_reserved(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+def memory_stats(device: Any = None) -> OrderedDict[str, Any]:
+    """No figures."""
+    return OrderedDict()
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Nothing to do: the peak is 0."""
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """Nothing to do: the peak is 0."""
+
+
+def empty_cache() -> None:
+    """Nothing to do: weft.memory.empty_cache empties the CPU's."""
+
+
+def manual_seed(seed: int) -> None:
+    """Nothing to do: no device has a generator."""
+
+
+def manual_seed_all(seed: int) -> None:
+    """Nothing to do: no device has a generator."""
+
+
+def get_rng_state_all() -> list[Any]:
+    """The states of no generators."""
+    return []
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Takes what get_rng_state_all gave: no states. RuntimeError for any."""
+    if len(list(new_states)):
+        raise RuntimeError(
+            f"cuda.set_rng_state_all: expected no states without a GPU, got {len(new_states)}"
+        )
+
+
+def is_current_stream_capturing() -> bool:
+    """False: nothing can be captured."""
+    return False
+
+
+# What needs a device raises. ----------------------------------------------------------------------
+
+
+def synchronize(device: Any = None) -> None:
+    """Raises AssertionError: there is no GPU to wait for."""
+    _needs_device("synchronize")
+
+
+def set_device(device: Any) -> None:
+    """Raises AssertionError."""
+    _needs_device("set_device")
+
+
+def current_device() -> int:
+    """Raises AssertionError."""
+    _needs_device("current_device")
+
+
+def get_device_name(device: Any = None) -> str:
+    """Raises AssertionError."""
+    _needs_device("get_device_name")
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """Raises AssertionError."""
+    _needs_device("get_device_capability")
+
+
+def get_device_properties(device: Any = None) -> Any:
+    """Raises AssertionError."""
+    _needs_device("get_device_properties")
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Raises AssertionError."""
+    _needs_device("mem_get_info")
+
+
+def get_rng_state(device: Any = "cuda") -> Any:
+    """Raises AssertionError."""
+    _needs_device("get_rng_state")
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Raises AssertionError."""
+    _needs_device("set_rng_state")
+
+
+def current_stream(device: Any = None) -> Any:
+    """Raises AssertionError."""
+    _needs_device("current_stream")
+
+
+def default_stream(device: Any = None) -> Any:
+    """Raises AssertionError."""
+    _needs_device("default_stream")
+
+
+class _Nothing:
+    """A context that changes nothing for None, and cannot be for anything else."""
+
+    def __init__(self, what: Any) -> None:
+        if what is not None:
+            _needs_device(type(self).__name__)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+class device(_Nothing):
+    """`with device(None):` changes nothing; any device raises AssertionError."""
+
+
+class stream(_Nothing):
+    """`with stream(None):` changes nothing; any stream raises AssertionError."""
+
+
+class amp:
+    """weft.amp under its older name."""
+
+    GradScaler = _amp.CudaGradScaler
+    autocast = _amp.CudaAutocast
+    custom_fwd = staticmethod(_amp.custom_fwd)
+    custom_bwd = staticmethod(_amp.custom_bwd)

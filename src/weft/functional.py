@@ -505,23 +505,3 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Complex numbers of the given sizes and angles."""
     return complex(abs * angle.cos(), abs * angle.sin())
-
-
-def _imaginary(x: Tensor) -> Tensor:
-    return weft.real(x * -1j)
-
-
-def view_as_real(input: Tensor) -> Tensor:
-    """Real and imaginary parts in a new last dimension of size 2 (a copy: PyTorch gives a view)."""
-    if not input.is_complex():
-        raise RuntimeError(f"view_as_real: expected a complex tensor, got {input.dtype}")
-    return weft.stack([weft.real(input), _imaginary(input)], -1)
-
-
-def view_as_complex(input: Tensor) -> Tensor:
-    """Complex numbers from a last dimension of size 2 (a copy: PyTorch gives a view)."""
-    if input.dim() == 0 or input.size(-1) != 2:
-        raise RuntimeError(
-            f"view_as_complex: expected a last dimension of size 2, got shape {tuple(input.shape)}"
-        )
-    return complex(input.select(-1, 0), input.select(-1, 1))

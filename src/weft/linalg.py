@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
+from weft._matrix_functions import matrix_exp as matrix_exp
 
 _aten = weft._C._aten
 

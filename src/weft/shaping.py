@@ -164,11 +164,6 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     return (x.unsqueeze(-1) - steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
-def imag(input: Tensor) -> Tensor:
-    """The imaginary part: a view; where a gradient is recorded, a copy."""
-    return input.imag
-
-
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudo-inverse of matrices."""
     return weft.linalg.pinv(input, rtol=rcond)
@@ -246,3 +241,58 @@ def _slope(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
 def _end(near: Tensor, far: Tensor, gap: Tensor, next_gap: Tensor) -> Tensor:
     """The slope at an end, by the parabola through three entries."""
     return near + (near - far) * gap / (gap + next_gap)
+
+
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """A copy of input in which src stands where as_strided(size, stride, storage_offset) looks.
+
+    >>> as_strided_scatter(weft.zeros(4), weft.ones(2), (2,), (2,))
+    tensor([1., 0., 1., 0.])
+    """
+    result = input.clone()
+    result.as_strided(size, stride, storage_offset).copy_(src)
+    return result
+
+
+_FOLDS = ("prod", "mean", "amax", "amin")
+
+
+def index_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """input with the slices of source folded in at the places that index names along `dim`.
+
+    reduce: "prod", "mean", "amax" or "amin". include_self=False: elements of input that get
+    something are replaced.
+
+    >>> index_reduce(weft.ones(2), 0, weft.tensor([0, 0]), weft.tensor([2.0, 3.0]), "prod")
+    tensor([6., 1.])
+    """
+    if reduce not in _FOLDS:
+        raise RuntimeError(f"index_reduce: expected reduce among {_FOLDS}, got {reduce!r}")
+    if index.dim() > 1 or (source.dim() and index.numel() != source.size(dim)):
+        raise RuntimeError(
+            f"index_reduce: expected a vector of {source.size(dim) if source.dim() else 1} "
+            f"indices, got shape {tuple(index.shape)}"
+        )
+    if input.dim() == 0:
+        flat = index_reduce(input.reshape(1), 0, index, source.reshape(-1), reduce,
+                            include_self=include_self)  # fmt: skip
+        return flat.reshape(())
+    sizes = [1] * source.dim()
+    sizes[dim] = -1
+    places = index.to(weft.int64).reshape(sizes).expand(source.shape)
+    return input.scatter_reduce(dim, places, source, reduce, include_self=include_self)
+
+
+def _index_reduce_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """index_reduce in place; returns self."""
+    return self.copy_(index_reduce(self, *args, **kwargs))

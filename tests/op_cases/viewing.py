@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .spec import ALL, A, Fails, S, case
+from .spec import ALL, A, Fails, I, S, case
 
 _M = A((3, 4))
 _C = A((2, 3, 4))
@@ -58,6 +58,37 @@ case("unfold", [S(A((10,)), 0, 3, 2), S(A((3, 6)), 1, 4, 1)],
 case("as_strided", [S(A((3, 4)), [2, 2], [1, 2]), S(A((12,)), [3, 5], [2, 1], 1)],
      lambda x, size, stride, offset=0: np.array([[x.ravel()[offset + i * stride[0] + j * stride[1]] for j in range(size[1])] for i in range(size[0])]),
      layouts=False)  # fmt: skip
+_Z = ("complex64",)  # gradients, and complex128: tests/test_view_dtype.py
+
+
+def _parts(x: np.ndarray) -> np.ndarray:
+    return np.stack([x.real, x.imag], -1)
+
+
+case("view_as_real", [S(_M), S(A(())), S(A((0, 3)))], _parts, dtypes=_Z, grad=False,
+     fails=_fails("view_as_real", S(I((2,), 0, 3)), "expected a complex tensor, got int64"))  # fmt: skip
+case("imag", [S(_M), S(A(()))], np.imag, dtypes=_Z, grad=False,
+     fails=_fails("imag", S(I((2,), 0, 3)), "expected a complex tensor, got int64"))  # fmt: skip
+case("view_as_complex", [S(A((3, 2))), S(A((2, 3, 2))), S(A((1, 2)))], lambda x: x[..., 0] + 1j * x[..., 1],
+     dtypes=("float32", "float64"), layouts=False,
+     fails=_fails("view_as_complex", S(A((2, 3))), "expected a last dimension of size 2, got shape (2, 3)"))  # fmt: skip
+def _view_dtype(function: Any) -> None:
+    import weft
+
+    z = weft.tensor([1 + 2j, 3 - 4j], dtype=weft.complex64, requires_grad=True)
+    parts = function(z * 1, weft.float32)
+    assert parts.tolist() == [1, 2, 3, -4] and parts.requires_grad
+    parts.sum().backward()
+    assert z.grad.tolist() == [1 + 1j, 1 + 1j]
+    y = weft.ones(4, requires_grad=True) * 1
+    whole = function(y, weft.complex64)
+    whole.mul_(2j)
+    assert y.tolist() == [-2, 2, -2, 2] and whole.data_ptr() == y.data_ptr()
+    assert not function(y, weft.int32).requires_grad
+    assert function(y, weft.float32).requires_grad
+
+
+case("view.dtype", check=_view_dtype, grad=False)
 case("detach", [S(_M)], lambda x: x, grad=False)
 case("alias", [S(_M)], lambda x: x)
 case("broadcast_to", [S(A((3, 1)), [3, 4]), S(A((4,)), [2, 3, 4])], _expand)

@@ -27,6 +27,7 @@ PRELUDE = """\
 #include "nodes.h"
 #include "ops/formula.h"
 #include "ops/precheck.h"
+#include "ops/retype.h"
 #include "ops/tile.h"
 #include "ops/views.h"
 #include "tile_ops.h"
@@ -123,8 +124,8 @@ class FunctionEmitter:
         """The definition of one operator."""
         row = form.row
         if row.kind == "compose" and not row.grad and form.kind == PLAIN:
-            return self.compose_body(row, form.cpp_name)
-        body = self.body(form)
+            return self.compose_body(row, form.cpp_name, self.autocast(form))
+        body = [*self.autocast(form), *self.body(form)]
         return [f"// {form.schema}", self.head(form.schema, form.cpp_name, body), *body, "}", ""]
 
     def head(self, schema: Schema, name: str, body: Sequence[str]) -> str:
@@ -147,6 +148,25 @@ class FunctionEmitter:
             lines = self.run(form, "")
             return [*lines, *self.record_after(form), f"  return {self.returned(row)};"]
         return self.call_body(form)
+
+    def autocast(self, form: Form) -> list[str]:
+        """Lines that call the operator again with its tensors as autocast wants them."""
+        row = form.row
+        if row.autocast is None or form.kind != PLAIN or form.writes_self:
+            return []
+        convert = f"autocast.{row.autocast}"
+        tensors = [arg.name for arg in row.schema.args if arg.base == "Tensor"]
+        names = ", ".join(
+            f"{convert}({arg.name})" if arg.base == "Tensor" else arg.name
+            for arg in row.schema.args
+        )
+        look = f"({', '.join(tensors)})" if row.autocast == "widest" else ""
+        return [
+            "  if (autograd::mode.autocast) [[unlikely]] {",
+            f"    const autograd::Autocast autocast{look};",
+            f"    return ops::{form.cpp_name}({names});",
+            "  }",
+        ]
 
     # ---- calls ----
 
@@ -283,8 +303,11 @@ class FunctionEmitter:
     def view_body(self, form: Form) -> list[str]:
         row = form.row
         rest = "".join(f", {arg.name}" for arg in row.schema.args[1:])
-        layout = f"views::{row.body}(self.layout(){rest})"
-        lines = [f'  Tensor result = self.with_layout({layout}, "{row.name}");']
+        if "retypes" in row.tags:
+            lines = [f"  Tensor result = views::{row.body}(self{rest});"]
+        else:
+            layout = f"views::{row.body}(self.layout(){rest})"
+            lines = [f'  Tensor result = self.with_layout({layout}, "{row.name}");']
         if "nondifferentiable" not in row.tags:
             lines.append("  autograd::mark_view(result, self);")
         return [*lines, *self.record_after(form), "  return result;"]
@@ -336,9 +359,9 @@ class FunctionEmitter:
             "  return ops::copy_(out, result, false);",
         ]
 
-    def compose_body(self, row: Row, name: str) -> list[str]:
+    def compose_body(self, row: Row, name: str, before: Sequence[str] = ()) -> list[str]:
         translator = Translator(row.key, self.schemas)
         wanted = schema_return_type(row.schema)
         body = translator.body(row.body, argument_types(row.schema), wanted)
-        lines = Printer().block(body, "  ")
+        lines = [*before, *Printer().block(body, "  ")]
         return [f"// {row.schema}", self.head(row.schema, name, lines), *lines, "}", ""]

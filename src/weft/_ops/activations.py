@@ -148,6 +148,7 @@ op(
     dtypes=INTEGERS + FLOATS,
     grad={"self": "where((self > min_val).logical_and(self < max_val), grad, 0)"},
     variants="nn",
+    precheck="limits",
 )
 op(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",

@@ -445,15 +445,22 @@ op(
     weak=("value",),
     grad={"self": "grad.masked_fill(mask, 0)"},
     out=None,
+    precheck="value_fits",
 )
 
 
 def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
     """The result is of self's dtype, whatever the value's."""
     ops.check(value.dim() == 0, "masked_fill: expected a 0-d value, got shape ", value.shape)
-    return ops.where(mask, value.to(self.dtype), self)
+    return ops.where(mask, ops._value_as(value, self.dtype), self)
 
 
+backward_op(
+    "_value_as(Tensor value, ScalarType dtype) -> Tensor",
+    doc="A 0-d tensor in another dtype, which it must fit.",
+    native="value_as",
+    tags=("composite",),
+)
 op(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
     doc="self with the 0-d tensor `value` where mask holds.",

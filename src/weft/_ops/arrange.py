@@ -96,7 +96,12 @@ def _diag(self: Any, diagonal: Any) -> Any:
     return self.diagonal(diagonal).clone()
 
 
-op("trace(Tensor self) -> Tensor", doc="The sum of the diagonal.", compose=_trace)
+op(
+    "trace(Tensor self) -> Tensor",
+    doc="The sum of the diagonal.",
+    compose=_trace,
+    tags=("autocast_float32",),
+)
 op(
     "diag(Tensor self, int diagonal=0) -> Tensor",
     doc="The diagonal of a matrix, or a matrix with this vector on its diagonal.",

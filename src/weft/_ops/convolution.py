@@ -16,6 +16,7 @@ op(
         "dilation, groups)",
         "bias": "grad.sum([-2, -1])",
     },
+    tags=("autocast_lower",),
 )
 op(
     "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
@@ -43,7 +44,7 @@ op(
     "int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
     doc="The transpose of conv2d: what its gradient does to images.",
     native="conv_transpose2d",
-    tags=("composite",),
+    tags=("composite", "autocast_lower"),
 )
 backward_op(
     "_conv2d_backward_input(Tensor grad_output, Tensor weight, int[] input_size, int[2] stride, "

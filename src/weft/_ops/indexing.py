@@ -14,12 +14,13 @@ op(
     native="cat",
     grad={"tensors": "split_with_sizes(grad, tensors.sizes(dim), dim)"},
     out="out",
+    tags=("autocast_widest",),
 )
 op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
     doc="The tensors side by side along a new dimension `dim`.",
     native="stack",
-    tags=("composite",),
+    tags=("composite", "autocast_widest"),
     out="out",
 )
 op(

@@ -12,6 +12,7 @@ op(
     native="mm",
     grad={"self": "grad.mm(mat2.mH)", "mat2": "self.mH.mm(grad)"},
     out="out",
+    tags=("autocast_lower",),
 )
 op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
@@ -19,6 +20,7 @@ op(
     native="bmm",
     grad={"self": "grad.bmm(mat2.mH)", "mat2": "self.mH.bmm(grad)"},
     out="out",
+    tags=("autocast_lower",),
 )
 op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -30,6 +32,7 @@ op(
         "mat2": "mat1.mH.mm(grad) if alpha == 1 else mat1.mH.mm(grad) * alpha.conj()",
     },
     out="out",
+    tags=("autocast_lower",),
 )
 op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)"
@@ -42,6 +45,7 @@ op(
         "batch2": "batch1.mH.bmm(grad) if alpha == 1 else batch1.mH.bmm(grad) * alpha.conj()",
     },
     out="out",
+    tags=("autocast_lower",),
 )
 op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
@@ -81,7 +85,7 @@ op(
     doc="The matrix product of the last two dimensions; the others are broadcast. Vectors count "
     "as a row on the left, as a column on the right.",
     native="matmul",
-    tags=("composite",),
+    tags=("composite", "autocast_lower"),
     out="out",
 )
 op(
@@ -94,6 +98,7 @@ op(
         "bias": "grad",
     },
     variants="nn",
+    tags=("autocast_lower",),
 )
 backward_op(
     "_linear_backward_weight(Tensor grad_output, Tensor input) -> Tensor",

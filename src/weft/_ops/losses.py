@@ -25,12 +25,14 @@ op(
     doc="The squared distance of self to target.",
     compose="_reduced(_squared_difference(self, target), reduction)",
     variants="nn",
+    tags=("autocast_float32",),
 )
 op(
     "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     doc="The absolute distance of self to target.",
     compose="_reduced((self - target).abs(), reduction)",
     variants="nn",
+    tags=("autocast_float32",),
 )
 backward_op(
     "_squared_difference(Tensor self, Tensor target) -> Tensor",
@@ -61,7 +63,7 @@ op(
     "int ignore_index=-100) -> Tensor",
     doc="Minus the log probability (from log_softmax, classes in dimension 1) of target.",
     native="nll_loss",
-    tags=("composite",),
+    tags=("composite", "autocast_float32"),
     variants="nn",
 )
 op(
@@ -70,6 +72,7 @@ op(
     doc="nll_loss for any number of dimensions.",
     compose="nll_loss(self, target, weight, reduction, ignore_index)",
     variants="nn",
+    tags=("autocast_float32",),
 )
 op(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
@@ -167,6 +170,7 @@ op(
     doc="log_softmax followed by nll_loss; target holds class indices, or probabilities.",
     compose=_cross_entropy,
     variants="nn",
+    tags=("autocast_float32",),
 )
 backward_op(
     "_cross_entropy_of_probabilities(Tensor logs, Tensor target, Tensor? weight, int reduction, "
@@ -184,6 +188,7 @@ backward_op(
     " -> Tensor",
     doc="The loss to the uniform distribution, for label smoothing.",
     compose=_smoothing_loss,
+    tags=("autocast_float32",),
 )
 
 # ---- binary cross entropy ----
@@ -203,4 +208,5 @@ op(
     doc="The cross entropy of sigmoid(self) to the probabilities target, without overflow.",
     compose=_bce_with_logits,
     variants="f",
+    tags=("autocast_float32",),
 )

@@ -46,6 +46,7 @@ op(
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
     doc="The p-norm distances between the rows of x1 and those of x2.",
     compose=_cdist,
+    tags=("autocast_float32",),
 )
 op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
@@ -108,11 +109,13 @@ op(
     native="linalg_inv",
     grad={"A": "-(result.mH.matmul(grad).matmul(result.mH))"},
     variants="",
+    tags=("autocast_float32",),
 )
 op(
     "inverse(Tensor self) -> Tensor",
     doc="The inverse of the matrices.",
     compose="linalg_inv(self)",
+    tags=("autocast_float32",),
 )
 op(
     "linalg_det(Tensor A) -> Tensor",
@@ -246,6 +249,7 @@ op(
     compose=_cholesky,
     grad={"self": "_cholesky_backward(grad.mH if upper else grad, result.mH if upper else result)"},
     variants="",
+    tags=("autocast_float32",),
 )
 op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",

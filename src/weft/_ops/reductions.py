@@ -115,6 +115,7 @@ op(
     promotion="sum",
     dtypes=("bool", *NUMBERS),
     grad={"self": "_prod_backward(grad, self, result)"},
+    tags=("autocast_float32",),
 )
 op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -124,6 +125,7 @@ op(
     dtypes=("bool", *NUMBERS),
     grad={"self": "_prod_dim_backward(grad, self, result, dim)"},
     out="int_out",
+    tags=("autocast_float32",),
 )
 backward_op(
     "_prod_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",

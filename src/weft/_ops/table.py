@@ -27,6 +27,10 @@ TAGS = frozenset(
         "backward",  # exists for gradient formulas
         "relayout",  # writes sizes and strides of its first argument, and no element
         "partial_grads",  # its formula takes missing gradients as None
+        "retypes",  # a view in another dtype
+        "autocast_lower",  # under autocast: in the lower precision
+        "autocast_float32",  # under autocast: in float32
+        "autocast_widest",  # under autocast: in the widest dtype among its tensors
     )
 )
 
@@ -111,6 +115,12 @@ class Row:
     def is_program(self) -> bool:
         """Whether the row has kernels: pointwise, reduce and rowwise."""
         return self.kind in ("pointwise", "reduce", "rowwise")
+
+    @property
+    def autocast(self) -> str | None:
+        """What autocast does to its tensors: "lower", "float32" or "widest"."""
+        found = [tag.removeprefix("autocast_") for tag in self.tags if tag.startswith("autocast_")]
+        return found[0] if found else None
 
     @property
     def writes(self) -> bool:

@@ -245,14 +245,6 @@ op(
 )
 op(
     "real(Tensor(a) self) -> Tensor(a)",
-    doc="The real part (a copy); a real tensor itself.",
-    compose="_real_part(self) if self.is_complex() else self",
-)
-backward_op(
-    "_real_part(Tensor self) -> Tensor",
-    doc="The real part.",
-    pointwise=lambda self: lang.real(self),
-    dtypes=COMPLEX,
-    result="real",
-    grad={"self": "grad"},
+    doc="The real part, a view; a real tensor itself.",
+    compose="view_as_real(self).select(-1, 0) if self.is_complex() else self",
 )

@@ -5,13 +5,17 @@ from __future__ import annotations
 from weft._ops.table import backward_op, op
 
 # Where PyTorch has no function of the name; "": for C++ and formulas alone.
-_VARIANTS = {"view": "m", "expand": "m", "unfold": "m", "slice.Tensor": "", "alias": ""}
+_VARIANTS = {
+    "view": "m", "expand": "m", "unfold": "m", "slice.Tensor": "", "alias": "",
+    "view_as_real": "f", "view_as_complex": "f",
+}  # fmt: skip
 
 
-def _view(schema: str, name: str, gradient: str, doc: str) -> None:
+def _view(schema: str, name: str, gradient: str, doc: str, retypes: bool = False) -> None:
     key = schema.split("(")[0]
     variants = _VARIANTS.get(key, "fm")
-    op(schema, doc=doc, view=name, grad={"self": gradient}, variants=variants)
+    tags = ("retypes",) if retypes else ()
+    op(schema, doc=doc, view=name, grad={"self": gradient}, variants=variants, tags=tags)
 
 
 _view(
@@ -96,6 +100,34 @@ _view(
     "unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", "unflatten",
     "grad.reshape(self.shape)", "The dimension `dim` cut into several of the given sizes.",
 )  # fmt: skip
+_view(
+    "view_as_real(Tensor(a) self) -> Tensor(a)", "view_as_real",
+    "grad.contiguous().view_as_complex()",
+    "Real and imaginary parts in a new last dimension of size 2.", retypes=True,
+)  # fmt: skip
+_view(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)", "view_as_complex", "grad.view_as_real()",
+    "Complex numbers from a last dimension of size 2, whose parts lie side by side.", retypes=True,
+)  # fmt: skip
+backward_op(
+    "_retype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    doc="The bytes as another dtype; no gradient.",
+    view="retype",
+    tags=("nondifferentiable", "retypes"),
+)
+op(
+    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    doc="The bytes as another dtype; gradients flow between complex numbers and their parts.",
+    native="view_dtype",
+    tags=("composite",),
+    variants="",
+)
+op(
+    "imag(Tensor(a) self) -> Tensor(a)",
+    doc="The imaginary part of a complex tensor, a view.",
+    native="imag",
+    tags=("composite",),
+)
 _view("alias(Tensor(a) self) -> Tensor(a)", "alias", "grad", "A view that is all of self.")
 op(
     "detach(Tensor(a) self) -> Tensor(a)",

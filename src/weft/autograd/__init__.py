@@ -6,7 +6,7 @@ the gradient of the loss into the `.grad` of every leaf.
 
 from __future__ import annotations
 
-from weft.autograd import anomaly_mode, function, functional, grad_mode, graph
+from weft.autograd import anomaly_mode, function, functional, grad_mode, graph, profiler
 from weft.autograd._run import backward, grad
 from weft.autograd.anomaly_mode import (
     detect_anomaly,
@@ -24,10 +24,12 @@ from weft.autograd.grad_mode import (
     set_grad_enabled,
 )
 from weft.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from weft.autograd.variable import Variable
 
 __all__ = [
     "Function",
     "GradcheckError",
+    "Variable",
     "anomaly_mode",
     "backward",
     "detect_anomaly",
@@ -45,6 +47,7 @@ __all__ = [
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "no_grad",
+    "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]

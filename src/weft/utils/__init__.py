@@ -1,18 +1,18 @@
-"""Utilities around tensors: hooks; checkpoint, data loading and pictures come when used."""
+"""Utilities around tensors: hooks; what else there is comes when used."""
 
 from typing import TYPE_CHECKING, Any
 
 from weft.utils import hooks
 
 if TYPE_CHECKING:
-    from weft.utils import checkpoint, data
+    from weft.utils import checkpoint, data, dlpack
     from weft.utils.picture import sharing, show
 
-__all__ = ["checkpoint", "data", "hooks", "sharing", "show"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "sharing", "show"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("checkpoint", "data"):
+    if name in ("_pytree", "checkpoint", "data", "dlpack"):
         import importlib
 
         return importlib.import_module(f"weft.utils.{name}")

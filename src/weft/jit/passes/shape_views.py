@@ -122,6 +122,8 @@ def _narrow(call: ShapeCall) -> Result:
 
 @rule("view", "reshape")
 def _view(call: ShapeCall) -> Result:
+    if call.node.kind == "aten::view.dtype":
+        return None
     wanted = call.ints("shape" if call.has("shape") else "size")
     if wanted is None or wanted.count(-1) != 1:
         return wanted

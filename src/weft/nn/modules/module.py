@@ -153,6 +153,22 @@ class Module(Stateful, Hookable):
         """Moves everything to a CUDA device; returns self. Raises where there is none."""
         return self.to("cuda" if device is None else device)
 
+    def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
+        """New memory on the device for all parameters and buffers, not filled; returns self."""
+        return self._apply(lambda tensor: weft.empty_like(tensor, device=device), recurse)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Lets calls of this module run compiled; the arguments are those of weft.compile.
+
+        >>> layer = weft.nn.Linear(2, 1)
+        >>> layer.compile()
+        >>> layer(weft.zeros(3, 2)).shape
+        torch.Size([3, 1])
+        """
+        from weft._optimized import compile_in_place
+
+        compile_in_place(self, *args, **kwargs)
+
     # Printing ---------------------------------------------------------------------------------
 
     def _get_name(self) -> str:

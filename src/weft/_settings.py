@@ -1,0 +1,109 @@
+"""Process-wide settings that programs make for reproducibility and speed, and how they answer here.
+
+The operators of this build are deterministic and compute float32 in float32, so these settings are
+kept and given back, and change nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+_PRECISIONS = ("highest", "high", "medium")
+_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
+
+
+class OutOfMemoryError(RuntimeError):
+    """The memory of a device is used up. The CPU's raises RuntimeError itself."""
+
+
+class _State:
+    precision = "highest"
+    deterministic = False
+    warn_only = False
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allows less exact products of float32: "highest", "high" or "medium".
+
+    All of them give products of full precision here.
+
+    >>> weft.set_float32_matmul_precision("high")
+    >>> weft.get_float32_matmul_precision()
+    'high'
+    >>> weft.set_float32_matmul_precision("highest")
+    """
+    if precision not in _PRECISIONS:
+        warnings.warn(
+            f"set_float32_matmul_precision: expected 'highest', 'high' or 'medium', "
+            f"got {precision!r}; nothing is changed",
+            stacklevel=2,
+        )
+        return
+    _State.precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What set_float32_matmul_precision set."""
+    return _State.precision
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Asks for operators that give the same result every time, as all of them do.
+
+    >>> weft.use_deterministic_algorithms(True)
+    >>> weft.are_deterministic_algorithms_enabled()
+    True
+    >>> weft.use_deterministic_algorithms(False)
+    """
+    _State.deterministic, _State.warn_only = bool(mode), bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What use_deterministic_algorithms set."""
+    return _State.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """The `warn_only` that use_deterministic_algorithms set."""
+    return _State.warn_only
+
+
+def get_deterministic_debug_mode() -> int:
+    """0 (default), 1 (warn) or 2 (error)."""
+    if not _State.deterministic:
+        return 0
+    return 1 if _State.warn_only else 2
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """use_deterministic_algorithms by one word: "default", "warn" or "error", or its number."""
+    mode = _DEBUG_MODES.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError(
+            "set_deterministic_debug_mode: expected 'default', 'warn', 'error', 0, 1 or 2, "
+            f"got {debug_mode!r}"
+        )
+    use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+
+
+# Checks that programs for compilers use in place of `assert`. -------------------------------------
+
+
+def _assert(condition: Any, message: str) -> None:
+    """`assert condition, message`, as a function."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _check(cond: bool, message: Callable[[], Any] | None = None) -> None:
+    """Raises RuntimeError with what message() gives unless cond."""
+    if not cond:
+        text = "_check: expected True, got False" if message is None else str(message())
+        raise RuntimeError(text)
+
+
+def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: Any = None) -> None:
+    """Raises RuntimeError unless 0 <= i (<= max)."""
+    _check(i >= 0 and (max is None or i <= max), message)

@@ -1,0 +1,172 @@
+"""autocast: matrix products and convolutions in bfloat16 or float16, losses in float32.
+
+The rows of the operator table say which operators it concerns (tags "autocast_..."): linear, mm,
+bmm, addmm, baddbmm, matmul, convolutions and what is made of them take their tensors to the lower
+dtype; losses of the table, prod, cdist and linear algebra to float32; cat and stack to the widest
+of theirs. All others compute in the dtypes they get.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import weft
+from weft import _C
+
+_DTYPES = {"cpu": _C.bfloat16, "cuda": _C.float16}
+_autograd: Any = _C._autograd
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast can do anything for the device: the CPU's can."""
+    return device_type == "cpu"
+
+
+def get_autocast_dtype(device_type: str) -> Any:
+    """The dtype that autocast lowers to unless told.
+
+    >>> weft.get_autocast_dtype("cpu")
+    torch.bfloat16
+    """
+    if device_type not in _DTYPES:
+        raise RuntimeError(f"get_autocast_dtype: expected 'cpu' or 'cuda', got {device_type!r}")
+    return _DTYPES[device_type]
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on for the device in this thread.
+
+    >>> with weft.autocast("cpu"):
+    ...     weft.is_autocast_enabled("cpu")
+    True
+    """
+    return device_type == "cpu" and _autograd._autocast_dtype() is not None
+
+
+class autocast:
+    """Runs a block, or as a decorator a function, in mixed precision.
+
+    device_type: "cpu"; for "cuda", which there is none of, it warns and stays off. dtype: bfloat16
+    (default) or float16. enabled=False turns autocast off for the block. cache_enabled: has no
+    effect, nothing is kept of the converted tensors. Gradients have the dtype of what they are of.
+
+    >>> x = weft.ones(2, 2)
+    >>> with weft.autocast("cpu"):
+    ...     y = x @ x
+    >>> y.dtype, (x @ x).dtype
+    (torch.bfloat16, torch.float32)
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: Any = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(
+                f"autocast: expected device_type as a str, got {type(device_type).__name__}"
+            )
+        if device_type not in _DTYPES:
+            raise RuntimeError(
+                f"autocast: expected device_type 'cpu' or 'cuda', got {device_type!r}"
+            )
+        self.device = device_type
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        if enabled and device_type == "cuda":
+            warnings.warn(
+                "autocast: expected a GPU for device_type 'cuda', got none; it stays off",
+                stacklevel=2,
+            )
+            enabled = False
+        if enabled and self.fast_dtype not in (weft.bfloat16, weft.float16):
+            raise RuntimeError(
+                f"autocast: expected dtype bfloat16 or float16, got {self.fast_dtype}"
+            )
+        self.enabled = enabled
+        self._before: list[int] = []
+
+    def __enter__(self) -> autocast:
+        if self.device == "cpu":
+            self._before.append(_autograd._set_autocast(self.fast_dtype if self.enabled else None))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.device == "cpu":
+            _autograd._restore_autocast(self._before.pop())
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def cast(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return cast
+
+
+class CudaAutocast(autocast):
+    """autocast("cuda"), as weft.cuda.amp.autocast."""
+
+    def __init__(
+        self, enabled: bool = True, dtype: Any = None, cache_enabled: bool | None = None
+    ) -> None:
+        super().__init__("cuda", dtype, enabled, cache_enabled)
+
+
+def custom_fwd(
+    fwd: Any = None, *, device_type: str = "cuda", cast_inputs: Any = None
+) -> Callable[..., Any]:
+    """Decorates forward of a Function that decides on its own precision.
+
+    cast_inputs: under autocast, forward runs without it and gets its floating arguments in this
+    dtype; None: it runs under the autocast that is on. See custom_bwd.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        enabled = is_autocast_enabled(device_type)
+        ctx._fwd_used_autocast = enabled and cast_inputs is None
+        ctx._autocast_dtype = _autograd._autocast_dtype() if enabled else None
+        if not enabled or cast_inputs is None:
+            return fwd(ctx, *args, **kwargs)
+        with autocast(device_type, enabled=False):
+            args = tuple(_cast(value, cast_inputs) for value in args)
+            return fwd(ctx, *args, **{name: _cast(v, cast_inputs) for name, v in kwargs.items()})
+
+    return forward
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Callable[..., Any]:
+    """Decorates backward of a Function whose forward has custom_fwd: it runs as forward did."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def backward(ctx: Any, *args: Any) -> Any:
+        with autocast("cpu", dtype=ctx._autocast_dtype, enabled=ctx._fwd_used_autocast):
+            return bwd(ctx, *args)
+
+    return backward
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    if isinstance(value, weft.Tensor):
+        floating = value.is_floating_point() and value.dtype != weft.float64
+        return value.to(dtype) if floating else value
+    if isinstance(value, dict):
+        return {_cast(key, dtype): _cast(item, dtype) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cast(item, dtype) for item in value)
+    return value

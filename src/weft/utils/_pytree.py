@@ -1,0 +1,213 @@
+"""Nested containers as flat lists: tree_flatten, tree_map and the like.
+
+Containers are dict, OrderedDict, list, tuple, named tuples and what register_pytree_node adds;
+everything else is a leaf, None too.
+
+>>> leaves, spec = tree_flatten({"a": [1, 2], "b": 3})
+>>> leaves
+[1, 2, 3]
+>>> tree_unflatten([x * 10 for x in leaves], spec)
+{'a': [10, 20], 'b': 30}
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+__all__ = [
+    "LeafSpec",
+    "PyTree",
+    "TreeSpec",
+    "register_pytree_node",
+    "tree_all",
+    "tree_any",
+    "tree_flatten",
+    "tree_iter",
+    "tree_leaves",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_structure",
+    "tree_unflatten",
+]
+
+PyTree = Any
+Context = Any
+IsLeaf = Callable[[Any], bool] | None
+
+
+class _Kind(NamedTuple):
+    flatten: Callable[[Any], tuple[list[Any], Any]]
+    unflatten: Callable[[Iterable[Any], Any], Any]
+
+
+@dataclass(frozen=True)
+class TreeSpec:
+    """The structure of a tree: its kind of container, what it knows besides, and its parts."""
+
+    type: Any
+    context: Any
+    children_specs: list[TreeSpec] = field(default_factory=list)
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves there are."""
+        if self.type is None:
+            return 1
+        return sum(child.num_leaves for child in self.children_specs)
+
+    def is_leaf(self) -> bool:
+        """Whether the tree is one leaf."""
+        return self.type is None
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """tree_unflatten of the leaves."""
+        return tree_unflatten(leaves, self)
+
+
+class LeafSpec(TreeSpec):
+    """The structure of a leaf."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+SUPPORTED_NODES: dict[Any, _Kind] = {
+    dict: _Kind(
+        lambda d: (list(d.values()), list(d.keys())), lambda values, keys: dict(zip(keys, values))
+    ),
+    OrderedDict: _Kind(
+        lambda d: (list(d.values()), list(d.keys())),
+        lambda values, keys: OrderedDict(zip(keys, values)),
+    ),
+    list: _Kind(lambda x: (list(x), None), lambda values, _: list(values)),
+    tuple: _Kind(lambda x: (list(x), None), lambda values, _: tuple(values)),
+}
+_NAMED_TUPLE = _Kind(lambda x: (list(x), type(x)), lambda values, kind: kind(*values))
+
+
+def register_pytree_node(
+    cls: Any,
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
+    unflatten_fn: Callable[[Iterable[Any], Any], Any],
+    **_: Any,
+) -> None:
+    """Makes a class a container: flatten_fn(x) is (parts, context), unflatten_fn makes it again."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"register_pytree_node: expected a new type, got {cls.__name__} again")
+    SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn)
+
+
+def _kind_of(tree: Any, is_leaf: IsLeaf) -> tuple[Any, _Kind | None]:
+    if is_leaf is not None and is_leaf(tree):
+        return None, None
+    if type(tree) in SUPPORTED_NODES:
+        return type(tree), SUPPORTED_NODES[type(tree)]
+    return (tuple, _NAMED_TUPLE) if _named(tree) else (None, None)
+
+
+def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
+    """The leaves in order, and the structure. is_leaf: says what else is a leaf."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, is_leaf, leaves)
+
+
+def _flatten(tree: Any, is_leaf: IsLeaf, leaves: list[Any]) -> TreeSpec:
+    kind, how = _kind_of(tree, is_leaf)
+    if how is None:
+        leaves.append(tree)
+        return LeafSpec()
+    parts, context = how.flatten(tree)
+    kind = "namedtuple" if how is _NAMED_TUPLE else kind
+    return TreeSpec(kind, context, [_flatten(part, is_leaf, leaves) for part in parts])
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
+    """The tree of a structure with these leaves. ValueError unless there are as many."""
+    values = list(leaves)
+    if len(values) != treespec.num_leaves:
+        raise ValueError(
+            f"tree_unflatten: expected {treespec.num_leaves} leaves, got {len(values)}"
+        )
+    return _unflatten(iter(values), treespec)
+
+
+def _unflatten(leaves: Any, spec: TreeSpec) -> Any:
+    if spec.type is None:
+        return next(leaves)
+    how = _NAMED_TUPLE if spec.type == "namedtuple" else SUPPORTED_NODES[spec.type]
+    return how.unflatten([_unflatten(leaves, child) for child in spec.children_specs], spec.context)
+
+
+def tree_leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
+    """The leaves in order."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterable[Any]:
+    """An iterator over the leaves."""
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
+    """The structure."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None
+) -> PyTree:
+    """The tree of func(leaf, and the leaves at its place in the other trees).
+
+    >>> tree_map(lambda x, y: x + y, [1, (2,)], [10, (20,)])
+    [11, (22,)]
+    """
+    leaves, spec = tree_flatten(tree, is_leaf)
+    columns = [leaves]
+    for rest in rests:
+        others, other_spec = tree_flatten(rest, is_leaf)
+        if other_spec != spec:
+            raise ValueError("tree_map: expected trees of one structure, got two")
+        columns.append(others)
+    return tree_unflatten([func(*values) for values in zip(*columns)], spec)
+
+
+def tree_map_(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None
+) -> PyTree:
+    """Calls func as tree_map does, for what it does to the leaves; returns the tree."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(
+    kind: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: IsLeaf = None
+) -> PyTree:
+    """tree_map for leaves of a type (or tuple of types, or for which kind(leaf)); others stay.
+
+    >>> tree_map_only(int, lambda x: -x, [1, "a"])
+    [-1, 'a']
+    """
+    typed = isinstance(kind, type | tuple)
+
+    def change(leaf: Any) -> Any:
+        return func(leaf) if (isinstance(leaf, kind) if typed else kind(leaf)) else leaf
+
+    return tree_map(change, tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether all leaves satisfy pred."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether any leaf satisfies pred."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))

@@ -1,0 +1,203 @@
+"""Mixed precision: which operators autocast concerns, and GradScaler."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.nn import functional as F
+
+Make = Callable[..., Any]
+
+
+def of(lib: Any, dtype: str) -> Make:
+    return lambda *shape: lib.full(shape, 0.5, dtype=getattr(lib, dtype))
+
+
+# What each call gives under autocast for float32 and for bfloat16 tensors, in both libraries.
+CALLS: dict[str, Callable[[Any, Make], Any]] = {
+    "linear": lambda lib, m: lib.nn.functional.linear(m(2, 3), m(4, 3), m(4)),
+    "mm": lambda lib, m: m(2, 2) @ m(2, 2),
+    "bmm": lambda lib, m: lib.bmm(m(1, 2, 2), m(1, 2, 2)),
+    "addmm": lambda lib, m: lib.addmm(m(2, 2), m(2, 2), m(2, 2)),
+    "baddbmm": lambda lib, m: lib.baddbmm(m(1, 2, 2), m(1, 2, 2), m(1, 2, 2)),
+    "matmul of vectors": lambda lib, m: lib.matmul(m(2), m(2)),
+    "tensordot": lambda lib, m: lib.tensordot(m(2, 2), m(2, 2), 1),
+    "einsum": lambda lib, m: lib.einsum("ij,jk->ik", m(2, 2), m(2, 2)),
+    "conv1d": lambda lib, m: lib.conv1d(m(1, 1, 3), m(1, 1, 2), m(1)),
+    "conv2d": lambda lib, m: lib.conv2d(m(1, 1, 3, 3), m(1, 1, 2, 2)),
+    "conv_transpose2d": lambda lib, m: lib.nn.functional.conv_transpose2d(
+        m(1, 1, 3, 3), m(1, 1, 2, 2)
+    ),
+    "attention": lambda lib, m: lib.nn.functional.scaled_dot_product_attention(
+        m(1, 1, 2, 2), m(1, 1, 2, 2), m(1, 1, 2, 2)
+    ),
+    "mv": lambda lib, m: lib.mv(m(2, 2), m(2)),
+    "dot": lambda lib, m: lib.dot(m(2), m(2)),
+    "add": lambda lib, m: m(2) + m(2),
+    "softmax": lambda lib, m: m(2).softmax(0),
+    "layer_norm": lambda lib, m: lib.nn.functional.layer_norm(m(2, 2), (2,)),
+    "exp": lambda lib, m: m(2).exp(),
+    "sum": lambda lib, m: m(2).sum(),
+    "mse_loss": lambda lib, m: lib.nn.functional.mse_loss(m(2), m(2)),
+    "l1_loss": lambda lib, m: lib.nn.functional.l1_loss(m(2), m(2)),
+    "cross_entropy": lambda lib, m: lib.nn.functional.cross_entropy(m(2, 2), lib.tensor([0, 1])),
+    "nll_loss": lambda lib, m: lib.nn.functional.nll_loss(m(2, 2), lib.tensor([0, 1])),
+    "bce_with_logits": lambda lib, m: lib.nn.functional.binary_cross_entropy_with_logits(
+        m(2), m(2)
+    ),
+    "prod": lambda lib, m: m(2).prod(),
+    "prod of a dim": lambda lib, m: m(2, 2).prod(0),
+    "trace": lambda lib, m: m(2, 2).trace(),
+    "cat": lambda lib, m: lib.cat([m(2), m(2)]),
+    "cat of both": lambda lib, m: lib.cat([m(2), m(2).float()]),
+    "stack of both": lambda lib, m: lib.stack([m(2), m(2).float()]),
+    "double": lambda lib, m: m(2, 2).double() @ m(2, 2).double(),
+    "half": lambda lib, m: m(2, 2).half() @ m(2, 2).half(),
+}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", CALLS)
+def test_dtypes_under_autocast_equal_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    for dtype in ("float32", "bfloat16"):
+        results = []
+        for lib in (weft, torch):
+            with lib.autocast("cpu"):
+                results.append(CALLS[name](lib, of(lib, dtype)))
+        ours, theirs = results
+        assert str(ours.dtype).split(".")[1] == str(theirs.dtype).split(".")[1]
+        np.testing.assert_allclose(
+            ours.double().numpy(), theirs.double().numpy(), rtol=1e-2, atol=1e-2
+        )
+
+
+@pytest.mark.parametrize("dtype", [weft.bfloat16, weft.float16])
+def test_training_in_lower_precision(dtype: Any) -> None:
+    weft.manual_seed(0)
+    model = weft.nn.Sequential(weft.nn.Linear(4, 8), weft.nn.ReLU(), weft.nn.Linear(8, 1))
+    optimizer = weft.optim.SGD(model.parameters(), lr=0.1)
+    scaler = weft.amp.GradScaler("cpu", init_scale=1024.0)
+    x = weft.randn(32, 4)
+    y = x.sum(1, keepdim=True)
+    losses = []
+    for _ in range(20):
+        optimizer.zero_grad()
+        with weft.autocast("cpu", dtype=dtype):
+            output = model(x)
+            loss = F.mse_loss(output, y)
+        assert output.dtype == dtype and loss.dtype == weft.float32
+        scaler.scale(loss).backward()
+        assert all(p.grad.dtype == weft.float32 for p in model.parameters())
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_autocast_is_of_a_block_and_a_thread() -> None:
+    x = weft.ones(2, 2)
+    seen: list[Any] = []
+    with weft.autocast("cpu"):
+        assert weft.is_autocast_enabled("cpu") and not weft.is_autocast_enabled()
+        worker = threading.Thread(target=lambda: seen.append((x @ x).dtype))
+        worker.start()
+        worker.join()
+        with weft.autocast("cpu", enabled=False):
+            assert (x @ x).dtype == weft.float32
+        with weft.autocast("cpu", dtype=weft.float16):
+            assert (x @ x).dtype == weft.float16
+        assert (x @ x).dtype == weft.bfloat16
+        with pytest.raises(ZeroDivisionError), weft.autocast("cpu", dtype=weft.float16):
+            1 / 0  # noqa: B018
+        assert (x @ x).dtype == weft.bfloat16
+    assert seen == [weft.float32]
+    assert not weft.is_autocast_enabled("cpu") and (x @ x).dtype == weft.float32
+    assert weft.autocast("cpu")(lambda: (x @ x).dtype)() == weft.bfloat16
+    program = weft.jit.script(_product)
+    with weft.autocast("cpu"):
+        assert program(x).dtype == weft.bfloat16
+    assert program(x).dtype == weft.float32
+
+
+def _product(x: weft.Tensor) -> weft.Tensor:
+    return (x @ x).relu() + 1
+
+
+def test_autocast_refuses() -> None:
+    with pytest.warns(UserWarning, match="expected a GPU for device_type 'cuda'"):
+        off = weft.autocast("cuda")
+    with off:
+        assert (weft.ones(2, 2) @ weft.ones(2, 2)).dtype == weft.float32
+    with pytest.raises(RuntimeError, match="autocast: expected device_type 'cpu' or 'cuda'"):
+        weft.autocast("tpu")
+    with pytest.raises(RuntimeError, match="expected dtype bfloat16 or float16"):
+        weft.autocast("cpu", dtype=weft.float32)
+
+
+def test_functions_that_choose_their_precision() -> None:
+    class Product(weft.autograd.Function):
+        @staticmethod
+        @weft.amp.custom_fwd(device_type="cpu", cast_inputs=weft.float32)
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            ctx.save_for_backward(a, b)
+            return a @ b
+
+        @staticmethod
+        @weft.amp.custom_bwd(device_type="cpu")
+        def backward(ctx: Any, grad: Any) -> Any:
+            a, b = ctx.saved_tensors
+            assert not weft.is_autocast_enabled("cpu")
+            return grad @ b.t(), a.t() @ grad
+
+    x = weft.ones(2, 2, dtype=weft.bfloat16, requires_grad=True)
+    with weft.autocast("cpu"):
+        y = Product.apply(x, x)
+    assert y.dtype == weft.float32
+    y.sum().backward()
+    assert x.grad.dtype == weft.bfloat16 and x.grad.tolist() == [[4.0, 4.0], [4.0, 4.0]]
+
+
+@pytest.mark.parity
+def test_scalers_equal_torch() -> None:
+    torch = pytest.importorskip("torch")
+    histories = []
+    for lib in (weft, torch):
+        p = lib.nn.Parameter(lib.ones(1))
+        optimizer = lib.optim.SGD([p], lr=0.1)
+        scaler = lib.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+        history = []
+        for factor in (1.0, 2.0, float("inf"), 1.0, 1.0, float("nan"), 1.0):
+            optimizer.zero_grad()
+            scaler.scale((p * factor).sum()).backward()
+            if factor == 2.0:
+                scaler.unscale_(optimizer)
+                with pytest.raises(RuntimeError):
+                    scaler.unscale_(optimizer)
+            scaler.step(optimizer)
+            with pytest.raises(RuntimeError):
+                scaler.step(optimizer)
+            scaler.update()
+            history += [scaler.get_scale(), p.item(), *scaler.state_dict().values()]
+        scaler.update(3.0)
+        histories.append([*history, scaler.get_scale()])
+        histories.append(list(scaler.state_dict()))
+    assert histories[0] == pytest.approx(histories[2], nan_ok=True)
+    assert histories[1] == histories[3]
+
+
+def test_scalers_without_a_device_stay_off() -> None:
+    with pytest.warns(UserWarning, match="expected a GPU"):
+        scaler = weft.cuda.amp.GradScaler()
+    x = weft.ones(1)
+    assert scaler.scale(x) is x and scaler.get_scale() == 1.0 and scaler.state_dict() == {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weft.amp.GradScaler(enabled=False)

@@ -1,0 +1,137 @@
+"""Settings and questions about devices: answered as PyTorch's CPU build does."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+import weft
+
+ANSWERS = [
+    "cuda.is_available()",
+    "cuda.device_count()",
+    "cuda.memory_allocated()",
+    "cuda.max_memory_allocated()",
+    "cuda.memory_reserved()",
+    "cuda.max_memory_reserved()",
+    "cuda.empty_cache()",
+    "cuda.is_bf16_supported()",
+    "cuda.is_initialized()",
+    "cuda.get_rng_state_all()",
+    "cuda.manual_seed(0)",
+    "cuda.manual_seed_all(0)",
+    "cuda.memory_stats()",
+    "backends.cudnn.enabled",
+    "backends.cudnn.benchmark",
+    "backends.cudnn.deterministic",
+    "backends.cudnn.allow_tf32",
+    "backends.cudnn.is_available()",
+    "backends.cudnn.version()",
+    "backends.cuda.matmul.allow_tf32",
+    "backends.cuda.is_built()",
+    "backends.cuda.flash_sdp_enabled()",
+    "backends.mps.is_available()",
+    "backends.mps.is_built()",
+    "mps.is_available()",
+    "xpu.is_available()",
+    "xpu.device_count()",
+    "accelerator.is_available()",
+    "accelerator.current_accelerator()",
+    "accelerator.device_count()",
+    "version.cuda",
+    "version.hip",
+    "version.debug",
+    "get_float32_matmul_precision()",
+    "are_deterministic_algorithms_enabled()",
+    "is_deterministic_algorithms_warn_only_enabled()",
+    "get_deterministic_debug_mode()",
+    "compiler.is_compiling()",
+    "compiler.is_dynamo_compiling()",
+    "is_autocast_enabled()",
+    "is_autocast_enabled('cpu')",
+    "ones(1).is_pinned()",
+    "_check(True)",
+    "_assert(True,'')",
+    "use_deterministic_algorithms(False)",
+    "cuda.synchronize()",
+    "cuda.current_device()",
+    "cuda.get_device_name()",
+    "cuda.get_device_capability()",
+    "cuda.get_device_properties(0)",
+    "cuda.mem_get_info()",
+    "cuda.current_stream()",
+    "ones(1).pin_memory()",
+    "_check(False)",
+    "_check_is_size(-1)",
+    "_assert(False,'x')",
+    "cuda.get_rng_state()",
+    "set_deterministic_debug_mode('x')",
+]
+
+
+def _answer(lib: Any, text: str) -> Any:
+    try:
+        return repr(eval(f"lib.{text}", {"lib": lib}))
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("text", ANSWERS)
+def test_answers_equal_torch(text: str) -> None:
+    torch = pytest.importorskip("torch")
+    assert _answer(weft, text) == _answer(torch, text)
+
+
+def test_settings_are_kept() -> None:
+    weft.set_float32_matmul_precision("medium")
+    assert weft.get_float32_matmul_precision() == "medium"
+    with pytest.warns(UserWarning, match="expected 'highest', 'high' or 'medium'"):
+        weft.set_float32_matmul_precision("low")
+    weft.set_float32_matmul_precision("highest")
+    weft.use_deterministic_algorithms(True, warn_only=True)
+    assert weft.get_deterministic_debug_mode() == 1
+    assert weft.is_deterministic_algorithms_warn_only_enabled()
+    weft.set_deterministic_debug_mode("default")
+    assert not weft.are_deterministic_algorithms_enabled()
+    with weft.backends.cudnn.flags(benchmark=True):
+        assert weft.backends.cudnn.benchmark
+    assert not weft.backends.cudnn.benchmark
+    with weft.backends.cuda.sdp_kernel(enable_flash=False):
+        assert not weft.backends.cuda.flash_sdp_enabled()
+    assert weft.backends.cuda.flash_sdp_enabled()
+
+
+def test_what_needs_a_device_says_so() -> None:
+    for name in ("synchronize", "current_stream"):
+        with pytest.raises(AssertionError, match=f"cuda.{name}: expected a GPU, got a build for"):
+            getattr(weft.cuda, name)()
+    with weft.cuda.device(None), weft.cuda.stream(None):
+        pass
+    with pytest.raises(AssertionError, match=r"cuda\.device: expected a GPU"):
+        weft.cuda.device(0)
+    with pytest.raises(RuntimeError, match="pin_memory: expected a device"):
+        weft.ones(1).pin_memory()
+    assert issubclass(weft.cuda.OutOfMemoryError, RuntimeError)
+
+
+def test_marks_count() -> None:
+    weft.profiler.reset()
+
+    @weft.profiler.record_function("outer")
+    def work(depth: int) -> int:
+        with weft.profiler.record_function("inner"):
+            return depth if depth == 0 else work(depth - 1)
+
+    work(2)
+    regions = weft.profiler.regions()
+    assert regions["outer"].count == regions["inner"].count == 3
+    assert regions["outer"].seconds >= regions["inner"].seconds >= 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with weft.autograd.profiler.record_function("again"):
+            pass
+    assert weft.profiler.regions()["again"].count == 1
