@@ -3,7 +3,7 @@
 from weft.nn import functional, init, modules, utils
 from weft.nn.modules import *  # noqa: F403
 from weft.nn.modules import __all__ as _layers
-from weft.nn.parameter import Parameter
+from weft.nn.parameter import Buffer, Parameter
 
-__all__ = ["Parameter", "functional", "init", "modules", "utils"]
+__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "utils"]
 __all__ += _layers

@@ -12,6 +12,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft.nn._activation_functions import *  # noqa: F403
+from weft.nn._attention_functions import *  # noqa: F403
 from weft.nn._dropout_functions import *  # noqa: F403
 from weft.nn._embedding_functions import *  # noqa: F403
 from weft.nn._loss_functions import *  # noqa: F403

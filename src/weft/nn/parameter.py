@@ -32,5 +32,29 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__(**options)
 
 
+class Buffer(Tensor):
+    """A tensor that becomes a module's buffer when it is assigned as an attribute.
+
+    persistent: whether it is in state_dict. `data` is shared.
+
+    >>> module = weft.nn.Module()
+    >>> module.scale = weft.nn.Buffer(weft.ones(2))
+    >>> list(module.state_dict())
+    ['scale']
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        if data is None:
+            data = weft.empty(0)
+        made: Buffer = Tensor._make_subclass(cls, data, data.requires_grad)
+        made.persistent = persistent
+        return made
+
+    def __repr__(self, **options: Any) -> str:
+        return self.data.__repr__(**options)
+
+
 def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Parameter:
     return cls(data, requires_grad)

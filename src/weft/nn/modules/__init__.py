@@ -40,7 +40,13 @@ from weft.nn.modules.batchnorm import (
     InstanceNorm2d,
     InstanceNorm3d,
 )
-from weft.nn.modules.container import ModuleDict, ModuleList, ParameterList, Sequential
+from weft.nn.modules.container import (
+    ModuleDict,
+    ModuleList,
+    ParameterDict,
+    ParameterList,
+    Sequential,
+)
 from weft.nn.modules.conv import Conv1d, Conv2d, Conv3d
 from weft.nn.modules.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from weft.nn.modules.dropout import (
@@ -130,6 +136,11 @@ from weft.nn.modules.rnn import GRU, LSTM, RNN, RNNBase
 from weft.nn.modules.rnn_cell import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from weft.nn.modules.sparse import Embedding, EmbeddingBag
 from weft.nn.modules.transformer import TransformerEncoder, TransformerEncoderLayer
+from weft.nn.modules.transformer_decoder import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+)
 
 __all__ = [
     "CELU",
@@ -226,6 +237,7 @@ __all__ = [
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
+    "ParameterDict",
     "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
@@ -256,6 +268,9 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",

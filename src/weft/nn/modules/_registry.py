@@ -11,7 +11,7 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from weft import Tensor
-from weft.nn.parameter import Parameter
+from weft.nn.parameter import Buffer, Parameter
 
 PARAMETER = "parameter"
 BUFFER = "buffer"
@@ -96,6 +96,8 @@ class Registry:
             object.__setattr__(self, name, value)
         else:
             self._put(name, value, _checked_kind(name, value, kind, known))
+            if kind == BUFFER and not value.persistent:
+                self._non_persistent_buffers_set.add(name)
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when the ordinary look-up has failed; wrappers call it through super().
@@ -266,9 +268,11 @@ class Registry:
 
 
 def _kind_of(value: Any) -> str | None:
-    """The kind that a value has by itself: a tensor is a buffer only when registered as one."""
+    """The kind that a value has by itself: a plain tensor is a buffer when registered as one."""
     if isinstance(value, Parameter):
         return PARAMETER
+    if isinstance(value, Buffer):
+        return BUFFER
     return MODULE if isinstance(value, Registry) else None
 
 
@@ -278,7 +282,7 @@ _EXPECTED = {PARAMETER: "a Parameter", MODULE: "a Module", BUFFER: "a Tensor"}
 def _checked_kind(name: str, value: Any, kind: str | None, known: str | None) -> str:
     """The kind under which `value` is kept; an existing member only accepts its own kind."""
     keeps = value is None or (known == BUFFER and isinstance(value, Tensor))
-    if kind == PARAMETER or (kind == MODULE and known != PARAMETER):
+    if kind == PARAMETER or (kind in (MODULE, BUFFER) and known != PARAMETER):
         return kind
     assert known is not None
     if keeps:

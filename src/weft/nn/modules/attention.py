@@ -14,13 +14,19 @@ from weft.nn.parameter import Parameter
 
 
 class MultiheadAttention(Module):
-    """Attention of num_heads heads over [t, n, embed_dim] (batch_first: [n, t, embed_dim])."""
+    """Attention of num_heads heads over [t, n, embed_dim] (batch_first: [n, t, embed_dim]).
+
+    add_bias_kv: learns one more key and value; add_zero_attn: adds one of zeros. Programs of
+    weft.jit have neither.
+    """
 
     in_proj_weight: Parameter | None
     in_proj_bias: Parameter | None
     q_proj_weight: Parameter | None
     k_proj_weight: Parameter | None
     v_proj_weight: Parameter | None
+    bias_k: Parameter | None
+    bias_v: Parameter | None
 
     def __init__(
         self,
@@ -42,11 +48,6 @@ class MultiheadAttention(Module):
                 "MultiheadAttention: expected num_heads that divides embed_dim, "
                 f"got {num_heads} and {embed_dim}"
             )
-        if add_bias_kv or add_zero_attn:
-            raise NotImplementedError(
-                "MultiheadAttention: expected add_bias_kv=False and add_zero_attn=False, "
-                f"got {add_bias_kv} and {add_zero_attn}"
-            )
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim
@@ -62,10 +63,15 @@ class MultiheadAttention(Module):
             "v_proj_weight": None if self._same else (embed_dim, self.vdim),
             "in_proj_weight": (3 * embed_dim, embed_dim) if self._same else None,
             "in_proj_bias": (3 * embed_dim,) if bias else None,
+            "bias_k": (1, 1, embed_dim) if add_bias_kv else None,
+            "bias_v": (1, 1, embed_dim) if add_bias_kv else None,
         }
         for name, shape in shapes.items():
             value = None if shape is None else Parameter(weft.empty(shape, **options))
             self.register_parameter(name, value)
+        self.add_zero_attn = add_zero_attn
+        # None, so that programs leave out what it asks about.
+        self._more_keys = True if add_bias_kv or add_zero_attn else None
         self.out_proj = Linear(embed_dim, embed_dim, bias, **options)
         self._reset_parameters()
 
@@ -80,6 +86,9 @@ class MultiheadAttention(Module):
             for bias in (self.in_proj_bias, self.out_proj.bias):
                 if bias is not None:
                     init.zeros_(bias)
+        for extra in (self.bias_k, self.bias_v):
+            if extra is not None:
+                init.xavier_normal_(extra)
 
     def forward(
         self,
@@ -97,6 +106,9 @@ class MultiheadAttention(Module):
         Boolean masks forbid where they are true; floating ones are added to the scores.
         attn_mask is [t, s] or [n * num_heads, t, s], key_padding_mask [n, s].
         """
+        if self._more_keys is not None:
+            masks = (key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
+            return self._attend_with_more_keys(query, key, value, *masks)
         if is_causal and attn_mask is None:
             raise RuntimeError("MultiheadAttention: expected attn_mask with is_causal, got None")
         single = query.dim() == 2
@@ -120,6 +132,29 @@ class MultiheadAttention(Module):
         if single:
             return output.squeeze(1), None if weights is None else weights.squeeze(0)
         return output.transpose(0, 1) if self.batch_first else output, weights
+
+    def _attend_with_more_keys(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None,
+        need_weights: bool,
+        attn_mask: Tensor | None,
+        average_attn_weights: bool,
+        is_causal: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        turned = self.batch_first and query.dim() == 3
+        if turned:
+            query, key, value = (t.transpose(0, 1) for t in (query, key, value))
+        output, weights = F.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight,
+            self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
+            self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask, need_weights,
+            attn_mask, not self._same, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight,
+            average_attn_weights=average_attn_weights, is_causal=is_causal,
+        )  # fmt: skip
+        return output.transpose(0, 1) if turned else output, weights
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
         weights: Any

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import weft
 from weft.nn.modules._registry import MODULE
 from weft.nn.modules.module import Module, _indent
 from weft.nn.parameter import Parameter
@@ -251,6 +252,118 @@ class ParameterList(Module):
             kind = value.type() if hasattr(value, "type") else type(value).__name__
             sizes = "x".join(map(str, value.shape))
             lines.append(f"  ({number}): Parameter containing: [{kind} of size {sizes}]")
+        return "\n".join(lines)
+
+
+class ParameterDict(Module):
+    """A dict whose tensors count as parameters.
+
+    >>> weights = ParameterDict({"a": weft.ones(2)})
+    >>> weights["b"] = weft.zeros(1)
+    >>> list(weights.state_dict())
+    ['a', 'b']
+    """
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self._names: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._names:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if not isinstance(key, str):
+            raise TypeError(f"ParameterDict: expected a string as key, got {type(key).__name__}")
+        if key not in self._names and hasattr(self, key):
+            raise KeyError(f"ParameterDict: expected an unused name, got the attribute {key!r}")
+        self._names[key] = None
+        tensor = isinstance(value, weft.Tensor)
+        setattr(self, key, _as_parameter(value) if tensor else value)
+
+    def __delitem__(self, key: str) -> None:
+        del self._names[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._names)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def keys(self) -> Any:
+        """The names, in order."""
+        return self._names.keys()
+
+    def values(self) -> list[Any]:
+        """The parameters, in order."""
+        return [self[key] for key in self._names]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """The (name, parameter) pairs, in order."""
+        return [(key, self[key]) for key in self._names]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter under `key`, or the default."""
+        return self[key] if key in self._names else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter under `key`, which is the default from now on if there was none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """Removes and returns the parameter under `key`."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Removes and returns the last pair."""
+        key = next(reversed(self._names))
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        """Removes all parameters."""
+        for key in list(self._names):
+            del self[key]
+
+    def copy(self) -> ParameterDict:
+        """Another dict of the same parameters."""
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A dict of the default under each key."""
+        return ParameterDict(dict.fromkeys(keys, default))
+
+    def update(self, parameters: Any) -> None:
+        """Adds the parameters of a mapping or of (name, tensor) pairs."""
+        pairs = (
+            parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters
+        )
+        for name, value in pairs:
+            self[name] = value
+
+    def extra_repr(self) -> str:
+        lines = []
+        for name, value in self.items():
+            if isinstance(value, weft.Tensor):
+                sizes = "x".join(map(str, value.shape))
+                kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+                text = f"{kind} containing: [{value.type()} of size {sizes}]"
+            else:
+                text = f"Object of type: {type(value).__name__}"
+            lines.append(f"  ({name}): {text}")
         return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ import weft
 from weft import Tensor
 from weft.nn import functional as F
 from weft.nn import init
+from weft.nn.modules._packed_rnn import run_packed
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 
@@ -162,6 +163,8 @@ class RNNBase(Module):
 
     def _run(self, input: Tensor, given: State | None) -> tuple[Tensor, State]:
         """Output and last states for an input in the layout the module was made for."""
+        if not weft.jit.is_scripting() and not isinstance(input, Tensor):
+            return run_packed(self, input, given)
         if input.dim() not in (2, 3):
             raise ValueError(self._wrong_input(input))
         if input.size(-1) != self.input_size:
@@ -222,6 +225,28 @@ class RNNBase(Module):
         if not outputs:
             raise RuntimeError(f"{type(self).__name__}: expected at least 1 step, got 0")
         return weft.stack(outputs[::-1] if backwards else outputs, 0), state
+
+    # For _packed_rnn: the same arithmetic, a step at a time.
+
+    def _of_input(self, input: Tensor, names: tuple[str, ...]) -> Tensor:
+        """What the inputs of all steps contribute to the gates."""
+        bias = getattr(self, names[2]) if self.bias else None
+        return F.linear(input, getattr(self, names[0]), bias)
+
+    def _stepper(self, names: tuple[str, ...]) -> Callable[[Tensor, State], State]:
+        """The function from one step's contribution and a state to the next state."""
+        step = _STEPS[self.mode][0]
+        weight = getattr(self, names[1])
+        bias = getattr(self, names[3]) if self.bias else None
+        projection = getattr(self, names[-1]) if self.proj_size else None
+
+        def advance(x: Tensor, state: State) -> State:
+            state = step(x, state, F.linear(state[0], weight, bias))
+            if projection is None:
+                return state
+            return (F.linear(state[0], projection), *state[1:])
+
+        return advance
 
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]

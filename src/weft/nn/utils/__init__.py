@@ -1,5 +1,6 @@
-"""Helpers for training: gradient clipping, parameters as one vector."""
+"""Helpers for training: gradient clipping, parameters as one vector, sequences of any length."""
 
+from weft.nn.utils import rnn
 from weft.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, get_total_norm
 from weft.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 
@@ -8,5 +9,6 @@ __all__ = [
     "clip_grad_value_",
     "get_total_norm",
     "parameters_to_vector",
+    "rnn",
     "vector_to_parameters",
 ]

@@ -1,0 +1,130 @@
+"""multi_head_attention_forward."""
+
+from __future__ import annotations
+
+import weft
+from weft import Tensor
+
+__all__ = ["multi_head_attention_forward"]
+
+
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention of num_heads heads; query [t, n, e] or [t, e], key and value [s, n, e] alike.
+
+    in_proj_weight [3e, e], or with use_separate_proj_weight one for each of query, key and value,
+    project the inputs; bias_k, bias_v [1, 1, e] and, with add_zero_attn, zeros are more keys and
+    values; static_k, static_v [n * heads, s, e / heads] stand for projected ones. Boolean masks
+    forbid where they are true, floating ones are added to the scores: attn_mask [t, s] or
+    [n * heads, t, s], key_padding_mask [n, s]. Gives [t, n, e] and, with need_weights, the weights
+    [n, t, s] (or of each head [n, heads, t, s]).
+
+    >>> x, w = weft.ones(2, 1, 4), weft.eye(4)
+    >>> output, weights = weft.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 4, 2, w.repeat(3, 1), None, None, None, False, 0.0, w, None
+    ... )
+    >>> output.shape, weights
+    (torch.Size([2, 1, 4]), tensor([[[0.5000, 0.5000],
+             [0.5000, 0.5000]]]))
+    """
+    name = "multi_head_attention_forward"
+    if query.dim() not in (2, 3) or query.size(-1) != embed_dim_to_check:
+        raise RuntimeError(
+            f"{name}: expected a query of 2 or 3 dimensions, the last {embed_dim_to_check}, "
+            f"got shape {tuple(query.shape)}"
+        )
+    if embed_dim_to_check % num_heads:
+        raise RuntimeError(
+            f"{name}: expected num_heads that divides {embed_dim_to_check}, got {num_heads}"
+        )
+    if is_causal and attn_mask is None:
+        raise RuntimeError(f"{name}: expected attn_mask with is_causal, got None")
+    single = query.dim() == 2
+    if single:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    weights = separate or in_proj_weight.chunk(3, 0)  # type: ignore[union-attr]
+    biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3, 0)
+    q, k, v = (
+        weft.nn.functional.linear(x, weight, bias)  # type: ignore[arg-type]
+        for x, weight, bias in zip((query, key, value), weights, biases)
+    )
+    steps, batch = query.shape[:2]
+    extra = 0
+    if bias_k is not None and bias_v is not None:
+        k = weft.cat([k, bias_k.expand(1, batch, -1)])
+        v = weft.cat([v, bias_v.expand(1, batch, -1)])
+        extra += 1
+    q, k, v = (_heads(x, num_heads) for x in (q, k, v))
+    k = k if static_k is None else static_k.unflatten(0, (batch, num_heads))
+    v = v if static_v is None else static_v.unflatten(0, (batch, num_heads))
+    if add_zero_attn:
+        k, v = (weft.cat([x, x.new_zeros(batch, num_heads, 1, x.size(-1))], 2) for x in (k, v))
+        extra += 1
+    mask = _mask(attn_mask, key_padding_mask, q, k.size(2), extra)
+    scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
+    shares = (scores if mask is None else scores + mask).softmax(-1)
+    if training and dropout_p > 0:
+        shares = weft.nn.functional.dropout(shares, dropout_p)
+    joined = (shares @ v).permute(2, 0, 1, 3).reshape(steps, batch, embed_dim_to_check)
+    output = weft.nn.functional.linear(joined, out_proj_weight, out_proj_bias)
+    told = shares.mean(1) if average_attn_weights else shares
+    if single:
+        output, told = output.squeeze(1), told.squeeze(0)
+    return output, told if need_weights else None
+
+
+def _heads(x: Tensor, heads: int) -> Tensor:
+    """[t, n, e] as [n, heads, t, e / heads]."""
+    return x.unflatten(-1, (heads, -1)).permute(1, 2, 0, 3)
+
+
+def _mask(
+    attn_mask: Tensor | None, padding: Tensor | None, q: Tensor, keys: int, extra: int
+) -> Tensor | None:
+    """Both masks as one that is added to the scores [n, heads, t, keys]; `extra` keys are free."""
+    batch, heads, steps, _ = q.shape
+    mask = None
+    if attn_mask is not None:
+        mask = _additive(attn_mask, q)
+        if mask.dim() == 3:
+            mask = mask.reshape(batch, heads, steps, keys - extra)
+    if padding is not None:
+        of_keys = _additive(padding, q).reshape(batch, 1, 1, keys - extra)
+        mask = of_keys if mask is None else mask + of_keys
+    if mask is not None and extra:
+        mask = weft.cat([mask, mask.new_zeros(*mask.shape[:-1], extra)], -1)
+    return mask
+
+
+def _additive(mask: Tensor, q: Tensor) -> Tensor:
+    if mask.dtype != weft.bool:
+        return mask
+    return weft.zeros(mask.shape, dtype=q.dtype).masked_fill(mask, float("-inf"))

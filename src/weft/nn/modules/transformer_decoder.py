@@ -1,0 +1,236 @@
+"""The decoder of the Transformer, and the whole of it (Vaswani et al., 2017)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.nn import init
+from weft.nn.modules.attention import MultiheadAttention
+from weft.nn.modules.container import ModuleList
+from weft.nn.modules.dropout import Dropout
+from weft.nn.modules.linear import Linear
+from weft.nn.modules.module import Module
+from weft.nn.modules.normalization import LayerNorm
+from weft.nn.modules.transformer import (
+    _ACTIVATIONS,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to the encoder's output, and a feed-forward network.
+
+    Each has dropout, shortcut and LayerNorm; norm_first normalises before each part.
+
+    >>> layer = weft.nn.TransformerDecoderLayer(4, 2, 8)
+    >>> layer(weft.ones(3, 1, 4), weft.ones(5, 1, 4)).shape
+    torch.Size([3, 1, 4])
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        attention = (d_model, nhead, dropout, bias)
+        self.self_attn = MultiheadAttention(*attention, batch_first=batch_first, **options)
+        self.multihead_attn = MultiheadAttention(*attention, batch_first=batch_first, **options)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **options)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        function = _ACTIVATIONS.get(activation) if isinstance(activation, str) else activation
+        if function is None:
+            raise RuntimeError(
+                "TransformerDecoderLayer: expected activation 'relu', 'gelu' or a function, "
+                f"got {activation!r}"
+            )
+        self.activation = function
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The layer over tgt [t, n, d_model] and the encoder's memory [s, n, d_model]."""
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = (memory_mask, memory_key_padding_mask, memory_is_causal)
+        if self.norm_first:
+            x = tgt + self._own_attention(self.norm1(tgt), *own)
+            x = x + self._attention(self.norm2(x), memory, *other)
+            return x + self._feed_forward(self.norm3(x))
+        x = self.norm1(tgt + self._own_attention(tgt, *own))
+        x = self.norm2(x + self._attention(x, memory, *other))
+        return self.norm3(x + self._feed_forward(x))
+
+    def _own_attention(
+        self, x: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool
+    ) -> Tensor:
+        attended, _ = self.self_attn(
+            x, x, x, padding, need_weights=False, attn_mask=mask, is_causal=causal
+        )
+        return self.dropout1(attended)
+
+    def _attention(
+        self, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool
+    ) -> Tensor:
+        attended, _ = self.multihead_attn(
+            x, memory, memory, padding, need_weights=False, attn_mask=mask, is_causal=causal
+        )
+        return self.dropout2(attended)
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerDecoder(Module):
+    """num_layers copies of a decoder layer, one after the other, then `norm` if given."""
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """All layers over tgt [t, n, d_model] and memory [s, n, d_model]."""
+        for layer in self.layers:
+            tgt = layer(
+                tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+                memory_key_padding_mask, bool(tgt_is_causal), memory_is_causal,
+            )  # fmt: skip
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """Encoder and decoder: src [s, n, d_model] and tgt [t, n, d_model] give [t, n, d_model].
+
+    custom_encoder, custom_decoder stand for those that would be made here.
+
+    >>> model = weft.nn.Transformer(4, 2, 1, 1, 8)
+    >>> model(weft.ones(5, 1, 4), weft.ones(3, 1, 4)).shape
+    torch.Size([3, 1, 4])
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        layer = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+            norm_first, bias,
+        )  # fmt: skip
+        if custom_encoder is None:
+            encoder = TransformerEncoderLayer(*layer, **options)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
+            custom_encoder = TransformerEncoder(encoder, num_encoder_layers, norm)
+        self.encoder = custom_encoder
+        if custom_decoder is None:
+            decoder = TransformerDecoderLayer(*layer, **options)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **options)
+            custom_decoder = TransformerDecoder(decoder, num_decoder_layers, norm)
+        self.decoder = custom_decoder
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        """Xavier-uniform matrices."""
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The decoder's output; masks as in MultiheadAttention."""
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.size(batch) != tgt.size(batch):
+            raise RuntimeError(
+                f"Transformer: expected src and tgt of one batch size, got {src.size(batch)} "
+                f"and {tgt.size(batch)}"
+            )
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError(
+                f"Transformer: expected src and tgt of {self.d_model} features, got "
+                f"{src.size(-1)} and {tgt.size(-1)}"
+            )
+        memory = self.encoder(src, src_mask, src_key_padding_mask, bool(src_is_causal))
+        return self.decoder(
+            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+            bool(tgt_is_causal), memory_is_causal,
+        )  # fmt: skip
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """A mask that hides what comes later: -inf above the diagonal, 0 elsewhere."""
+        full = weft.full((sz, sz), float("-inf"), device=device, dtype=dtype)
+        return full.triu(1)
