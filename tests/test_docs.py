@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -23,6 +24,28 @@ def test_readme_example_prints_what_it_says() -> None:
 def test_examples_of_pages(page: str, examples: int) -> None:
     results = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
     assert results.attempted >= examples and results.failed == 0
+
+
+#: modules whose docstrings have examples; the name `weft` is known in all of them
+EXAMPLES = (
+    "_histograms", "_matrix_functions", "_settings", "accelerator", "amp.autocast_mode",
+    "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compiler", "cuda",
+    "jit.markers", "jit.script", "nn._attention_functions", "nn.modules.container",
+    "nn.modules.module", "nn.modules.transformer_decoder", "nn.parameter", "nn.utils.rnn",
+    "optim._cyclic_schedules", "optim._simple_schedules", "optim.adadelta", "optim.adagrad",
+    "optim.adamax", "optim.asgd", "optim.lbfgs", "optim.nadam", "optim.radam", "optim.rmsprop",
+    "optim.rprop", "optim.swa_utils", "profiler", "shaping", "testing._comparison",
+    "testing._creation", "utils._pytree", "utils.dlpack",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_of_docstrings(name: str) -> None:
+    import weft
+
+    module = importlib.import_module(f"weft.{name}")
+    results = doctest.testmod(module, extraglobs={"weft": weft})
+    assert results.attempted >= 1 and results.failed == 0
 
 
 def test_what_the_compiler_prints_is_up_to_date() -> None:

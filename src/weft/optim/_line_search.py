@@ -34,13 +34,13 @@ def strong_wolfe(
     if found:
         return ends[0]
     low, high = sorted(ends, key=lambda point: point.loss)  # sorted keeps the order of equals
-    ends_in_order = list(ends)
+    between = list(ends)
     stuck = False
     while trials < MAX_TRIALS:
-        left, right = sorted(point.at for point in ends_in_order)
+        left, right = sorted(point.at for point in between)
         if (right - left) < smallest:
             break
-        at = _cubic_minimum(ends_in_order[0], ends_in_order[1])
+        at = _cubic_minimum(between[0], between[1])
         margin = 0.1 * (right - left)
         if min(right - at, at - left) < margin:
             if stuck or at >= right or at <= left:
@@ -53,13 +53,13 @@ def strong_wolfe(
         new = evaluate(at)
         trials += 1
         if _too_high(new, start) or new.loss >= low.loss:
-            ends_in_order = [new if end is high else end for end in ends_in_order]
+            between = [new if end is high else end for end in between]
         else:
             if _flat(new, start):
                 return new
             other = low if new.slope * (high.at - low.at) >= 0 else high
-            ends_in_order = [new if end is low else other for end in ends_in_order]
-        low, high = sorted(ends_in_order, key=lambda point: point.loss)
+            between = [new if end is low else other for end in between]
+        low, high = sorted(between, key=lambda point: point.loss)
     return low
 
 
