@@ -86,6 +86,48 @@ def test_answers_equal_torch(text: str) -> None:
     assert _answer(weft, text) == _answer(torch, text)
 
 
+def test_every_public_name_is_there() -> None:
+    assert [name for name in weft.__all__ if not hasattr(weft, name)] == []
+
+
+def test_the_default_device_is_the_cpu() -> None:
+    weft.set_default_device("cpu")
+    weft.set_default_device(None)
+    assert weft.get_default_device() == weft.device("cpu")
+    with pytest.raises(RuntimeError, match="set_default_device: expected device cpu, got cuda"):
+        weft.set_default_device("cuda")
+    attention = weft.nn.attention
+    with attention.sdpa_kernel([attention.SDPBackend.MATH, attention.SDPBackend.FLASH_ATTENTION]):
+        pass
+    with (
+        pytest.raises(AssertionError, match="sdpa_kernel: expected SDPBackend members, got str"),
+        attention.sdpa_kernel(["math"]),  # type: ignore[list-item]
+    ):
+        pass
+
+
+def test_modules_are_called_with_other_tensors() -> None:
+    model = weft.nn.Sequential(weft.nn.Linear(2, 2), weft.nn.BatchNorm1d(2))
+    model[1].twin = model[0]
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    weight = weft.ones(2, 2, requires_grad=True)
+    call = weft.func.functional_call
+    x = weft.tensor([[1.0, 2.0], [3.0, 5.0]])
+    output = call(model, ({"0.weight": weight}, {"1.bias": weft.full((2,), 7.0)}), (x,))
+    output.square().sum().backward()
+    assert weight.grad is not None and output.mean().item() == pytest.approx(7, abs=1e-4)
+    for name, value in model.state_dict().items():
+        if not name.startswith("1.running") and "num_batches" not in name:
+            assert (value == before[name]).all()
+    assert model[0].weight.grad is None
+    with pytest.raises(KeyError, match="expected a member of the module, got"):
+        call(model, {"0.other": weight}, x)
+    with pytest.raises(RuntimeError, match="functional_call: expected the names of the module"):
+        call(model, {"0.weight": weight}, x, strict=True)
+    with pytest.raises(ValueError, match="expected each name once"):
+        call(model, ({"0.weight": weight}, {"0.weight": weight}), x)
+
+
 def test_settings_are_kept() -> None:
     weft.set_float32_matmul_precision("medium")
     assert weft.get_float32_matmul_precision() == "medium"

@@ -74,8 +74,8 @@ _LAZY_MODULES = frozenset(
         "backends",
         "compiler",
         "cuda",
-        "distributions",
         "fft",
+        "func",
         "functional",
         "jit",
         "linalg",
@@ -127,6 +127,7 @@ _SHAPING = (
 )
 _SETTINGS = (
     "OutOfMemoryError _assert _check _check_is_size are_deterministic_algorithms_enabled "
+    "get_default_device set_default_device "
     "get_deterministic_debug_mode get_float32_matmul_precision "
     "is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode "
     "set_float32_matmul_precision use_deterministic_algorithms"

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from weft import _C
+
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
@@ -86,6 +88,24 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
             f"got {debug_mode!r}"
         )
     use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+
+
+def get_default_device() -> Any:
+    """Where new tensors are made: the CPU.
+
+    >>> weft.get_default_device()
+    device(type='cpu')
+    """
+    return _C.device("cpu")
+
+
+def set_default_device(device: Any) -> None:
+    """Where new tensors are made from now on: "cpu" or None. RuntimeError for any other device."""
+    kind = "cpu" if device is None else _C.device(device).type
+    if kind != "cpu":
+        raise RuntimeError(
+            f"set_default_device: expected device cpu, got {kind}; this build has no other device"
+        )
 
 
 # Checks that programs for compilers use in place of `assert`. -------------------------------------
