@@ -20,7 +20,9 @@ def test_readme_example_prints_what_it_says() -> None:
     assert results.attempted >= 8 and results.failed == 0
 
 
-@pytest.mark.parametrize("page, examples", [("torchscript", 12), ("jit_fusion", 5), ("data", 5), ("sharing", 9)])
+@pytest.mark.parametrize(
+    "page, examples", [("torchscript", 12), ("jit_fusion", 5), ("data", 5), ("sharing", 9)]
+)
 def test_examples_of_pages(page: str, examples: int) -> None:
     results = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
     assert results.attempted >= examples and results.failed == 0
