@@ -104,8 +104,11 @@ int64_t factorial(int64_t a) {
 
 double divide(int64_t a, int64_t b) {
   if (b == 0) fail_zero_division();
-  constexpr int64_t exact = int64_t{1} << 53;
-  if (std::abs(a) <= exact && std::abs(b) <= exact && a != std::numeric_limits<int64_t>::min()) {
+  const auto exact = [](int64_t value) {
+    constexpr int64_t most = int64_t{1} << 53;
+    return value >= -most && value <= most;
+  };
+  if (exact(a) && exact(b)) {
     return static_cast<double>(a) / static_cast<double>(b);
   }
   // Both fit a long double: the quotient is rounded twice at most, not three times.
