@@ -148,7 +148,7 @@ bool is_large_call(const Signature& signature, Frame& frame) {
   return false;
 }
 
-PyObject* run(Signature& signature, Frame& frame) {
+[[gnu::always_inline]] inline PyObject* run(Signature& signature, Frame& frame) {
   Value results[kMaxResults];
   if (is_large_call(signature, frame)) [[unlikely]] {
     ReleaseGil release;
@@ -162,7 +162,7 @@ PyObject* run(Signature& signature, Frame& frame) {
 }
 
 // Binding runs unrecorded as well: it may ask tensors for their numbers.
-PyObject* run_traced(OpGroup& group, const CallArgs& call) {
+[[gnu::noinline, gnu::cold]] PyObject* run_traced(OpGroup& group, const CallArgs& call) {
   Object given, result;
   const char* schema = nullptr;
   {

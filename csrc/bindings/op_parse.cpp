@@ -264,9 +264,9 @@ struct Binding {
   }
 
   // Fills `given`; what is spread over the call is left out.
-  bool collect() {
+  [[gnu::always_inline]] bool collect(bool spreads) {
     size_t n = signature.params.size();
-    size_t positional = spread() ? static_cast<size_t>(signature.varargs) : call.count;
+    size_t positional = spreads ? static_cast<size_t>(signature.varargs) : call.count;
     if (positional > signature.positional) return fail(Mismatch::TooMany, 0, nullptr, nullptr);
     frame.start(n);
     std::copy_n(call.args, positional, given);
@@ -275,19 +275,21 @@ struct Binding {
   }
 
   bool run() {
-    if (!collect()) return false;
-    return convert_all(spread() ? static_cast<size_t>(signature.varargs) : signature.params.size());
+    bool spreads = spread();
+    if (!collect(spreads)) return false;
+    return convert_all(spreads ? static_cast<size_t>(signature.varargs) : signature.params.size());
   }
 
   Object objects() {
-    WEFT_INTERNAL_ASSERT(collect());
+    bool spreads = spread();
+    WEFT_INTERNAL_ASSERT(collect(spreads));
     size_t n = signature.params.size();
     Object tuple = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(n)));
     for (size_t i = 0; i < n; ++i) {
       PyObject* item = given[i] ? given[i] : Py_Ellipsis;
       PyTuple_SET_ITEM(tuple.get(), signature.params[i].slot, new_ref(item));
     }
-    if (!spread()) return tuple;
+    if (!spreads) return tuple;
     auto at = static_cast<size_t>(signature.varargs);
     Object rest = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(call.count - at)));
     for (size_t i = at; i < call.count; ++i) {
@@ -344,7 +346,7 @@ bool bind_call(const Signature& signature, const CallArgs& call, Frame& frame, M
   return Binding(signature, call, frame, mismatch).run();
 }
 
-Object given_arguments(const Signature& signature, const CallArgs& call) {
+[[gnu::cold]] Object given_arguments(const Signature& signature, const CallArgs& call) {
   Frame frame;
   return Binding(signature, call, frame, nullptr).objects();
 }

@@ -9,15 +9,9 @@ std::atomic<int> trace_count{0};
 
 namespace {
 
-struct State {
-  PyObject* recorder = nullptr;            // owned; null: not tracing, or paused
-  int depth = 0;                           // traces under way: one may be taken inside another
-  std::unordered_set<PyObject*> wrappers;  // made since it began (addresses only)
-};
-State& state() {
-  static thread_local State one;
-  return one;
-}
+thread_local PyObject* current = nullptr;  // owned; null: not tracing, or paused
+// Made by any thread while a trace is under way; addresses only. Under the GIL.
+std::unordered_set<PyObject*> wrappers;
 
 PyObject *traced_int = nullptr, *traced_float = nullptr;
 
@@ -32,32 +26,25 @@ PyObject* set_numbers(PyObject*, PyObject* classes) {
 
 // _set_recorder(recorder) -> the one before it, or None. With None nothing is recorded.
 PyObject* set_recorder(PyObject*, PyObject* recorder) {
-  State& here = state();
   PyObject* next = recorder == Py_None ? nullptr : new_ref(recorder);
-  PyObject* before = here.recorder;
-  here.recorder = next;
+  PyObject* before = std::exchange(current, next);
   return before ? before : new_ref(Py_None);
 }
 
-PyObject* get_recorder(PyObject*, PyObject*) {
-  PyObject* recorder = state().recorder;
-  return new_ref(recorder ? recorder : Py_None);
-}
+PyObject* get_recorder(PyObject*, PyObject*) { return new_ref(current ? current : Py_None); }
 
-// _trace_made(tensor): whether its object was made while this thread traced.
+// _trace_made(tensor): whether its object was made while a trace was under way.
 PyObject* made_here(PyObject*, PyObject* object) {
-  return PyBool_FromLong(state().wrappers.contains(object));
+  return PyBool_FromLong(wrappers.contains(object));
 }
 
 PyObject* begin(PyObject*, PyObject*) {
-  ++state().depth;
   ++trace_count;
   Py_RETURN_NONE;
 }
 
 PyObject* end(PyObject*, PyObject*) {
-  --trace_count;
-  if (--state().depth == 0) state().wrappers.clear();
+  if (--trace_count == 0) wrappers.clear();
   Py_RETURN_NONE;
 }
 
@@ -74,11 +61,10 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool trace_records() noexcept { return state().recorder != nullptr; }
-bool trace_under_way() noexcept { return state().depth > 0; }
+bool trace_records() noexcept { return current != nullptr; }
 
-PauseTrace::PauseTrace() noexcept : recorder_(std::exchange(state().recorder, nullptr)) {}
-PauseTrace::~PauseTrace() { state().recorder = recorder_; }
+PauseTrace::PauseTrace() noexcept : recorder_(std::exchange(current, nullptr)) {}
+PauseTrace::~PauseTrace() { current = recorder_; }
 
 bool is_traced_number(PyObject* object) noexcept {
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
@@ -92,7 +78,7 @@ Object plain_number(PyObject* object) {
 PyObject* trace_face(const char* name, PyObject* const* args, size_t count,
                      PyObject* names) noexcept {
   return guarded([&]() -> PyObject* {
-    const Object recorder = Object::borrow(state().recorder);
+    const Object recorder = Object::borrow(current);
     const Object tuple = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
     for (size_t i = 0; i < count; ++i) {
       PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), new_ref(args[i]));
@@ -109,12 +95,12 @@ PyObject* trace_face(const char* name, PyObject* const* args, size_t count,
 }
 
 Object trace_operator(const char* schema, PyObject* given, PyObject* result) {
-  const Object recorder = Object::borrow(state().recorder);
+  const Object recorder = Object::borrow(current);
   return Object::checked(
       PyObject_CallMethod(recorder.get(), "operator", "sOO", schema, given, result));
 }
 
-void trace_wrapper(PyObject* object) { state().wrappers.insert(object); }
+void trace_wrapper(PyObject* object) { wrappers.insert(object); }
 
 void init_trace(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
 

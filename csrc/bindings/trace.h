@@ -17,7 +17,6 @@ namespace weft::py {
 
 extern std::atomic<int> trace_count;  // traces under way, of all threads
 bool trace_records() noexcept;        // whether this thread records now
-bool trace_under_way() noexcept;      // whether it does or has paused
 
 inline bool tracing() noexcept {
   return trace_count.load(std::memory_order_relaxed) != 0 && trace_records();
@@ -41,10 +40,11 @@ PyObject* trace_face(const char* name, PyObject* const* args, size_t count,
 // Tells the recorder of an operator that ran: `given` are its arguments in the schema's order,
 // Ellipsis where the default holds. Gives the result as Python shall see it. Raises PythonError.
 Object trace_operator(const char* schema, PyObject* given, PyObject* result);
-// Notes a new wrapper: a tensor that no recorded operator gave was made behind the recorder's back.
+// Notes a new wrapper, of any thread: a tensor that no recorded operator gave was made behind the
+// recorder's back.
 void trace_wrapper(PyObject* object);
 inline void note_wrapper(PyObject* object) {
-  if (trace_count.load(std::memory_order_relaxed) != 0 && trace_under_way()) [[unlikely]]
+  if (trace_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
     trace_wrapper(object);
 }
 

@@ -402,7 +402,8 @@ def test_threads_of_the_function_may_compile() -> None:
         thread.join(60)
         return x + results[0].sum()
 
-    traced = jit.trace(f, X, check_trace=False)
+    with pytest.warns(jit.TracerWarning, match="made by something that is not recorded"):
+        traced = jit.trace(f, X, check_trace=False)
     equal(traced(-X), f(-X))
 
 
