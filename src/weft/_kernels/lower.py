@@ -60,7 +60,7 @@ def vector_lanes(kernel: Kernel) -> list[int]:
 
 
 # Nodes of a kernel that is bound by memory; bytes that it asks for its results ahead.
-CHEAP, CLAIM_AHEAD = 12, 1024
+CHEAP, CLAIM_AHEAD = 40, 1024
 
 
 def _size(roots: Iterable[Expr]) -> int:
