@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import weft
 from weft import Tensor
 from weft._matrix_functions import matrix_exp as matrix_exp
+from weft._matrix_functions import tensorinv as tensorinv
+from weft._matrix_functions import tensorsolve as tensorsolve
+from weft._matrix_functions import vander as vander
 
 _aten = weft._C._aten
 
