@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import weft
 from weft import _C
-from weft.functional import _imaginary
 from weft.jit.ir import types as ty
 from weft.jit.tracing.arguments import convert
 from weft.jit.tracing.places import is_library
@@ -252,19 +251,8 @@ _builtin_attribute("grad", "prim::grad")
 FACES["data"] = FACES["detach"] = lambda rec, self: _aten.detach(self)
 
 
-def _part(name: str) -> None:
-    def call(rec: Recorder, self: Tensor) -> Any:
-        if name == "real" and not self.is_complex():
-            return self
-        made = _aten.real(self) if name == "real" else _imaginary(self)
-        rec.bind_copy(made)
-        return made
-
-    FACES[name] = call
-
-
-_part("real")
-_part("imag")
+FACES["real"] = lambda rec, self: _aten.real(self) if self.is_complex() else self
+FACES["imag"] = lambda rec, self: _aten.imag(self)
 
 
 @face("requires_grad_")
