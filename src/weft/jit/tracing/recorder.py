@@ -167,10 +167,6 @@ class Recorder:
         """From here on the tensor is that value."""
         self._values[id(tensor)] = (tensor, value)
 
-    def bind_copy(self, tensor: weft.Tensor) -> None:
-        """The tensor shares memory with another in Python, but not in the program."""
-        self._copies[id(tensor)] = tensor
-
     def known(self, tensor: weft.Tensor) -> Value | None:
         """The value of a tensor that the trace has made or read."""
         found = self._values.get(id(tensor))
