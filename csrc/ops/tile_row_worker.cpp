@@ -200,8 +200,9 @@ void RowWorker::space(const PassPlan& pass, const BoundStep& bound, Spaced& spac
     if (k < step.states) {
       spaced.stride[k] = item;
     } else if (((pass.reads | pass.writes) >> slot) & 1u) {
-      const RowOperand& operand = walk_.operands[walk_.operand_of[slot]];
-      spaced.at[k] = operand.view.base + outer_.offset(operand.across);
+      const uint8_t number = walk_.operand_of[slot];
+      const RowOperand& operand = walk_.operands[number];
+      spaced.at[k] = origins_[number] + outer_.offset(operand.across);
       spaced.stride[k] = operand.across[0];
     } else if ((pass.kept >> slot) & 1u) {
       spaced.at[k] = values_[slot];
@@ -364,10 +365,11 @@ void RowWorker::vertical_strides(const PassPlan& pass, int64_t begin, int64_t en
     const int slot = step.operands[i];
     operands[count] = at_[slot];
     if (!((pass.reads >> slot) & 1u)) continue;
-    const RowOperand& operand = walk_.operands[walk_.operand_of[slot]];
+    const uint8_t number = walk_.operand_of[slot];
+    const RowOperand& operand = walk_.operands[number];
     strides[count] = operand.across[0];
     operands[count] =
-        operand.view.base + outer_.offset(operand.view.strides) + begin * strides[count];
+        origins_[number] + outer_.offset(operand.view.strides) + begin * strides[count];
   }
   for (int i = 0; i < step.row_read_count; ++i) operands[count++] = at_[step.row_reads[i]];
   ScalarSlot* scalars = scalars_[bound.number];
