@@ -54,7 +54,6 @@ class Recorder:
         self.modules: Any = None  # where attributes are found, when a module is traced
         self._values: dict[int, tuple[Any, Value]] = {}
         self._devices: dict[int, tuple[Any, Value]] = {}
-        self._copies: dict[int, Any] = {}  # results that are views in Python, but not in programs
         self._unseen: set[Node] = set()  # not asked for by the program: dropped when not used
         self._guards: set[Any] = set()
         self._sizes: dict[Any, Value] = {}
@@ -105,7 +104,6 @@ class Recorder:
     def operator(self, schema: str, given: tuple[Any, ...], result: Any) -> Any:
         """An operator of the table ran."""
         op = _operator(f"aten::{schema[: schema.index('(')]}")
-        self._check_copies(op, given)
         inputs = [argument(self, arg, item) for arg, item in zip(op.args, given)]
         self.follow_grad_mode()
         node = self.emit(op.kind, inputs, [each.type for each in op.returns])
@@ -142,14 +140,6 @@ class Recorder:
         """requires_grad_() ran."""
         inputs = [self.tensor(tensor), self.constant(flag)]
         self.bind(tensor, self.emit("aten::requires_grad_", inputs, [ty.TENSOR]).output)
-
-    def _check_copies(self, op: schemas.Operator, given: tuple[Any, ...]) -> None:
-        for arg, item in zip(op.args, given):
-            if arg.is_written and id(item) in self._copies:
-                raise RuntimeError(
-                    f"trace: expected no change in place of the real or imaginary part of a "
-                    f"tensor, which is no view in a program, got {op.name[6:]}"
-                )
 
     def follow_grad_mode(self) -> None:
         """Records that the grad mode is another one than for the operator before."""
