@@ -184,6 +184,7 @@ def test_every_row_is_complete(row: Row) -> None:
 def scratch_table(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Row]]:
     rows = list(table.TABLE)
     monkeypatch.setattr(table, "TABLE", rows)
+    monkeypatch.setattr(table, "_keys", set(table._keys))
     yield rows
 
 

@@ -36,6 +36,7 @@ NB_MODULE(_C, module) {
     bind_jit_objects(module);
     init_jit_function(module.ptr());
     bind_jit_program(module);
+    bind_operator_facts(module);
     bind_call_operator(module);
   } catch (const PythonError&) {
     nanobind::raise_python_error();

@@ -75,8 +75,8 @@ class Evaluator:
 
     def operator(self, node: Node, args: list[Any]) -> list[Any]:
         found = schemas.of(node.kind)
-        if found.builtin is not None:
-            python = ATTRIBUTES.get(node.kind) or found.builtin.python
+        if found.is_builtin:
+            python = ATTRIBUTES.get(node.kind) or found._row_python
             assert python is not None, f"{node.kind} has no Python function"
             result = python(*args)
         else:

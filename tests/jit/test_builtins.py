@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import weft
 from weft._ops import builtins
-from weft._ops.builtins.rows import Builtin, _split_commas, strip_alias
+from weft._ops.builtins.rows import Builtin
+from weft._ops.schema_text import _split_commas, strip_alias
 
 ROWS = {kind: row for kind, row in builtins.load().items() if row.python is not None}
 # Arguments that say how often or how wide: large ones would only fill memory.

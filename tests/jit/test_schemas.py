@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft._ops.builtins.rows import split_schema, strip_alias
+from weft._ops.schema_text import split_schema, strip_alias
 from weft.jit import schemas
 from weft.jit.ir import parse_type
 from weft.jit.ir import types as ty
@@ -62,7 +62,7 @@ def test_effects() -> None:
     assert schemas.of("aten::add.int").commutative
     for kind in schemas.all_kinds():
         found = schemas.of(kind)
-        if found.form is not None and "random" in found.form.row.tags:
+        if found.row is not None and "random" in found.row.tags:
             assert found.nondeterministic, kind
 
 

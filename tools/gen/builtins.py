@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from gen.cpp import quote
 from weft._ops import builtins
-from weft._ops.builtins.rows import PARAMETERS, SCALARS, Builtin, BuiltinArg, strip_alias
+from weft._ops.builtins.rows import PARAMETERS, SCALARS, Builtin, BuiltinArg
+from weft._ops.schema_text import strip_alias
 
 # By value or by reference; everything else is a `const Value&`.
 _TYPES = {

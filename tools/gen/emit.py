@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import weft._ops
-from gen import boxed, builtins, instructions, nodes, stubs
+from gen import boxed, builtins, facts, instructions, nodes, stubs
 from gen.functions import FunctionEmitter, native_header, ops_header
 from gen.plan import form_schemas, make_plans
+from weft._ops.builtins import load as load_builtins
 from weft._ops.forms import Form, forms
 
 BOXED_FILES = 4
@@ -34,6 +35,7 @@ def generate() -> dict[str, str]:
     for i, part in enumerate(_split(every, BOXED_FILES)):
         cpp[f"boxed_{i}.cpp"] = boxed.file(part)
     cpp["op_records.cpp"] = boxed.records(every)
+    cpp["operator_facts.cpp"] = facts.file(every, schemas, list(load_builtins().values()))
     cpp["jit_instructions.h"] = instructions.header()
     cpp.update(builtins.files())
     files = {name: _BANNER + text for name, text in cpp.items()}

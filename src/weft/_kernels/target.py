@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
+
+from weft._kernels.machine import is_x86
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,6 @@ X86 = {
     ),
 }
 AARCH64 = Target("neon", "generic", "+neon")
-
-
-def is_x86() -> bool:
-    return platform.machine().lower() in ("x86_64", "amd64")
 
 
 def targets(names: list[str]) -> list[Target]:

@@ -40,6 +40,7 @@ COMPLEX = ("complex64", "complex128")
 NUMBERS = INTEGERS + FLOATS + COMPLEX
 
 TABLE: list[Row] = []
+_keys: set[str] = set()  # of the rows in TABLE
 
 
 class _Auto:
@@ -226,6 +227,7 @@ def op(
         inplace_variants = _default_inplace_variants(row)
     row = replace(row, inplace_variants=inplace_variants)
     _check(row)
+    _keys.add(row.key)
     TABLE.append(row)
     return row
 
@@ -281,7 +283,7 @@ def _default_out(schema: Schema, kind: str) -> str | None:
 
 def _check(row: Row) -> None:
     schema = row.schema
-    if row.key in {other.key for other in TABLE}:
+    if row.key in _keys:
         _fail(schema, "one row per schema", "a second one")
     if not row.doc:
         _fail(schema, "a doc line", "none")

@@ -6,6 +6,8 @@ ignore, unused, export, annotate, isinstance, interface, Final, Attribute
               what programs are written with
 """
 
+from typing import TYPE_CHECKING, Any
+
 from weft.jit import frontend
 from weft.jit import literals as _literals  # noqa: F401  (constants of weft)
 from weft.jit.frontend.errors import FrontendError, NotSupportedError
@@ -27,11 +29,38 @@ from weft.jit.markers import (
     unused,
 )
 from weft.jit.script import CompilationUnit, ScriptFunction, script
-from weft.jit.script_module import RecursiveScriptModule, ScriptModule
-from weft.jit.tracing.checks import TracingCheckError
-from weft.jit.tracing.modules import TopLevelTracedModule
-from weft.jit.tracing.places import TracerWarning
-from weft.jit.tracing.trace import trace, trace_module
+
+if TYPE_CHECKING:
+    from weft.jit.script_module import RecursiveScriptModule, ScriptModule
+    from weft.jit.tracing.checks import TracingCheckError
+    from weft.jit.tracing.modules import TopLevelTracedModule
+    from weft.jit.tracing.places import TracerWarning
+    from weft.jit.tracing.trace import trace, trace_module
+
+# Modules, and tracing them: importing them imports weft.nn.
+_LATER = {
+    "RecursiveScriptModule": "script_module",
+    "ScriptModule": "script_module",
+    "TopLevelTracedModule": "tracing.modules",
+    "TracerWarning": "tracing.places",
+    "TracingCheckError": "tracing.checks",
+    "trace": "tracing.trace",
+    "trace_module": "tracing.trace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'weft.jit' has no attribute {name!r}")
+    import importlib
+
+    from weft.jit.execution import LOCK
+
+    with LOCK:  # a child of fork would wait for ever for a thread that imports
+        module = importlib.import_module(f"weft.jit.{_LATER[name]}")
+    globals()[name] = found = getattr(module, name)
+    return found
+
 
 __all__ = [
     "Attribute",

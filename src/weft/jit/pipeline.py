@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 from weft.jit.ir import Function, Graph
+from weft.jit.ir.record import record
 from weft.jit.passes import (
     constant_pooling,
     constant_propagation,
@@ -28,7 +28,7 @@ from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 Run = Callable[[Graph, Options], bool]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pass:
     """One pass. `level`: the least level at which it runs. `repeats`: part of the group that runs
     until nothing changes."""

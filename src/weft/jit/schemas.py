@@ -1,4 +1,5 @@
 """Operators by name: those of the table (`weft._ops`) and the builtins (`weft._ops.builtins`).
+Neither is imported: what is asked of them is in the extension (`operator_facts.py`).
 
     candidates("aten::add")      every overload, in the order in which they are tried
     of("aten::add.Tensor")       one of them; KeyError where there is none
@@ -11,14 +12,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
 from weft import _C
-from weft._ops.builtins.rows import Builtin, split_schema, strip_alias
+from weft._ops.schema_text import split_schema, strip_alias
+from weft.jit import operator_facts
 from weft.jit.ir import parse_type
 from weft.jit.ir import types as ty
+from weft.jit.ir.record import record
 
 __all__ = [
     "Arg",
@@ -42,7 +44,7 @@ _DTYPE_NUMBERS = {
 _LENGTH = re.compile(r"\[(\d+)\]\??$")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Arg:
     """An argument. `length` is the 2 of `int[2]`: one number may stand for the list."""
 
@@ -65,7 +67,7 @@ class Arg:
         return self.alias.rstrip("!").split(" ")[0]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Return:
     """A result; `alias` as for arguments, "*" where it may share memory with any item of one."""
 
@@ -74,7 +76,7 @@ class Return:
     alias: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Schema:
     """A parsed schema. With `varargs` the last argument is a tuple of all further ones."""
 
@@ -92,12 +94,12 @@ class Schema:
 
 
 class Operator:
-    """One overload. `text` is its schema, `builtin` its row where the table does not have it."""
+    """One overload. `text` is its schema, `facts` what tools/gen/facts.py wrote of it."""
 
-    def __init__(self, kind: str, text: str, builtin: Builtin | None = None) -> None:
+    def __init__(self, kind: str, text: str, facts: str) -> None:
         self.kind = kind
         self.text = text
-        self.builtin = builtin
+        self._facts = facts
 
     def __repr__(self) -> str:
         return f"<operator {self.kind}>"
@@ -128,16 +130,33 @@ class Operator:
         return self.schema.returns
 
     @cached_property
-    def form(self) -> Any:
-        """Its form in the operator table; None for builtins. Loads the table."""
-        return None if self.builtin is not None else _forms().get(self.kind)
+    def facts(self) -> dict[str, Any]:
+        """What is known of it besides its schema."""
+        return operator_facts.facts_of(self._facts)
+
+    @cached_property
+    def is_builtin(self) -> bool:
+        """Whether it is a builtin, not a row of the operator table or a form of one."""
+        return "row" not in self.facts and "kind" not in self.facts
+
+    @cached_property
+    def row(self) -> operator_facts.RowFacts | None:
+        """Its row in the operator table; None for builtins."""
+        if self.is_builtin:
+            return None
+        return operator_facts.row(self.facts.get("row") or self.kind.removeprefix("aten::"))
+
+    @cached_property
+    def writes_self(self) -> bool:
+        """Whether it is a row, or a form of one, that changes its first argument."""
+        if self.is_builtin or "out" in self.facts:
+            return False
+        return bool(self.args) and self.args[0].is_written
 
     @cached_property
     def tags(self) -> frozenset[str]:
-        """The tags of its row. Loads the table."""
-        if self.builtin is not None:
-            return self.builtin.tags
-        return self.form.row.tags if self.form is not None else frozenset()
+        """The tags of its row."""
+        return frozenset(self.facts.get("tags", ())) if self.row is None else self.row.tags
 
     @cached_property
     def writes(self) -> bool:
@@ -152,16 +171,16 @@ class Operator:
     @cached_property
     def nondeterministic(self) -> bool:
         """Whether the same arguments may give another result: random numbers, modes, clocks."""
-        if self.builtin is not None:
+        if self.is_builtin:
             return "reads_state" in self.tags
-        return any(arg.type is ty.GENERATOR or _is_generator(arg.type) for arg in self.args) or (
-            "random" in self.tags if self.name[6:] in _drawing() else False
+        return "random" in self.tags or any(
+            arg.type is ty.GENERATOR or _is_generator(arg.type) for arg in self.args
         )
 
     @cached_property
     def has_side_effect(self) -> bool:
         """Whether it changes what no argument shows: a seed, a mode, the screen."""
-        return self.builtin is not None and "side_effect" in self.tags
+        return self.is_builtin and "side_effect" in self.tags
 
     @cached_property
     def pure(self) -> bool:
@@ -170,24 +189,33 @@ class Operator:
 
     @cached_property
     def commutative(self) -> bool:
-        """Whether its first two arguments may change places. Loads the table."""
+        """Whether its first two arguments may change places."""
         return "commutative" in self.tags
 
     @cached_property
     def python(self) -> Callable[..., Any] | None:
         """The same on Python values, given every argument in order; None: not to be folded."""
-        if self.builtin is not None:
-            return self.builtin.python if self.pure else None
         if not self.pure:
             return None
-        return self.evaluate
+        return self._row_python if self.is_builtin else self.evaluate
+
+    @cached_property
+    def folds(self) -> bool:
+        """Whether there is a `python`; unlike that, asking loads nothing."""
+        return self.pure and (not self.is_builtin or "folds" in self.facts)
+
+    @cached_property
+    def _row_python(self) -> Callable[..., Any] | None:
+        if "folds" not in self.facts:
+            return None
+        return operator_facts.python_of(self.kind, self.facts["family"])
 
     @cached_property
     def evaluate(self) -> Callable[..., Any] | None:
         """Like `python`, also where the result must be made anew by each call: a fresh tensor, a
         changed argument. What tests compare programs with."""
-        if self.builtin is not None:
-            return self.builtin.python or _from_data(self.name)
+        if self.is_builtin:
+            return self._row_python or _from_data(self.name)
         function = getattr(_C._aten, self.name[6:])
         names = [arg.name for arg in self.args if arg.kwarg_only]
         split = len(self.args) - len(names)
@@ -266,41 +294,6 @@ def _default(text: str | None, type_: ty.Type) -> Any:
 # ---- the index ----
 
 
-@cache
-def _table() -> dict[str, list[str]]:
-    """Schema texts of the table by name; the extension has them in the table's order."""
-    names: dict[str, list[str]] = {}
-    for name, function in vars(_C._aten).items():
-        overloads = getattr(function, "overloads", None)
-        if overloads:
-            names[f"aten::{name}"] = list(overloads)
-    return names
-
-
-@cache
-def _builtins() -> dict[str, list[Builtin]]:
-    from weft._ops import builtins
-
-    builtins.load()
-    return builtins.NAMES
-
-
-@cache
-def _forms() -> dict[str, Any]:
-    import weft._ops
-    from weft._ops.forms import all_forms
-
-    return {f"aten::{form.schema.key}": form for form in all_forms(weft._ops.load())}
-
-
-@cache
-def _drawing() -> frozenset[str]:
-    """Names of operators that draw random numbers without being given a generator."""
-    return frozenset(
-        key[6:].partition(".")[0] for key, form in _forms().items() if "random" in form.row.tags
-    )
-
-
 _found: dict[str, tuple[Operator, ...]] = {}
 
 
@@ -309,15 +302,19 @@ def candidates(name: str) -> tuple[Operator, ...]:
     of the table first, operators that take anything last. Empty where there is none."""
     known = _found.get(name)
     if known is None:
-        table = [Operator(_kind_of(text), text) for text in _table().get(name, ())]
-        rows = [Operator(row.kind, row.text, row) for row in _builtins().get(name, ())]
+        every = [
+            Operator(_kind_of(text), text, facts) for text, facts in operator_facts.texts(name)
+        ]
+        table = [operator for operator in every if not operator.is_builtin]
+        rows = [operator for operator in every if operator.is_builtin]
         known = tuple(sorted(table, key=_tensors_first) + sorted(rows, key=_anything_last))
         _found[name] = known
     return known
 
 
 def _kind_of(text: str) -> str:
-    return f"aten::{text[: text.index('(')]}"
+    kind = text[: text.index("(")]
+    return kind if "::" in kind else f"aten::{kind}"
 
 
 def _tensors_first(operator: Operator) -> tuple[bool, int]:
@@ -345,10 +342,9 @@ def of(kind: str) -> Operator:
 
 def all_kinds() -> Iterator[str]:
     """The kind of every operator: of the table, then of the builtins."""
-    for texts in _table().values():
-        yield from map(_kind_of, texts)
-    for rows in _builtins().values():
-        yield from (row.kind for row in rows)
+    every = [operator for name in operator_facts.names() for operator in candidates(name)]
+    yield from (operator.kind for operator in every if not operator.is_builtin)
+    yield from (operator.kind for operator in every if operator.is_builtin)
 
 
 # ---- methods and functions of Python ----
@@ -405,13 +401,13 @@ def _functions() -> dict[int, tuple[Any, str]]:
     table: list[tuple[Any, str]] = []
     for module in (math, cmath):
         for name, function in vars(module).items():
-            if callable(function) and candidates(f"aten::{name}"):
+            if callable(function) and operator_facts.exists(f"aten::{name}"):
                 table.append((function, f"aten::{name}"))
     for name, function in vars(operator).items():
         if not callable(function) or name.startswith("_"):
             continue
         kind = _OPERATORS.get(name, f"aten::{name}")
-        if name in _OPERATORS or (name in _SAME_OPERATORS and candidates(kind)):
+        if name in _OPERATORS or (name in _SAME_OPERATORS and operator_facts.exists(kind)):
             table.append((function, kind))
     table += [
         (math.remainder, "aten::mathremainder"), (math.fmod, "aten::fmod"),

@@ -13,7 +13,7 @@ from weft.jit.execution import LOCK, executable
 from weft.jit.frontend import functions as frontend
 from weft.jit.frontend.errors import FrontendError, from_outside
 from weft.jit.frontend.functions import Compiled
-from weft.jit.frontend.resolver import Resolver, locals_of_caller
+from weft.jit.frontend.resolver import Resolver, is_module, locals_of_caller
 from weft.jit.frontend.source import Code
 from weft.jit.ir import Function, Graph
 from weft.jit.passes import inlining
@@ -112,18 +112,17 @@ def script(
     class itself, now usable in programs. RuntimeError (FrontendError) for what the language does
     not have: it names the place, what was expected and found, and what to write instead.
     """
-    if not _enabled:
-        return obj
-    with LOCK:  # a child of fork would wait for ever for a thread that imports
-        from weft.jit.script_class import script_class
-        from weft.jit.script_module import RecursiveScriptModule, script_module
-    if isinstance(obj, (ScriptFunction, RecursiveScriptModule)):
+    if not _enabled or isinstance(obj, ScriptFunction):
         return obj
     extra = locals_of_caller(1 + _frames_up)
     with LOCK, from_outside():
-        if isinstance(obj, weft.nn.Module):
-            return script_module(obj, extra)
+        if is_module(obj):
+            from weft.jit.script_module import RecursiveScriptModule, script_module
+
+            return obj if isinstance(obj, RecursiveScriptModule) else script_module(obj, extra)
         if inspect.isclass(obj):
+            from weft.jit.script_class import script_class
+
             return script_class(obj, extra)
         if isinstance(obj, (dict, list, tuple)):
             raise RuntimeError(

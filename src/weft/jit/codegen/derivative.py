@@ -11,15 +11,15 @@ engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from weft.jit.codegen.rows import ELEMENTS, ROW, NotFusible, RowResult, RowStep
-from weft.jit.codegen.steps import Op, Operand, Steps, Unit, gradient
+from weft.jit.codegen.steps import Op, Operand, Steps, Unit
+from weft.jit.ir.record import field, record
 
 Edge = tuple[int, str, int]  # (input of the forward group, "gradient" | "output", index)
 
 
-@dataclass
+@record
 class Derivative:
     """`steps` of the backward group, whose inputs are the forward group's, then one gradient for
     each of its outputs, then these outputs; `outputs` are steps that leave it."""
@@ -98,7 +98,7 @@ class _Backward:
         for unit in self._forward.units:
             if unit.row.no_gradient:
                 raise NotFusible(f"{unit.row.key}: a gradient that is not implemented")
-            if not unit.row.grad and "nondifferentiable" not in unit.row.tags:
+            if not unit.row.has_gradient and "nondifferentiable" not in unit.row.tags:
                 raise NotFusible(f"{unit.row.key}: no gradient formula")
             reached = 0
             for name in unit.row.differentiable:
@@ -126,7 +126,9 @@ class _Backward:
         for i in (1, 2):  # of layer norm; nothing else has several
             values[f"result{i}"] = Operand("step", unit.result.index + i)
         names = _Names(values, self._recomputed, {"grad": grad, "grads[0]": grad})
-        for name, formula in gradient(unit.row.key):
+        if unit.row.gradient is None:
+            raise NotFusible(f"{unit.row.key}: one formula for several gradients")
+        for name, formula in unit.row.gradient:
             value = unit.names[name]
             if not isinstance(value, Operand):
                 raise NotFusible(f"{unit.row.key}: expected a tensor as {name}")

@@ -15,7 +15,7 @@ literal on the right (`add_int_imm`), and, where the result is a bool, four that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # What a register field holds.
 NONE, OBJECT, SCALAR = "None", "Object", "Scalar"
@@ -24,8 +24,7 @@ X_KINDS = ("None", "Literal", "Jump", "Constant", "Site", "Class", "Type", "Name
 EXTRA_KINDS = ("None", "Operator", "Function", "Name", "External", "ListTag", "Type", "Group")
 
 
-@dataclass(frozen=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One row: the operand kinds and what it does."""
 
     name: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from weft.jit.ir.record import record
 
 
-@dataclass
+@record
 class Move:
     """`source` goes to `target`. `last`: nobody reads the source afterwards."""
 

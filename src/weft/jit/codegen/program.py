@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.codegen.rows import RowResult, RowStep
 from weft.jit.codegen.tables import Tables, Writer
 from weft.jit.ir import SourceRange, Type
+from weft.jit.ir.record import field, record
 
 if TYPE_CHECKING:
     from weft.jit.codegen.steps import Op
@@ -26,7 +26,7 @@ CONSTANT_BIT = 1 << 31
 LAST_USE_BIT = 1 << 30
 
 
-@dataclass
+@record
 class Site:
     """Operands (registers, or constants with CONSTANT_BIT), result registers, one more word."""
 
@@ -35,7 +35,7 @@ class Site:
     extra: int = 0
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Code:
     """One instruction. `target` is the index of an instruction; a literal jump has `x` besides."""
 
@@ -49,7 +49,7 @@ class Code:
     range: SourceRange | None = None
 
 
-@dataclass
+@record
 class Param:
     """A parameter: its register, and the constant it has when not given."""
 
@@ -59,7 +59,7 @@ class Param:
     default: int | None = None
 
 
-@dataclass
+@record
 class FunctionData:
     """A compiled function. Registers [0, objects) hold objects, the next `scalars` scalars; the
     constants `preload` are in the registers from `preload_at` on when it starts."""
@@ -74,7 +74,7 @@ class FunctionData:
     code: list[Code] = field(default_factory=list)
 
 
-@dataclass
+@record
 class ProgramData:
     """What becomes bytes: functions, methods of classes (class, name, function), and the tables."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from weft.jit.codegen.steps import Steps
+    from weft.jit.operator_facts import RowFacts
 
 
 class NotFusible(Exception):
@@ -55,7 +56,7 @@ KEYS = frozenset((*_ROWWISE, *_REDUCED, *_COMPOSED))
 MEMBERS = frozenset(("softmax.int", "log_softmax.int", "layer_norm", *_REDUCED))
 
 
-def apply(steps: Steps, row: Any, names: Mapping[str, Any]) -> Any:
+def apply(steps: Steps, row: RowFacts, names: Mapping[str, Any]) -> Any:
     """The result of one of KEYS: an operand, or a tuple of them. Raises NotFusible."""
     if row.key == "layer_norm":
         return _layer_norm(steps, names)
@@ -63,7 +64,7 @@ def apply(steps: Steps, row: Any, names: Mapping[str, Any]) -> Any:
         return _spread(steps, names)
     if names.get("dtype") is not None:
         raise NotFusible(f"{row.key}: a dtype")
-    tensors = [names[arg.name] for arg in row.schema.args if arg.is_tensor]
+    tensors = [value for value, what in zip(names.values(), row.operands) if what == "Tensor"]
     if row.key in _REDUCED:
         wanted: tuple[str, ...] = (ELEMENTS,)
         form = _reduced_form(row, names)
@@ -90,7 +91,7 @@ def _whole(value: Any, what: str) -> int:
     return value
 
 
-def _reduced_form(row: Any, names: Mapping[str, Any]) -> RowStep:
+def _reduced_form(row: RowFacts, names: Mapping[str, Any]) -> RowStep:
     dims = names.get("dim")
     if dims is not None and not isinstance(dims, (list, tuple)):
         raise NotFusible(f"{row.key}: expected dims that are known")
@@ -104,7 +105,7 @@ def _reduced_form(row: Any, names: Mapping[str, Any]) -> RowStep:
     return RowStep(row.id, "last", _checked(_whole(dims[0], "a dimension")), keepdim)
 
 
-def _rowwise_form(row: Any, names: Mapping[str, Any]) -> RowStep:
+def _rowwise_form(row: RowFacts, names: Mapping[str, Any]) -> RowStep:
     if "normalized_shape" in names:
         shape = names["normalized_shape"]
         if not isinstance(shape, (list, tuple)) or len(shape) != 1:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from weft._ops import builtins
-from weft._ops.builtins.rows import SCALARS
+from weft.jit import schemas
 from weft.jit.ir import types as ty
+from weft.jit.ir.record import record
 
 _TYPES = {"Int": ty.INT, "Float": ty.FLOAT, "Bool": ty.BOOL}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ScalarInstruction:
     """The instruction's name, and the types of its result and operands: "Int", "Float", "Bool"."""
 
@@ -35,19 +34,16 @@ class ScalarInstruction:
 
 
 @cache
-def _table() -> dict[str, ScalarInstruction]:
-    return {
-        row.kind: ScalarInstruction(
-            row.id, SCALARS[row.returns[0]], tuple(SCALARS[arg.type] for arg in row.args)
-        )
-        for row in builtins.load().values()
-        if row.is_scalar
-    }
-
-
 def scalar_instruction(kind: str) -> ScalarInstruction | None:
     """The instruction of an operator, if it has one."""
-    return _table().get(kind)
+    try:
+        found = schemas.of(kind).facts.get("scalar")
+    except KeyError:
+        return None
+    if found is None:
+        return None
+    name, result, *operands = found
+    return ScalarInstruction(name, result, tuple(operands))
 
 
 def literal(operand: str, value: Any) -> int | None:

@@ -8,22 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from weft import _ops
-from weft._ops.forms import all_forms
-from weft._ops.formulas import (
-    Expr,
-    Statement,
-    argument_types,
-    gradient_names,
-    return_type,
-)
-from weft._ops.schema import Schema
-from weft._ops.translate import Translator
+from weft.jit import schemas
 from weft.jit.codegen import rows as row_steps
 from weft.jit.codegen.rows import ELEMENTS, SHAPE, NotFusible, RowResult, RowStep, extent_of
+from weft.jit.ir.record import field, record
+from weft.jit.operator_facts import Expression, RowFacts, row
 
 Op = str | RowStep | RowResult  # what a step does: a pointwise row's identifier, or a row operator
 
@@ -35,65 +26,16 @@ class Operand(NamedTuple):
     index: int  # type: ignore[assignment]  # a tuple's own method of that name is not used
 
 
-@dataclass
+@record
 class Unit:
     """One operator as autograd sees it: its row, its arguments by name, its result."""
 
-    row: Any
+    row: RowFacts
     names: Mapping[str, Any]
     result: Operand
 
 
-NUMBERS = ("Scalar", "float", "int", "bool")
-
-
-@functools.cache
-def rows() -> dict[str, Any]:
-    """Every row of the table, by key."""
-    return {row.key: row for row in _ops.load()}
-
-
-@functools.cache
-def _schemas() -> dict[str, list[Schema]]:
-    found: dict[str, list[Schema]] = {}
-    for form in all_forms(_ops.load()):
-        if form.kind != "out":
-            found.setdefault(form.schema.name, []).append(form.schema)
-    return found
-
-
-@functools.cache
-def is_elementwise(row: Any) -> bool:
-    """Whether a row is one kernel over elements, with tensors and numbers as arguments.
-
-    Rows that check integers first (`precheck`) are: a group computes in floats.
-    """
-    fit = all(arg.type == "Tensor" or arg.type in NUMBERS for arg in row.schema.args)
-    plain = row.kind == "pointwise" and not row.writes
-    return plain and fit and len(row.schema.returns) == 1 and not row.int_inputs
-
-
-@functools.cache
-def gradient(key: str) -> tuple[tuple[str, Expr], ...]:
-    """(argument, formula) of a row, in the order of its node's edges. Raises NotFusible."""
-    row = rows()[key]
-    if any(len(names) > 1 for names in row.grad):
-        raise NotFusible(f"{key}: one formula for several gradients")
-    formulas = {names[0]: text for names, text in row.grad.items()}
-    known = gradient_names(row.schema)
-    translator = Translator(key, _schemas())
-    return tuple((name, translator.formula(formulas[name], known)) for name in row.differentiable)
-
-
-@functools.cache
-def _body(key: str) -> tuple[Statement, ...]:
-    row = rows()[key]
-    translator = Translator(key, _schemas())
-    returns = return_type(row.schema)
-    return tuple(translator.body(row.body, argument_types(row.schema), returns))
-
-
-@dataclass
+@record
 class Steps:
     """The steps of a group while it is made."""
 
@@ -144,119 +86,116 @@ class Steps:
 
     def apply(self, key: str, args: Sequence[Any]) -> Any:
         """The result of an operator on values: operands, numbers, None, text."""
-        row = rows().get(key)
-        if row is None:
+        found = row(key)
+        if found is None:
             raise NotFusible(key)
-        names = {arg.name: value for arg, value in zip(row.schema.args, args)}
+        names = dict(zip(_arguments(key), args))
         if key in row_steps.KEYS:
-            result = row_steps.apply(self, row, names)
-        elif is_elementwise(row):
-            result = self._elementwise(row, names)
-        elif row.kind == "compose" and not row.writes:
-            self._within += bool(row.grad)
-            result = self._run(_body(key), names)
-            self._within -= bool(row.grad)
+            result = row_steps.apply(self, found, names)
+        elif found.is_elementwise:
+            result = self._elementwise(found, args)
+        elif found.body is not None:
+            self._within += found.has_gradient
+            result = self._run(found.body, names)
+            self._within -= found.has_gradient
         else:
             raise NotFusible(key)
-        if self._within == 0 and (is_elementwise(row) or row.grad):
+        if self._within == 0 and (found.is_elementwise or found.has_gradient):
             first = result if isinstance(result, Operand) else result[0]
-            self.units.append(Unit(row, names, first))
+            self.units.append(Unit(found, names, first))
         return result
 
-    def _elementwise(self, row: Any, names: Mapping[str, Any]) -> Operand:
+    def _elementwise(self, found: RowFacts, args: Sequence[Any]) -> Operand:
         tensors, numbers = [], []
-        for arg in row.schema.args:
-            value = names[arg.name]
-            if arg.type != "Tensor":
+        for what, value in zip(found.operands, args):
+            if what != "Tensor":
                 numbers.append(value)
             elif isinstance(value, Operand) and value.kind != "constant":
                 tensors.append(value)
             else:
-                raise NotFusible(f"{row.key}: expected a tensor as {arg.name}")
-        return self.add(row.id, tensors, numbers)
+                raise NotFusible(f"{found.key}: expected a tensor, got a number")
+        return self.add(found.id, tensors, numbers)
 
     # ---- bodies and formulas ----
 
-    def _run(self, body: Sequence[Statement], names: Mapping[str, Any]) -> Any:
+    def _run(self, body: Sequence[Any], names: Mapping[str, Any]) -> Any:
         scope = dict(names)
         found = self._statements(body, scope)
         if found is None:
             raise NotFusible("a body without a result")
         return found[0]
 
-    def _statements(self, body: Sequence[Statement], scope: dict[str, Any]) -> tuple[Any] | None:
-        for one in body:
-            if one.kind == "do":
+    def _statements(self, body: Sequence[Any], scope: dict[str, Any]) -> tuple[Any] | None:
+        for kind, target, expr, then, other in body:
+            if kind == "do":
                 raise NotFusible("a body that writes")
-            assert one.expr is not None
-            if one.kind == "if":
-                taken = one.then if self._condition(one.expr, scope) else one.other
+            if kind == "if":
+                taken = then if self._condition(expr, scope) else other
                 found = self._statements(taken, scope)
                 if found is not None:
                     return found
                 continue
-            if one.kind == "check":
-                if not self._condition(one.expr, scope):
+            if kind == "check":
+                if not self._condition(expr, scope):
                     raise NotFusible("a check that fails")
                 continue
-            value = self.evaluate(one.expr, scope)
-            if one.kind == "return":
+            value = self.evaluate(expr, scope)
+            if kind == "return":
                 return (value,)
-            if isinstance(one.value, tuple):
+            if isinstance(target, list):
                 raise NotFusible("several results")
-            scope[one.value] = value
+            scope[target] = value
         return None
 
-    def _condition(self, expr: Expr, scope: Mapping[str, Any]) -> bool:
+    def _condition(self, expr: Expression, scope: Mapping[str, Any]) -> bool:
         value = self.evaluate(expr, scope)
         if not isinstance(value, bool):
             raise NotFusible("a choice that depends on a number of the call")
         return value
 
-    def evaluate(self, expr: Expr, names: Mapping[str, Any]) -> Any:
+    def evaluate(self, expr: Expression, names: Mapping[str, Any]) -> Any:
         """The value of a formula; operators in it become steps."""
-        if expr.kind == "const":
-            return _CONSTANTS.get(expr.value, expr.value) if expr.type == "float" else expr.value
-        if expr.kind == "name":
-            if expr.value not in names:
-                raise NotFusible(f"{expr.value} of a group")
-            return names[expr.value]
-        if expr.kind == "convert":
-            return self._convert(expr, names)
-        if expr.kind == "op":
-            key = expr.value.key
-            return self.apply(key, [self.evaluate(arg, names) for arg in expr.args])
-        if expr.kind == "if":
-            test, yes, no = expr.args
+        kind, type_, value, args = expr
+        if kind == "const":
+            return _CONSTANTS.get(value, value) if type_ == "float" else value
+        if kind == "name":
+            if value not in names:
+                raise NotFusible(f"{value} of a group")
+            return names[value]
+        if kind == "convert":
+            number = self.evaluate(args[0], names)
+            return float(number) if type_ == "float" and isinstance(number, int) else number
+        if kind == "op":
+            return self.apply(value, [self.evaluate(arg, names) for arg in args])
+        if kind == "if":
+            test, yes, no = args
             return self.evaluate(yes if self._condition(test, names) else no, names)
-        if expr.kind == "builtin":
-            return self._builtin(expr, names)
-        if expr.kind == "index":
-            return self.evaluate(expr.args[0], names)[expr.value]
-        if expr.kind == "list":
-            return [self.evaluate(arg, names) for arg in expr.args]
-        raise NotFusible(f"{expr.kind} in a formula")
+        if kind == "builtin":
+            return self._builtin(value, [self.evaluate(arg, names) for arg in args])
+        if kind == "index":
+            return self.evaluate(args[0], names)[value]
+        if kind == "list":
+            return [self.evaluate(arg, names) for arg in args]
+        raise NotFusible(f"{kind} in a formula")
 
-    def _convert(self, expr: Expr, names: Mapping[str, Any]) -> Any:
-        value = self.evaluate(expr.args[0], names)
-        if expr.type == "float" and isinstance(value, int):
-            return float(value)
-        return value
-
-    def _builtin(self, expr: Expr, names: Mapping[str, Any]) -> Any:
-        args = [self.evaluate(arg, names) for arg in expr.args]
-        if expr.value == "conj":  # of a real number
+    def _builtin(self, name: str, args: list[Any]) -> Any:
+        if name == "conj":  # of a real number
             return args[0]
-        if expr.value in _OF_SHAPES and (args[0] is SHAPE or isinstance(args[0], Operand)):
-            return _OF_SHAPES[expr.value]
-        if expr.value in _OF_TENSORS and isinstance(args[0], Operand):
-            return _OF_TENSORS[expr.value]
-        function = _OF_NUMBERS.get(expr.value)
+        if name in _OF_SHAPES and (args[0] is SHAPE or isinstance(args[0], Operand)):
+            return _OF_SHAPES[name]
+        if name in _OF_TENSORS and isinstance(args[0], Operand):
+            return _OF_TENSORS[name]
+        function = _OF_NUMBERS.get(name)
         if function is None or any(isinstance(a, Operand) for a in args if a is not None):
-            if expr.value == "is_none":
+            if name == "is_none":
                 return False
-            raise NotFusible(f"{expr.value} of what only the call knows")
+            raise NotFusible(f"{name} of what only the call knows")
         return function(*args)
+
+
+@functools.cache
+def _arguments(key: str) -> tuple[str, ...]:
+    return tuple(arg.name for arg in schemas.of(f"aten::{key}").args)
 
 
 _CONSTANTS = {

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.jit.codegen.derivative import Edge, differentiate
 from weft.jit.codegen.rows import DROPPED, MEMBERS, NotFusible
-from weft.jit.codegen.steps import NUMBERS, Op, Operand, Steps, is_elementwise, rows
+from weft.jit.codegen.steps import Op, Operand, Steps
 from weft.jit.ir.graph import Block, Node, Value
+from weft.jit.ir.record import record
 from weft.jit.ir.types import BOOL, FLOAT, INT, TENSOR
+from weft.jit.operator_facts import RowFacts
+from weft.jit.operator_facts import row as table_row
 
 FUSED = "weft::Fused"
 # Limits of a tile program (csrc/ops/tile.h, tile_plan.h). Masks used as numbers take one more step
@@ -28,7 +30,7 @@ MOST_NUMBERS = 32
 _NUMBER_TYPES = (INT, FLOAT, BOOL)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class BackwardSpec:
     """The gradient: a group over inputs, a gradient per output, outputs; see FusedBackward."""
 
@@ -37,7 +39,7 @@ class BackwardSpec:
     depends: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GroupSpec:
     """What the runtime is told of a group."""
 
@@ -60,22 +62,22 @@ class GroupSpec:
         )
 
 
-def row_of(node: Node) -> Any:
+def row_of(node: Node) -> RowFacts | None:
     """The table row of a node that may be a member of a group; None for others."""
     namespace, _, key = node.kind.partition("::")
-    row = rows().get(key) if namespace == "aten" else None
-    if row is None or len(node.inputs) != len(row.schema.args):
+    row = table_row(key) if namespace == "aten" else None
+    if row is None or len(node.inputs) != len(row.operands):
         return None
-    for arg, value in zip(row.schema.args, node.inputs):
-        if arg.type == "Tensor":
+    for operand, value in zip(row.operands, node.inputs):
+        if operand == "Tensor":
             fits = value.type == TENSOR and not value.is_constant
-        elif is_elementwise(row) and arg.type in NUMBERS:
+        elif operand == "number" and row.is_elementwise:
             fits = value.type in _NUMBER_TYPES
         else:
             fits = value.is_constant
         if not fits:
             return None
-    return row if is_elementwise(row) or _unfolds(node, row) else None
+    return row if row.is_elementwise or _unfolds(node, row) else None
 
 
 def row_operator(node: Node) -> bool:
@@ -84,9 +86,8 @@ def row_operator(node: Node) -> bool:
     namespace, _, key = node.kind.partition("::")
     if namespace != "aten" or key not in MEMBERS:
         return False
-    row = rows()[key]
-    for arg, value in zip(row.schema.args, node.inputs):
-        is_tensor = arg.is_tensor and value.type == TENSOR and not value.is_constant
+    for value in node.inputs:
+        is_tensor = value.type == TENSOR and not value.is_constant
         if not is_tensor and not is_known(value):
             return False
     try:
@@ -109,7 +110,9 @@ def is_known(value: Value) -> bool:
 
 def _reads_only(use: Any) -> bool:
     """Whether a list is the argument of an operator of the table, which only read them."""
-    return isinstance(use.user, Node) and use.user.kind.partition("::")[2] in rows()
+    if not isinstance(use.user, Node):
+        return False
+    return table_row(use.user.kind.partition("::")[2]) is not None
 
 
 def _argument(value: Value, tensor: Any) -> Any:
@@ -122,13 +125,9 @@ def _argument(value: Value, tensor: Any) -> Any:
     return [v.constant for v in value.node.inputs]
 
 
-def _unfolds(node: Node, row: Any) -> bool:
+def _unfolds(node: Node, row: RowFacts) -> bool:
     """Whether a composed operator is arithmetic on elements for these constants."""
-    if row.kind != "compose" or row.writes or len(row.schema.returns) != 1:
-        return False
-    if row.schema.returns[0].type != "Tensor" or not any(
-        a.type == "Tensor" for a in row.schema.args
-    ):
+    if row.body is None:
         return False
     constants = [None if v.type == TENSOR else (_constant(v),) for v in node.inputs]
     try:

@@ -180,7 +180,7 @@ class Emitter:
         from weft.jit.frontend.calls import operator_of
 
         operator = operator_of(node.kind)
-        if operator is None or operator.builtin is None or operator.python is None:
+        if operator is None or not (operator.is_builtin and operator.folds):
             return UNKNOWN
         values = [self.static_of(value, depth + 1) for value in node.inputs]
         if any(value is UNKNOWN for value in values):

@@ -10,6 +10,7 @@ import weft
 from weft.jit.frontend.annotations import type_of_value
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
+from weft.jit.frontend.resolver import is_module
 from weft.jit.frontend.sugared import PythonModule, PythonObject, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -77,7 +78,7 @@ def _callable(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | 
     special = builtins.builtin_of(obj)
     if special is not None:
         return special
-    if isinstance(obj, weft.nn.Module):
+    if is_module(obj):
         return modules.closed_over(e, obj, range, what)
     if isinstance(obj, type):
         return classes.class_value(obj, what)

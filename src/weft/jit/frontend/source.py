@@ -73,9 +73,10 @@ def code_of(obj: Any) -> Code:
     if isinstance(given, Code):
         return given
     try:
-        linecache.checkcache(inspect.getsourcefile(obj) or "")
-        lines, first = inspect.getsourcelines(obj)
-        filename = inspect.getsourcefile(obj) or inspect.getfile(obj)
+        filename = inspect.getsourcefile(obj) or ""
+        linecache.checkcache(filename)
+        lines, first = _lines_of(obj, filename) or inspect.getsourcelines(obj)
+        filename = filename or inspect.getfile(obj)
     except (OSError, TypeError, IndexError, SyntaxError):
         where = getattr(getattr(obj, "__code__", None), "co_filename", None) or "an unknown file"
         raise FrontendError(
@@ -92,6 +93,53 @@ def code_of(obj: Any) -> Code:
     first_text = text.split("\n", 1)[0]
     indent = len(first_text) - len(first_text.lstrip())
     return Code(dedented.rstrip("\n") + "\n", filename, max(first, 1), indent)
+
+
+def _lines_of(obj: Any, filename: str) -> tuple[list[str], int] | None:
+    """The lines of a function made by `def`, and the number of the first; None where that cannot be
+    told for sure.
+
+    inspect.getsourcelines does the same for everything, but splits all lines into tokens first.
+    Here the definition ends before a line that is not further in than its first one, if what comes
+    before that line can be parsed: otherwise it is within brackets or a string.
+    """
+    code = getattr(obj, "__code__", None)
+    if code is None or obj.__name__ == "<lambda>" or hasattr(obj, "__wrapped__"):
+        return None
+    every = linecache.getlines(filename, getattr(obj, "__globals__", None))
+    start = code.co_firstlineno - 1
+    if not 0 <= start < len(every):
+        return None
+    width = _indent(every[start])
+    for end in range(start + 1, len(every) + 1):
+        if end < len(every) and (_is_blank(every[end]) or _indent(every[end]) > width):
+            continue
+        lines = every[start:end]
+        while lines and _is_blank(lines[-1]):
+            lines.pop()
+        tree = _tree_or_none(textwrap.dedent("".join(lines)))
+        if tree is not None:
+            (node, *rest) = tree.body or (None,)
+            found = isinstance(node, ast.FunctionDef) and not rest and node.name == code.co_name
+            return (lines, start + 1) if found else None
+    return None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_blank(line: str) -> bool:
+    """Whether a line says nothing, whatever its indent."""
+    rest = line.lstrip()
+    return not rest or rest.startswith("#")
+
+
+def _tree_or_none(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _dedent_by_first(text: str) -> str:

@@ -1,10 +1,8 @@
 """Typed, structured SSA: the program between the frontend, the passes and the code generator."""
 
 from weft.jit.ir.clone import clone_block_into, clone_node
-from weft.jit.ir.dot import to_dot
 from weft.jit.ir.function import Function
 from weft.jit.ir.graph import Block, Graph, Node, Use, Value
-from weft.jit.ir.html import to_html
 from weft.jit.ir.literals import type_of_constant
 from weft.jit.ir.parser import parse_ir
 from weft.jit.ir.printer import print_graph
@@ -109,8 +107,6 @@ __all__ = [
     "parse_type",
     "print_graph",
     "substitute",
-    "to_dot",
-    "to_html",
     "type_of_constant",
     "unify",
     "union_of",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from weft.jit.ir.graph import Graph
+from weft.jit.ir.record import field, record
 from weft.jit.ir.types import NONE, Argument, FunctionSchema, TupleType, Type
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Function:
     """`name` is qualified ("__torch__.net.f"). `arg_names` fits `graph.inputs`; `defaults` has the
     Python values of arguments that may be left out. A method's first argument is `self`.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from weft.jit.ir import types as ty
+from weft.jit.ir.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LiteralKind:
     """A Python class whose objects may be constants. `text` None: shown as `<name>`."""
 

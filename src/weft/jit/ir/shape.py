@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from weft.jit.ir.record import record
 
 # A size: a number, a symbol ("n": every dimension so named has the same size), or unknown.
 Dim = int | str | None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ShapeInfo:
     """`dtype` is a weft.dtype or None (unknown); `sizes` None where the rank is unknown.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field, replace
+
+from weft.jit.ir.record import field, record
 
 
-@dataclass(eq=False)
+@record(eq=False, repr=False)
 class Source:
     """A text of Python, or a part of one cut out of a file.
 
@@ -19,7 +20,7 @@ class Source:
     filename: str = "<string>"
     first_line: int = 1
     indent: int = 0
-    _starts: list[int] = field(init=False, repr=False)
+    _starts: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         text = self.text or ""
@@ -42,7 +43,7 @@ class Source:
         return len(self._starts)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class SourceRange:
     """Characters `start` to `end` of a source. `caller` is the place of the call, for code that has
     been inlined."""
@@ -64,7 +65,7 @@ class SourceRange:
     def called_from(self, call: SourceRange) -> SourceRange:
         """The same range, reached through a call at another one."""
         caller = call if self.caller is None else self.caller.called_from(call)
-        return replace(self, caller=caller)
+        return SourceRange(self.source, self.start, self.end, caller)
 
     def chain(self) -> list[SourceRange]:
         """The range and those it was called from, innermost first."""

@@ -10,8 +10,9 @@ which are nominal: two classes are the same type only if they are the same objec
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from weft.jit.ir.record import field, record
 
 if TYPE_CHECKING:
     from weft.jit.ir.function import Function
@@ -77,12 +78,16 @@ class Type:
         return str(self)
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class BaseType(Type):
-    """A type with no parts: `name` is the IR text, `python` the annotation."""
+    """A type with no parts: `name` is the IR text, `python` the annotation. There is one object of
+    each, so that they compare quickly."""
 
     name: str
     python: str
+
+    def __reduce__(self) -> Any:
+        return _base_type, (self.name,)
 
     @property
     def annotation(self) -> str:
@@ -90,6 +95,10 @@ class BaseType(Type):
 
     def __str__(self) -> str:
         return self.name
+
+
+def _base_type(name: str) -> BaseType:
+    return BASE_TYPES[name]
 
 
 TENSOR = BaseType("Tensor", "Tensor")
@@ -128,7 +137,7 @@ BASE_TYPES: dict[str, BaseType] = {
 }
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class ListType(Type):
     """A list, shared by reference."""
 
@@ -149,7 +158,7 @@ class ListType(Type):
         return f"{self.elem}[]"
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class DictType(Type):
     """A dict in order of insertion, shared by reference."""
 
@@ -171,7 +180,7 @@ class DictType(Type):
         return f"Dict({self.key}, {self.value})"
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class TupleType(Type):
     """A tuple; a NamedTuple where it has a name. The IR text of one element is `(int,)`."""
 
@@ -202,7 +211,7 @@ class TupleType(Type):
         return f"({', '.join(map(str, self.elems))}{',' if len(self.elems) == 1 else ''})"
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class OptionalType(Type):
     """A value or None. `optional_of` makes one from any type, this constructor only from others."""
 
@@ -227,7 +236,7 @@ class OptionalType(Type):
         return f"{self.elem}?"
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class UnionType(Type):
     """One of several types, in no order; NoneType may be among them. Made by `union_of`."""
 
@@ -254,7 +263,7 @@ class UnionType(Type):
         return f"Union({', '.join(map(str, self.members))})"
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class FutureType(Type):
     """What `fork` gives back."""
 
@@ -275,7 +284,7 @@ class FutureType(Type):
         return f"Future({self.elem})"
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class TypeVar(Type):
     """A type left open in a schema: the `t` of `append(t[] self, t item)`."""
 
@@ -285,7 +294,7 @@ class TypeVar(Type):
         return self.name
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Attribute:
     """An attribute of a class. `kind`: parameter, buffer, attribute, constant or module; a constant
     has a value."""
@@ -295,7 +304,7 @@ class Attribute:
     value: Any = None
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class ClassType(Type):
     """A class: attributes in order of declaration, compiled methods. Mutable, nominal."""
 
@@ -312,7 +321,7 @@ class ClassType(Type):
         return self.name
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class EnumType(Type):
     """An enum: members are pairs of name and value."""
 
@@ -328,7 +337,7 @@ class EnumType(Type):
         return self.name
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class EnumValue:
     """A member of an enum, as the value of a constant."""
 
@@ -344,7 +353,7 @@ class EnumValue:
         return f"{self.type.name}.{self.name}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Argument:
     """A parameter of a function; `has_default` tells a default of None from none."""
 
@@ -357,7 +366,7 @@ class Argument:
         return f"{self.type} {self.name}" + (f"={self.default!r}" if self.has_default else "")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FunctionSchema:
     """What a function takes and gives; methods include `self`."""
 
@@ -369,7 +378,7 @@ class FunctionSchema:
         return f"{self.name}({', '.join(map(str, self.args))}) -> {self.returns}"
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class InterfaceType(Type):
     """Methods that a class must have; `self` is no argument of their schemas. Nominal."""
 

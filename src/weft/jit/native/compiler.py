@@ -13,8 +13,7 @@ import time
 from typing import Any
 
 from weft import _C
-from weft._kernels.target import X86, is_x86
-from weft.jit.native import cache, compose, image
+from weft._kernels.machine import is_x86
 from weft.jit.recursion import DeepRecursion
 
 RUNS_BEFORE = 2  # runs of a group before it is worth native code
@@ -126,6 +125,10 @@ def serve(group: Any, compute: Any, masks: int, ints: int = 0) -> bool:
 
 
 def _image(group: Any, compute: str, masks: int, ints: int = 0) -> bytes:
+    # Imported by the thread, not by the program that waits for its first result.
+    from weft._kernels.target import X86
+    from weft.jit.native import cache, compose, image
+
     isa = _C._isa()
     target = X86[("v2", "v3", "v4")[isa]]
     spec = compose.Group(group.constants, group.steps, group.outputs)
@@ -148,7 +151,9 @@ def _object(text: str, target: Any) -> bytes:
 
         from weft._kernels.aot import target_machine
     except ImportError:
-        raise compose.NotCompiled("expected llvmlite (pip install weft[compile])") from None
+        from weft.jit.native.compose import NotCompiled
+
+        raise NotCompiled("expected llvmlite (pip install weft[compile])") from None
     if target.name not in _machine:
         _machine[target.name] = target_machine(target)
     module = llvm.parse_assembly(text)

@@ -7,9 +7,9 @@ contracts it, so the fused kernel gives the same bits as the operators one by on
 from __future__ import annotations
 
 import functools
+import importlib
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft import _ops
@@ -30,6 +30,8 @@ from weft._kernels.rows import attribute_scalars
 from weft._kernels.target import Target
 from weft._kernels.trace import attribute_type
 from weft._kernels.types import BF16, BOOL, F16, F32, I64, DType, dtype
+from weft.jit import operator_facts
+from weft.jit.ir.record import record
 
 Operand = tuple[str, int]  # ("input" | "step" | "constant", index)
 SYMBOL = "weft_fused"
@@ -40,7 +42,7 @@ class NotCompiled(Exception):
     """The group stays with its operators' kernels; the text says why."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Group:
     """What FusedSpec holds (csrc/runtime/fused.h)."""
 
@@ -50,8 +52,15 @@ class Group:
 
 
 @functools.cache
-def _rows() -> dict[str, Any]:
-    return {row.id: row for row in _ops.load() if row.kind == "pointwise"}
+def _row(id: str) -> Any:
+    """The table's row of that id. Imports its family of rows only: all together take long."""
+    places = (at for at, char in enumerate(id) if char == "_")
+    keys = (id, *(f"{id[:at]}.{id[at + 1 :]}" for at in places))
+    facts = next((found for found in map(operator_facts.row, keys) if found is not None), None)
+    if facts is None or facts.kind != "pointwise":
+        raise NotCompiled(f"expected a pointwise operator of the table, got {id}")
+    importlib.import_module(f"weft._ops.{facts.family}")
+    return next(row for row in _ops.TABLE if row.id == id)
 
 
 def kernel(group: Group, compute: str, masks: int, ints: int = 0) -> Kernel:
@@ -95,7 +104,7 @@ class _Composer:
         self, step: tuple[str, Sequence[Operand], Sequence[Operand]], results: list[Value]
     ) -> Value:
         name, tensors, numbers = step
-        row = _rows()[name]
+        row = _row(name)
         arguments = {a.name: a for a in row.schema.args}
         operands = [self._operand(operand, results) for operand in tensors]
         dtypes = {value.dtype for value in operands}

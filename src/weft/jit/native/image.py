@@ -10,7 +10,8 @@ Relocations: System V ABI, AMD64 supplement, section 4.4; ELF for the Arm 64-bit
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+
+from weft.jit.ir.record import field, record
 
 MAGIC = b"WFTNATIV"
 VERSION = 1
@@ -28,7 +29,7 @@ class ImageError(ValueError):
     """An object file that cannot be made an image; the text says what it holds."""
 
 
-@dataclass
+@record
 class _Section:
     name: str
     kind: int
@@ -41,14 +42,14 @@ class _Section:
     address: int = -1  # within the code of the image
 
 
-@dataclass
+@record
 class _Symbol:
     name: str
     section: int
     value: int
 
 
-@dataclass
+@record
 class _Elf:
     data: bytes
     sections: list[_Section] = field(default_factory=list)

@@ -14,26 +14,54 @@ fast-math rows, which run only when asked for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 
 from weft.jit.ir import NONE, OptionalType, Value
 from weft.jit.ir import types as ty
+from weft.jit.ir.record import record
 from weft.jit.passes import guards
-from weft.jit.passes.patterns import Call, Match, Pattern, build, parse_pattern
+from weft.jit.passes.patterns import (
+    Call,
+    Match,
+    Pattern,
+    build,
+    kind_of,
+    parse_pattern,
+)
 
 Guard = Callable[[Match], bool]
 Replacement = Callable[[Match], "Value | None"]
 
 
-@dataclass(frozen=True)
+@record(eq=False)
 class Rule:
-    """One row. `replacement` is a pattern, or makes the value itself (None: does not apply)."""
+    """One row. `made` is the text of a pattern, or makes the value itself (None: does not apply).
+    Texts are parsed when a node of the root's kind is first met."""
 
-    pattern: Call
-    replacement: Pattern | Replacement
+    text: str
+    made: str | Replacement
     guard: Guard | None
     exact: bool
     identical: bool = False  # the root gives x itself: there is nobody to tell them apart
+
+    @property
+    def kind(self) -> str:
+        """The kind of the root, as a pattern has it."""
+        name = self.text[: self.text.index("(")]
+        return kind_of(name)
+
+    @cached_property
+    def pattern(self) -> Call:
+        """What is replaced."""
+        parsed = parse_pattern(self.text)
+        if not isinstance(parsed, Call):
+            raise ValueError(f"rule: expected a call, got {self.text!r}")
+        return parsed
+
+    @cached_property
+    def replacement(self) -> Pattern | Replacement:
+        """What replaces it."""
+        return parse_pattern(self.made) if isinstance(self.made, str) else self.made
 
     def replace(self, found: Match) -> Value | None:
         """The value that stands for the root, made at the insertion point."""
@@ -54,11 +82,7 @@ def _rule(
     exact: bool = True,
     identical: bool = False,
 ) -> None:
-    parsed = parse_pattern(pattern)
-    if not isinstance(parsed, Call):
-        raise ValueError(f"rule: expected a call, got {pattern!r}")
-    made = parse_pattern(replacement) if isinstance(replacement, str) else replacement
-    RULES.append(Rule(parsed, made, guard, exact, identical))
+    RULES.append(Rule(pattern, replacement, guard, exact, identical))
 
 
 def _fast(pattern: str, replacement: str, guard: Guard | None = None) -> None:
@@ -203,4 +227,4 @@ _fast("relu(x)", "x", guards.is_same_again)
 
 BY_KIND: dict[str, list[Rule]] = {}
 for _row in RULES:
-    BY_KIND.setdefault(_row.pattern.kind, []).append(_row)
+    BY_KIND.setdefault(_row.kind, []).append(_row)

@@ -125,17 +125,17 @@ def _holds(type_: Type) -> bool:
 def _is_flow(node: Node) -> bool:
     """Whether a node makes no tensor: control, containers, attributes, builtins on lists."""
     operator = operator_of(node)
-    return operator is None or operator.builtin is not None
+    return operator is None or operator.is_builtin
 
 
 def _may_give_its_input(node: Node) -> bool:
     """Whether the result may be the first argument itself: in place, or a cast to its own dtype."""
     operator = operator_of(node)
-    if operator is None or operator.form is None:
+    if operator is None or operator.row is None:
         return False
     if node.kind in MAY_GIVE_INPUT:
         return True
-    is_view = operator.form.row.kind == "view" and not operator.writes
+    is_view = operator.row.kind == "view" and not operator.writes
     return any(result.alias for result in operator.returns) and not is_view
 
 

@@ -24,11 +24,11 @@ def may_record(value: Value) -> bool:
 def is_differentiable(node: Node) -> bool:
     """Whether results of the node may require a gradient; True where that is not known."""
     operator = operator_of(node)
-    if operator is None or operator.form is None:
-        return operator is None or operator.builtin is not None
-    row = operator.form.row
+    if operator is None or operator.row is None:
+        return True
+    row = operator.row
     if "nondifferentiable" in row.tags or "factory" in row.tags:
         return False
     if row.kind == "compose" or "composite" in row.tags:
         return True
-    return bool(row.grad) or bool(row.no_gradient)
+    return row.has_gradient or row.no_gradient

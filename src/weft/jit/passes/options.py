@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from weft.jit.ir.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Options:
     """`gradients`: gradients may be recorded when the program runs. Then passes keep the order in
     which they are added up, because a sum of floats depends on it. A program that runs without

@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from weft.jit import schemas
 from weft.jit.ir import Graph, Node, Type, Value, bind, substitute
 from weft.jit.ir.literals import text_of
+from weft.jit.ir.record import field, record
 from weft.jit.passes.constants import constant_of
 
 _NAMESPACES = frozenset(("prim", "aten", "weft"))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Variable:
     """Any value, or any constant."""
 
@@ -34,14 +34,14 @@ class Variable:
     constant: bool
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Literal:
     """A constant of this type and these bits."""
 
     value: Any
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Call:
     """A node of the kind; of any overload where `kind` ends in "._"."""
 
@@ -71,10 +71,14 @@ def _pattern(tree: ast.expr) -> Pattern:
     if isinstance(tree, ast.Name):
         return Variable(tree.id, tree.id.isupper())
     if isinstance(tree, ast.Call):
-        path = list(_path(tree.func))
-        namespace = path.pop(0) if path[0] in _NAMESPACES else "aten"
-        return Call(f"{namespace}::{'.'.join(path)}", tuple(map(_pattern, tree.args)))
+        return Call(kind_of(".".join(_path(tree.func))), tuple(map(_pattern, tree.args)))
     return Literal(ast.literal_eval(tree))
+
+
+def kind_of(name: str) -> str:
+    """The kind that a pattern calls so: "add.int" is aten::add.int, "prim.device" prim::device."""
+    first, _, rest = name.partition(".")
+    return f"{first}::{rest}" if first in _NAMESPACES else f"aten::{name}"
 
 
 def _path(tree: ast.expr) -> Iterator[str]:
@@ -87,7 +91,7 @@ def _path(tree: ast.expr) -> Iterator[str]:
         raise ValueError("a name")
 
 
-@dataclass
+@record
 class Match:
     """What a pattern found: the values of its variables, and the nodes inside of the root."""
 

@@ -125,14 +125,14 @@ def _knows_len(node: Node) -> bool:
 def _is_total(node: Node, operator: Any) -> bool:
     """Whether the shapes of its tensors prove that a pointwise row cannot fail: floating dtype, and
     sizes that are the same or broadcast for sure."""
-    row = operator.form.row if operator.form is not None else None
-    if row is None or row.kind != "pointwise" or row.precheck is not None:
+    row = operator.row
+    if row is None or row.kind != "pointwise" or row.has_precheck:
         return False
     tensors = [value for value in node.inputs if value.type == TENSOR]
     rest: list[Type] = [value.type for value in node.inputs if value.type != TENSOR]
     if not tensors or any(type_ not in (INT, FLOAT, BOOL, STR, NONE) for type_ in rest):
         return False
-    if row.int_inputs or row.bool_inputs or operator.writes:
+    if row.has_masks or operator.writes:
         return False
     return all(map(_is_floating, tensors)) and _broadcasts(tensors)
 

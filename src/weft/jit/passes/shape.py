@@ -144,7 +144,7 @@ def _reshaped(node: Node) -> list[Value]:
     if node.kind.partition(".")[0] in _RESHAPE:
         return [node.inputs[0]]
     operator = operator_of(node)
-    if operator is None or operator.builtin is not None:
+    if operator is None or operator.is_builtin:
         return []
     pairs = zip(operator.args, node.inputs)
     return [value for arg, value in pairs if arg.is_written and arg.kwarg_only]

@@ -35,13 +35,13 @@ _MOST_KNOWN = 4096
 def dtypes_of(call: ShapeCall) -> list[Any]:
     """The dtype of each result, None where it is not known."""
     outputs = len(call.node.outputs)
-    form = call.operator.form
-    if form is None:
+    row = call.operator.row
+    if row is None:
         return [None] * outputs
     first = call.first.dtype
-    if "retypes" in form.row.tags:
+    if "retypes" in row.tags:
         return [None] * outputs
-    if form.writes_self or form.row.kind == "view":
+    if call.operator.writes_self or row.kind == "view":
         return [first] * outputs
     if call.has("dtype") and not call.is_none("dtype"):
         return [call.const("dtype")] * outputs
@@ -51,7 +51,7 @@ def dtypes_of(call: ShapeCall) -> list[Any]:
         return [first] * outputs
     if call.node.name in ("aten::cat", "aten::stack"):
         return [_common(call.values["tensors"].node)]
-    if form.row.kind in _PROBED_KINDS and all(t.shape and t.shape.dtype for t in call.tensors):
+    if row.kind in _PROBED_KINDS and all(t.shape and t.shape.dtype for t in call.tensors):
         return _probe(call) or [None] * outputs
     return [None] * outputs
 

@@ -21,8 +21,8 @@ def infer(call: ShapeCall) -> list[ShapeInfo | None]:
     """What is known of each result of a node."""
     outputs = len(call.node.outputs)
     found = RULES.get(call.node.kind) or RULES.get(call.node.name)
-    row = call.operator.form.row if call.operator.form is not None else None
-    if call.operator.form is not None and call.operator.form.writes_self:
+    row = call.operator.row
+    if call.operator.writes_self:
         found = _same  # in place: the sizes and the dtype stay
     elif found is None and row is not None:
         found = _BY_KIND.get(row.kind)

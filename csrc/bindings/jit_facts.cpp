@@ -1,0 +1,59 @@
+// The operators by name, as compilers in Python ask for them.
+#include <nanobind/nanobind.h>
+
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "bindings/jit.h"
+#include "runtime/operator_facts.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+namespace {
+
+using Index = std::unordered_map<std::string_view, std::vector<const OperatorFacts*>>;
+
+const Index& facts_by_name() {
+  static const Index* const index = [] {
+    auto* const made = new Index;
+    for (const OperatorFacts& each : operator_facts()) (*made)[each.name].push_back(&each);
+    return made;
+  }();
+  return *index;
+}
+
+// [(schema, facts)]
+nb::list operators(const char* name) {
+  nb::list found;
+  const auto at = facts_by_name().find(name);
+  if (at == facts_by_name().end()) return found;
+  for (const OperatorFacts* each : at->second) {
+    found.append(nb::make_tuple(nb::str(each->schema), nb::str(each->facts)));
+  }
+  return found;
+}
+
+nb::list operator_names() {
+  nb::list names;
+  const char* last = "";
+  for (const OperatorFacts& each : operator_facts()) {
+    if (std::strcmp(each.name, last) == 0) continue;
+    names.append(nb::str(each.name));
+    last = each.name;
+  }
+  return names;
+}
+
+}  // namespace
+
+void bind_operator_facts(nanobind::module_& module) {
+  module.def("_operators", &operators, nb::arg("name"),
+             "[(schema, facts as JSON)] of the operators of a name such as \"aten::add\".");
+  module.def("_operator_exists", [](const char* name) { return facts_by_name().contains(name); });
+  module.def("_operator_names", &operator_names, "Names, in the order of the table; some twice.");
+}
+
+}  // namespace weft::py

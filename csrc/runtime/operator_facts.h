@@ -1,0 +1,17 @@
+// What compilers of programs must know of every operator, as text (made by tools/gen/facts.py).
+#pragma once
+
+#include <span>
+
+namespace weft {
+
+struct OperatorFacts {
+  const char* name;    // "aten::add"
+  const char* schema;  // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+  const char* facts;   // JSON
+};
+
+// Operators of the table, then the builtins; those of one name in the order of the table.
+std::span<const OperatorFacts> operator_facts();
+
+}  // namespace weft

@@ -1,0 +1,87 @@
+"""What the extension knows of operators for compilers: facts of the table's rows and of builtins.
+
+tools/gen/facts.py writes them when weft is built, so that compiling a program imports neither the
+operator table nor the builtins; only folding constants (`python_of`) does, one family at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from weft import _C
+
+# Trees of bodies and formulas (weft._ops.formulas): [kind, type, value, arguments].
+Expression = list[Any]
+
+
+class RowFacts:
+    """A row of the operator table. Of rows that may become steps of a group: `operands`, by
+    argument "Tensor", "number" or empty; `gradient`, ([argument, formula]...), None where one
+    formula gives several; of composed ones the `body`; of those along rows of elements the
+    `attributes`, the arguments that are numbers of the kernel."""
+
+    def __init__(self, key: str, facts: dict[str, Any]) -> None:
+        self.key = key
+        self.id = key.replace(".", "_")
+        self.kind: str = facts["kind"]
+        self.family: str = facts["family"]
+        self.tags = frozenset(facts.get("tags", ()))
+        self.has_precheck: bool = facts.get("precheck", False)
+        self.has_masks: bool = facts.get("masks", False)  # takes masks or indices
+        self.differentiable: tuple[str, ...] = tuple(facts.get("differentiable", ()))
+        self.no_gradient: bool = facts.get("no_gradient", False)
+        self.has_gradient: bool = facts.get("has_gradient", False)
+        self.is_elementwise: bool = facts.get("elementwise", False)
+        self.operands: tuple[str, ...] = tuple(facts.get("operands", ()))
+        self.gradient: list[tuple[str, Expression]] | None = facts.get("gradient", [])
+        self.body: list[Any] | None = facts.get("body")
+        self.attributes: tuple[str, ...] = tuple(facts.get("attributes", ()))
+        if self.has_gradient and not self.gradient:
+            self.gradient = None
+
+    def __repr__(self) -> str:
+        return f"<row {self.key}>"
+
+
+def texts(name: str) -> list[tuple[str, str]]:
+    """(schema, facts) of the operators of a name such as "aten::add"."""
+    return _C._operators(name)  # type: ignore[no-any-return]
+
+
+def exists(name: str) -> bool:
+    """Whether there is an operator of that name."""
+    return _C._operator_exists(name)  # type: ignore[no-any-return]
+
+
+def names() -> list[str]:
+    """Every name, those of the table first."""
+    return list(dict.fromkeys(_C._operator_names()))
+
+
+@cache
+def facts_of(text: str) -> dict[str, Any]:
+    """The facts of one operator, read."""
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+@cache
+def row(key: str) -> RowFacts | None:
+    """The row of the table with the key "add.Tensor"; None where there is none."""
+    for schema, text in texts(f"aten::{key.partition('.')[0]}"):
+        if schema.startswith(key) and schema[len(key)] == "(":
+            facts = facts_of(text)
+            return RowFacts(key, facts) if "kind" in facts else None
+    return None
+
+
+def python_of(kind: str, family: str) -> Callable[..., Any] | None:
+    """What computes a builtin from Python values: of its row. Imports the family of rows."""
+    import importlib
+
+    from weft._ops.builtins import TABLE
+
+    importlib.import_module(f"weft._ops.builtins.{family}")
+    return TABLE[kind].python
