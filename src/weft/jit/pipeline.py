@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -41,6 +42,7 @@ class Pass:
 
 PASSES: list[Pass] = [
     Pass("inlining", inlining.run, 1, repeats=False),
+    Pass("constant_pooling", constant_pooling.run, 1),
     Pass("constant_propagation", constant_propagation.run, 1),
     Pass("control_flow", control_flow.run, 1),
     Pass("tuple_lowering", tuple_lowering.run, 1),
@@ -48,7 +50,6 @@ PASSES: list[Pass] = [
     Pass("list_lowering", list_lowering.run, 2),
     Pass("shape", shape.run, 2),
     Pass("peephole", peephole.run, 1),
-    Pass("constant_pooling", constant_pooling.run, 1),
     Pass("cse", cse.run, 2),
     Pass("dce", dce.run, 1),
     Pass("fusion", fusion.run, 2, repeats=False),
@@ -102,11 +103,21 @@ def optimize_graph(
     first = next((i for i, each in enumerate(active) if each.repeats), len(active))
     last = max((i for i, each in enumerate(active) if each.repeats), default=first - 1) + 1
     changed = _run(active[:first], graph, options, observer)
-    for _ in range(_MOST_ROUNDS):
-        if not _run(active[first:last], graph, options, observer):
-            break
-        changed = True
+    changed |= _settle(active[first:last], graph, options, observer)
     return _run(active[last:], graph, options, observer) or changed
+
+
+def _settle(passes: list[Pass], graph: Graph, options: Options, observer: Observer | None) -> bool:
+    """Runs the passes in turn until each has seen the graph and found nothing to change."""
+    changed, settled = False, 0
+    for each in itertools.islice(itertools.cycle(passes), _MOST_ROUNDS * len(passes)):
+        if _run([each], graph, options, observer):
+            changed, settled = True, 0
+        else:
+            settled += 1
+        if settled == len(passes):
+            break
+    return changed
 
 
 def _run(

@@ -169,6 +169,16 @@ class Operator:
         return any(result.alias for result in self.returns)
 
     @cached_property
+    def is_separate(self) -> bool:
+        """Whether its results share nothing with its arguments, and it puts none into another:
+        tensors and plain values come and go."""
+        parts: list[Any] = [*self.args, *self.returns]
+        plain = all(isinstance(ty.non_none(part.type), ty.BaseType) for part in parts)
+        return (
+            plain and not self.schema.varargs and not any(result.alias for result in self.returns)
+        )
+
+    @cached_property
     def nondeterministic(self) -> bool:
         """Whether the same arguments may give another result: random numbers, modes, clocks."""
         if self.is_builtin:
@@ -295,6 +305,7 @@ def _default(text: str | None, type_: ty.Type) -> Any:
 
 
 _found: dict[str, tuple[Operator, ...]] = {}
+_by_kind: dict[str, Operator] = {}
 
 
 def candidates(name: str) -> tuple[Operator, ...]:
@@ -334,10 +345,14 @@ def _anything_last(operator: Operator) -> int:
 
 def of(kind: str) -> Operator:
     """The operator of a kind such as "aten::add.Tensor"; KeyError where there is none."""
-    for operator in candidates(kind.partition(".")[0]):
-        if operator.kind == kind:
-            return operator
-    raise KeyError(f"schemas: expected the name of an operator, got {kind!r}")
+    found = _by_kind.get(kind)
+    if found is None:
+        for operator in candidates(kind.partition(".")[0]):
+            _by_kind.setdefault(operator.kind, operator)
+        found = _by_kind.get(kind)
+    if found is None:
+        raise KeyError(f"schemas: expected the name of an operator, got {kind!r}")
+    return found
 
 
 def all_kinds() -> Iterator[str]:

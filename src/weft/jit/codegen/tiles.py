@@ -129,22 +129,46 @@ def _unfolds(node: Node, row: RowFacts) -> bool:
     """Whether a composed operator is arithmetic on elements for these constants."""
     if row.body is None:
         return False
-    constants = [None if v.type == TENSOR else (_constant(v),) for v in node.inputs]
     try:
-        return _unfolds_with(row.key, tuple(constants))
+        return _unfolded(row.key, _constants(node)) is not None
     except TypeError:  # a constant that cannot be hashed is none of a number, a text or None
         return False
 
 
 @functools.lru_cache(maxsize=4096)
-def _unfolds_with(key: str, constants: tuple[Any, ...]) -> bool:
+def _unfolded(key: str, constants: tuple[Any, ...]) -> Steps | None:
+    """What a composed operator becomes; None: it cannot be part of a group."""
     steps = Steps()
     args = [Operand("input", i) if c is None else c[0] for i, c in enumerate(constants)]
     try:
         result = steps.apply(key, args)
     except NotFusible:
-        return False
-    return isinstance(result, Operand) and result.kind == "step"
+        return None
+    if not isinstance(result, Operand) or result.kind != "step":
+        return None
+    return steps
+
+
+def _size(node: Node) -> tuple[int, int] | None:
+    """How many steps and numbers the node of a group becomes; None: row operators are among them,
+    so that it depends on the other nodes whether it fits."""
+    row = table_row(node.kind.partition("::")[2])
+    assert row is not None
+    if row.is_elementwise:
+        return 1, row.operands.count("number")
+    if row_operator(node):
+        return None
+    steps = _unfolded(row.key, _constants(node))
+    return None if steps is None or steps.has_rows else _size_of(steps)
+
+
+def _size_of(steps: Steps) -> tuple[int, int]:
+    return len(steps.steps), sum(len(numbers) for _, _, numbers in steps.steps)
+
+
+def _constants(node: Node) -> tuple[Any, ...]:
+    """By argument: None for a tensor, else the constant, in a tuple."""
+    return tuple(None if v.type == TENSOR else (_constant(v),) for v in node.inputs)
 
 
 def _constant(value: Value) -> Any:
@@ -153,31 +177,40 @@ def _constant(value: Value) -> Any:
 
 def fits(nodes: Sequence[Node], outputs: int) -> bool:
     """Whether these nodes, with so many results that leave, keep within a group's limits."""
+    results = {node.output for node in nodes}
+    inputs = {v for n in nodes for v in n.inputs if v not in results and not is_known(v)}
+    if len(inputs) + outputs > MOST_OPERANDS:
+        return False
+    size = _size_together(nodes)
+    return size is not None and size[0] <= MOST_STEPS and size[1] <= MOST_NUMBERS
+
+
+def _size_together(nodes: Sequence[Node]) -> tuple[int, int] | None:
+    """How many steps and numbers nodes become; None where values do not go together."""
+    sizes = [_size(node) for node in nodes]
+    known = [size for size in sizes if size is not None]
+    if len(known) == len(sizes):  # arithmetic on elements alone: the sum
+        return sum(steps for steps, _ in known), sum(numbers for _, numbers in known)
     steps = Steps()
     places: dict[Value, Any] = {}
     try:
         for node in nodes:
             args = [places.get(v, _argument(v, Operand("input", 0))) for v in node.inputs]
             places[node.output] = steps.apply(node.kind.partition("::")[2], args)
-    except NotFusible:  # values that do not go together
-        return False
-    inputs = {v for n in nodes for v in n.inputs if v not in places and not is_known(v)}
-    numbers = sum(len(numbers) for _, _, numbers in steps.steps)
-    return (
-        len(steps.steps) <= MOST_STEPS
-        and len(inputs) + outputs <= MOST_OPERANDS
-        and numbers <= MOST_NUMBERS
-    )
+    except NotFusible:
+        return None
+    return _size_of(steps)
 
 
-def spec(node: Node) -> GroupSpec:
+def spec(node: Node, gradients: bool = True) -> GroupSpec:
     """What the runtime is told of a `weft::Fused` node."""
     (block,) = node.blocks
     places: dict[Value, Any] = {p: Operand("input", i) for i, p in enumerate(block.params)}
     steps = Steps()
     _add_block(steps, block, places)
     outputs = [places[value].index for value in block.returns]
-    return _group(steps, outputs, len(block.params), _backward(steps, outputs, len(block.params)))
+    inputs = len(block.params)
+    return _group(steps, outputs, inputs, _backward(steps, outputs, inputs) if gradients else None)
 
 
 def _add_block(steps: Steps, block: Block, places: dict[Value, Any]) -> None:

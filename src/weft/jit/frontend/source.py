@@ -11,6 +11,8 @@ from typing import Any
 from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.ir.source import Source, SourceRange
 
+_WITH_BODY = (ast.FunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.With)
+
 
 class Code:
     """A piece of source: its text without common indent, its tree, and ranges of its nodes."""
@@ -31,9 +33,7 @@ class Code:
         if last is None:
             return SourceRange(self.source, start, start + 1)
         end = self._offset(last, getattr(node, "end_col_offset", 0) or 0)
-        if isinstance(
-            node, ast.FunctionDef | ast.ClassDef | ast.If | ast.For | ast.While | ast.With
-        ):
+        if isinstance(node, _WITH_BODY):
             end = min(end, start + len(self._lines[first - 1][node.col_offset :].rstrip()))
         return SourceRange(self.source, start, max(end, start + 1))
 
@@ -42,7 +42,10 @@ class Code:
         if not 1 <= line <= len(self._lines):
             return len(self.text)
         text = self._lines[line - 1]
-        characters = len(text.encode()[:column].decode(errors="ignore"))
+        if text.isascii():
+            characters = min(column, len(text))
+        else:
+            characters = len(text.encode()[:column].decode(errors="ignore"))
         return self._starts[line - 1] + characters
 
 

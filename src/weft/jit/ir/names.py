@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+_OTHERS = re.compile(r"[^\w.]")
+_NUMBERED = re.compile(r"(.*)\.\d+")
+
 
 class Names:
     """Names in use, and numbers for new ones."""
@@ -13,11 +16,11 @@ class Names:
         self.counters: dict[str, int] = {}
 
     def unique(self, wanted: str = "") -> str:
-        base = re.sub(r"[^\w.]", "_", wanted)
-        number = re.fullmatch(r"(.*)\.\d+", base)
+        base = wanted if wanted.isidentifier() or not wanted else _OTHERS.sub("_", wanted)
         if base and base not in self.taken:
             self.taken.add(base)
             return base
+        number = _NUMBERED.fullmatch(base)
         if number:
             base = number.group(1)
         base = "" if base.isdigit() else base

@@ -83,10 +83,9 @@ class AliasAnalysis:
     def __init__(self, graph: Graph) -> None:
         self._cells: dict[Value, _Cell] = {}
         self._outside: dict[str, _Cell] = {}
+        types = {value.type for value in _values(graph.block)}
         self._one_world = any(
-            isinstance(part, _WORLD) or part == ty.ANY
-            for value in _values(graph.block)
-            for part in _parts(value.type)
+            isinstance(part, _WORLD) or part is ty.ANY for type_ in types for part in _parts(type_)
         )
         self._writes: dict[Node, frozenset[_Cell]] = {}
         for param in graph.block.params:
@@ -141,7 +140,10 @@ class AliasAnalysis:
     # Cells
 
     def _cell(self, value: Value) -> _Cell:
-        return self._cells.setdefault(value, _Cell()).root()
+        cell = self._cells.get(value)
+        if cell is None:
+            cell = self._cells[value] = _Cell()
+        return cell.root()
 
     def _reach(self, value: Value) -> Iterator[_Cell]:
         """The cell of a value, of what it holds, of what that holds..."""
@@ -226,6 +228,8 @@ class AliasAnalysis:
         if operator is None:  # attributes, calls, constants, what is not known
             for value in (*node.inputs, *node.outputs):
                 self._from_outside(value)
+            return
+        if operator.is_separate and node.kind not in MAY_GIVE_INPUT:
             return
         args = list(zip(operator.schema.args, node.inputs))
         items = [v for a, v in args if is_mutable(v.type) and isinstance(a.type, ty.TypeVar)]

@@ -28,12 +28,27 @@ _DISTINCT = frozenset(("prim::CreateObject", "prim::Uninitialized", "prim::Const
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Removes repeated nodes in every block, using those of the blocks around it; True if any."""
+    if not _repeats(graph):
+        return False
     search = _Search(AliasAnalysis(graph), options)
     search.block(graph.block, {})
     for again, first in search.same:
         again.replace_outputs_with(first.outputs)
         again.destroy()
     return bool(search.same)
+
+
+def _repeats(graph: Graph) -> bool:
+    """Whether two nodes of one kind have the same inputs, in any order: before anything is shared,
+    others are not the same. Saves the analysis where there are none."""
+    seen = set()
+    for node in graph.walk():
+        if node.kind not in _DISTINCT and not node.blocks:
+            key = (node.kind, frozenset(node.inputs))
+            if key in seen:
+                return True
+            seen.add(key)
+    return False
 
 
 class _Search:

@@ -27,14 +27,19 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     for node in list(graph.walk()):
         if node.is_inserted and node.kind == "prim::ListConstruct":
             changed |= _gather(node)
-    aliases = AliasAnalysis(graph)
+    aliases: AliasAnalysis | None = None
     for node in list(graph.walk()):
         if not node.is_inserted or not node.inputs:
             continue
         made = node.inputs[0].node
         if made is None or made.kind != "prim::ListConstruct":
             continue
-        if (known := _known(node, made)) is not None and not aliases.is_written(made.output):
+        known = _known(node, made)
+        if known is None:
+            continue
+        # Of the graph before the first change: what goes here writes to nothing.
+        aliases = aliases or AliasAnalysis(graph)
+        if not aliases.is_written(made.output):
             values = [v if isinstance(v, Value) else _constant(node, v) for v in known]
             node.replace_outputs_with(values)
             node.destroy()

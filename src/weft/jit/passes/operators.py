@@ -28,10 +28,20 @@ _WRITTEN_IN_TRAINING = {
 
 def operator_of(node: Node) -> Any:
     """The operator of the table or of the builtins that a node is; None for the IR's own nodes."""
-    if node.kind in RULES:
+    known = _operators.get(node.kind, _operators)
+    if known is _operators:
+        known = _operators[node.kind] = _find(node.kind)
+    return known
+
+
+_operators: dict[str, Any] = {}
+
+
+def _find(kind: str) -> Any:
+    if kind in RULES:
         return None
     try:
-        return schemas.of(node.kind)
+        return schemas.of(kind)
     except KeyError:
         return None
 
@@ -40,6 +50,8 @@ def written(node: Node) -> Iterator[Value]:
     """The inputs that a node writes to itself (not what its blocks write)."""
     operator = operator_of(node)
     if operator is not None:
+        if not operator.writes and node.kind not in _WRITTEN_IN_TRAINING:
+            return
         hidden = _WRITTEN_IN_TRAINING.get(node.kind, ()) if _is_training(node) else ()
         for arg, value in zip(operator.schema.args, node.inputs):
             if arg.is_written or arg.name in hidden:
@@ -58,8 +70,12 @@ def _is_training(node: Node) -> bool:
 
 def is_mutable(type_: ty.Type) -> bool:
     """Whether a value of the type, or something it holds, can be changed in place."""
+    if type_ is ty.TENSOR:
+        return True
+    if isinstance(type_, ty.BaseType):
+        return type_ is ty.ANY or type_ is ty.GENERATOR
     if isinstance(type_, (ty.ListType, ty.DictType, ty.ClassType, ty.InterfaceType)):
         return True
-    if type_ in (ty.TENSOR, ty.ANY, ty.GENERATOR) or isinstance(type_, ty.FutureType):
+    if isinstance(type_, ty.FutureType):
         return True
     return any(is_mutable(child) for child in type_.children)

@@ -24,6 +24,7 @@ _RESHAPE = frozenset(
     for name in ("t", "transpose", "squeeze", "unsqueeze", "resize", "resize_as", "set", "swapaxes")
 )
 _INTS = ListType(INT)
+_UNKNOWN = ShapeInfo()
 
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
@@ -37,9 +38,9 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
 class _Propagation:
     def __init__(self, graph: Graph) -> None:
         self.sizes = Sizes()
-        self.aliases = AliasAnalysis(graph)
         self.reshaped = [v for node in graph.walk() for v in _reshaped(node)]
         self.has_calls = any(node.kind in CALLS for node in graph.walk())
+        self.aliases = AliasAnalysis(graph) if self.reshaped or self.has_calls else None
         for param in graph.inputs:
             if param.type == TENSOR:
                 self._set(param, param.shape)
@@ -58,11 +59,17 @@ class _Propagation:
                 self._node(node)
 
     def _set(self, value: Value, shape: ShapeInfo | None) -> None:
-        if shape == ShapeInfo() or any(self.aliases.may_alias(value, v) for v in self.reshaped):
-            shape = None
-        if self.has_calls and self.aliases.is_external(value):
+        if shape is not None and (shape == _UNKNOWN or self._may_change(value)):
             shape = None
         value.shape = shape
+
+    def _may_change(self, value: Value) -> bool:
+        """Whether something here or in a call may give the tensor other sizes."""
+        if self.aliases is None:
+            return False
+        if self.has_calls and self.aliases.is_external(value):
+            return True
+        return any(self.aliases.may_alias(value, v) for v in self.reshaped)
 
     def _node(self, node: Node) -> None:
         if node.kind == "prim::Constant" and node.output.type == TENSOR:
