@@ -1,6 +1,8 @@
 #include "runtime/fused.h"
 
+#include <algorithm>
 #include <bitset>
+#include <optional>
 #include <unordered_map>
 
 #include "autograd/node.h"
@@ -194,12 +196,24 @@ FusedGroup::Plan* FusedGroup::plan_for(const FusedKey& key) {
 
 namespace {
 
-Dims shape_of(const Value* args, const std::vector<uint8_t>& tensors, uint64_t reads) {
+// False where they do not broadcast: parts of a group may have nothing to do with each other.
+bool can_broadcast(const Dims& a, const Dims& b) {
+  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const int64_t x = a[a.size() - i], y = b[b.size() - i];
+    if (x != y && x != 1 && y != 1) return false;
+  }
+  return true;
+}
+
+std::optional<Dims> shape_of(const Value* args, const std::vector<uint8_t>& tensors,
+                             uint64_t reads) {
   Dims shape;
   for (uint8_t input : tensors) {
     if (!(reads & bit(input))) continue;
     const Dims& sizes = args[input].to_tensor().layout().sizes;
-    if (!(sizes == shape)) shape = broadcast_sizes("fused", shape, sizes);
+    if (sizes == shape) continue;
+    if (!can_broadcast(shape, sizes)) return std::nullopt;
+    shape = broadcast_sizes("fused", shape, sizes);
   }
   return shape;
 }
@@ -207,11 +221,9 @@ Dims shape_of(const Value* args, const std::vector<uint8_t>& tensors, uint64_t r
 // Whether every output has the shape that all operands broadcast to.
 bool outputs_are_full(const Value* args, const std::vector<uint8_t>& tensors,
                       const std::vector<uint64_t>& reads) {
-  const Dims all = shape_of(args, tensors, ~uint64_t{0});
-  for (uint64_t part : reads) {
-    if (!(shape_of(args, tensors, part) == all)) return false;
-  }
-  return true;
+  const std::optional<Dims> all = shape_of(args, tensors, ~uint64_t{0});
+  return all && std::ranges::all_of(
+                    reads, [&](uint64_t part) { return shape_of(args, tensors, part) == all; });
 }
 
 }  // namespace
@@ -279,8 +291,9 @@ bool is_sole(const Tensor& tensor) {
 void FusedGroup::take_over(const Value* args, const Plan& plan, uint64_t dying,
                            Tensor* outputs) const {
   constexpr int64_t kWorthIt = 16384;
-  const Dims shape = shape_of(args, plan.binding.tensors, ~uint64_t{0});
-  if (checked_numel("fused", shape) < kWorthIt) return;
+  const std::optional<Dims> common = shape_of(args, plan.binding.tensors, ~uint64_t{0});
+  if (!common || checked_numel("fused", *common) < kWorthIt) return;
+  const Dims& shape = *common;
   // Results lie as the operators would lay them out.
   for (uint8_t input : plan.binding.tensors) {
     if (!args[input].to_tensor().is_contiguous()) return;
