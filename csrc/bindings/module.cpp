@@ -35,6 +35,7 @@ NB_MODULE(_C, module) {
     bind_fused(module);
     bind_jit_objects(module);
     init_jit_function(module.ptr());
+    init_jit_choice(module.ptr());
     bind_jit_program(module);
     bind_operator_facts(module);
     bind_call_operator(module);

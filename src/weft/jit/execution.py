@@ -10,6 +10,8 @@ from typing import Any
 from weft import _C
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
+from weft.jit.passes import gradients
+from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 from weft.jit.pipeline import optimize
 from weft.jit.recursion import DeepRecursion
 
@@ -99,17 +101,38 @@ def executable(
     function: Function, classes: Iterable[ty.ClassType] = (), level: int = _LEVEL
 ) -> Callable[..., Any]:
     """The function, ready to be called with Python objects. `classes` are those whose objects may
-    stand behind interfaces."""
-    with LOCK:  # for the imports, too: a child would wait for ever for a thread that imports
-        from weft.jit import native
-        from weft.jit.codegen import lower_program
+    stand behind interfaces.
 
-        native.start()
-        optimized = optimize(function, level)
-        data = lower_program([optimized], classes)
-        for type in data.tables.classes:
-            class_of(type)
-        program = _C.JitProgram(data.encode(), data.tables.inputs, data.callables, dict(CLASSES))
-        run = program.function(optimized.name)
-        run._source = function  # for traces that call it
-        return run  # type: ignore[no-any-return]
+    There are two programs, each made when it is first needed: for calls in which no gradient can
+    be recorded, because grad mode is off or no argument requires one, passes are freer and groups
+    carry no gradient.
+    """
+    classes = list(classes)
+    made: dict[bool, Any] = {}
+
+    def make(records: bool) -> Any:
+        with LOCK:
+            records = records or not level or gradients.may_start(function.graph)
+            if records not in made:
+                made[records] = _load(function, classes, level, DEFAULT if records else INFERENCE)
+            return made[records]
+
+    return _C.JitChoice(make)  # type: ignore[no-any-return]
+
+
+def _load(
+    function: Function, classes: Iterable[ty.ClassType], level: int, options: Options
+) -> Callable[..., Any]:
+    # Imported under LOCK: a child of fork would wait for ever for a thread that imports.
+    from weft.jit import native
+    from weft.jit.codegen import lower_program
+
+    native.start()
+    optimized = optimize(function, level, options)
+    data = lower_program([optimized], classes, options.gradients)
+    for type in data.tables.classes:
+        class_of(type)
+    program = _C.JitProgram(data.encode(), data.tables.inputs, data.callables, dict(CLASSES))
+    run = program.function(optimized.name)
+    run._source = function  # for traces that call it
+    return run  # type: ignore[no-any-return]

@@ -16,7 +16,8 @@ from weft.jit.ir import types as ty
 class Compiler:
     """A program under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, gradients: bool = True) -> None:
+        self._gradients = gradients
         self.tables = Tables()
         self.callables: list[Callable[..., Any]] = []
         self.callable_types: list[int] = []
@@ -46,7 +47,7 @@ class Compiler:
         """The place of a fusion group."""
         from weft.jit.codegen.tiles import spec
 
-        self.groups.append(spec(node))
+        self.groups.append(spec(node, self._gradients))
         return len(self.groups) - 1
 
     def run(self, classes: Iterable[ty.ClassType]) -> ProgramData:
@@ -74,10 +75,13 @@ class Compiler:
 
 
 def lower_program(
-    functions: Iterable[Function], classes: Iterable[ty.ClassType] = ()
+    functions: Iterable[Function],
+    classes: Iterable[ty.ClassType] = (),
+    gradients: bool = True,
 ) -> ProgramData:
-    """The program of some functions and all they call."""
-    compiler = Compiler()
+    """The program of some functions and all they call. Without `gradients` fusion groups are left
+    to their operators where one must be recorded."""
+    compiler = Compiler(gradients)
     for function in functions:
         compiler.function(function)
     return compiler.run(classes)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weft.jit.ir import TENSOR, Node, Value
-from weft.jit.passes.operators import operator_of
+from weft.jit.ir import TENSOR, ClassType, Graph, Node, Value
+from weft.jit.passes.operators import CALLS, operator_of
 
 _FLOATING = ("float", "bfloat", "complex")
 
@@ -32,3 +32,60 @@ def is_differentiable(node: Node) -> bool:
     if row.kind == "compose" or "composite" in row.tags:
         return True
     return row.has_gradient or row.no_gradient
+
+
+# Nodes that turn recording on or off, or run code that may.
+_STARTERS = frozenset(
+    ("prim::CallPython", "prim::EnterGradMode", "prim::ExitGradMode", "prim::SetGradMode")
+)
+_OPERATORS = frozenset(
+    f"aten::{name}" for name in ("requires_grad_", "set_data", "grad", "backward")
+) | {"autograd::backward", "prim::grad"}
+
+
+def may_start(graph: Graph) -> bool:
+    """Whether gradients may be recorded though no argument requires one, or though grad mode is
+    off when the call starts: the program itself makes such tensors, holds them as constants or
+    turns the mode on. Functions that it calls count."""
+    return _Starts().graph(graph)
+
+
+class _Starts:
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def graph(self, graph: Graph) -> bool:
+        if id(graph) in self.seen:
+            return False
+        self.seen.add(id(graph))
+        return any(map(self.node, graph.walk()))
+
+    def node(self, node: Node) -> bool:
+        if node.kind == "prim::Constant":
+            return any(_may_hold(output) for output in node.outputs)
+        if node.kind in ("prim::CallFunction", "prim::fork") and "function" in node.attrs:
+            return self.graph(node.attrs["function"].graph)
+        if node.kind == "prim::CallMethod":
+            owner = node.inputs[0].type
+            method = owner.methods.get(node.attrs["name"]) if isinstance(owner, ClassType) else None
+            return method is None or self.graph(method.graph)
+        if node.kind in CALLS and node.kind != "aten::wait":
+            return True
+        return node.kind in _STARTERS or _operator_starts(node)
+
+
+def _may_hold(value: Value) -> bool:
+    """Whether a constant may be, or hold, a tensor that requires a gradient some day."""
+    return value.type == TENSOR or isinstance(value.type, ClassType) or bool(value.type.children)
+
+
+def _operator_starts(node: Node) -> bool:
+    operator = operator_of(node)
+    if operator is None:
+        return False
+    if node.name in _OPERATORS or "grad_enabled" in node.name:
+        return True
+    for arg, value in zip(operator.args, node.inputs):
+        if arg.name == "requires_grad" and not (value.is_constant and not value.constant):
+            return True
+    return False

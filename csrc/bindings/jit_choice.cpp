@@ -1,0 +1,201 @@
+// A compiled function that has two programs: one for calls that may record gradients, one for those
+// that do not. Each is made at its first call.
+#include "autograd/mode.h"
+#include "autograd/node.h"
+#include "bindings/errors.h"
+#include "bindings/jit.h"
+#include "bindings/tensor_object.h"
+#include "runtime/dict.h"
+#include "runtime/list.h"
+#include "runtime/object.h"
+#include "runtime/tuple.h"
+
+namespace weft::py {
+namespace {
+
+struct ChoiceObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* make;         // make(records: bool) -> the program's function
+  PyObject* programs[2];  // [0] without gradients, [1] with; null until made
+};
+ChoiceObject& as_choice(PyObject* object) { return *reinterpret_cast<ChoiceObject*>(object); }
+
+PyTypeObject* choice_type = nullptr;
+
+// Looks for a tensor that requires a gradient; what it does not know, or what is too large to
+// look through in every call, counts as one.
+class Search {
+ public:
+  bool in_python(PyObject* object, int depth = 0) {
+    if (!spend(depth)) return true;
+    if (is_tensor(object)) return autograd::requires_grad(unwrap(object));
+    if (object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) ||
+        PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
+        PyComplex_CheckExact(object)) {
+      return false;
+    }
+    if (PyList_CheckExact(object) || PyTuple_Check(object)) return in_items(object, depth);
+    if (PyDict_CheckExact(object)) return in_dict(object, depth);
+    const Ref<ClassObject> instance = class_object(object);
+    return !instance || in_slots(*instance, depth);
+  }
+
+ private:
+  static constexpr int kMostValues = 20'000, kMostDepth = 16;
+
+  bool spend(int depth) { return ++seen_ <= kMostValues && depth <= kMostDepth; }
+
+  bool in_items(PyObject* sequence, int depth) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) {
+      const Object item = Object::borrow(PySequence_Fast_GET_ITEM(sequence, i));
+      if (in_python(item.get(), depth + 1)) return true;
+    }
+    return false;
+  }
+
+  bool in_dict(PyObject* dict, int depth) {
+    Py_ssize_t at = 0;
+    PyObject *key = nullptr, *value = nullptr;
+    while (PyDict_Next(dict, &at, &key, &value)) {
+      if (is_tensor(key)) return true;
+      // What is asked of a value must not change the dict: only of tensors and numbers that is
+      // sure.
+      if (!is_tensor(value) && !PyLong_CheckExact(value) && !PyFloat_CheckExact(value) &&
+          !PyUnicode_CheckExact(value)) {
+        return true;
+      }
+      if (in_python(value, depth + 1)) return true;
+    }
+    return false;
+  }
+
+  bool in_slots(const ClassObject& object, int depth) {
+    for (const Value& slot : object.slots) {
+      if (in_value(slot, depth + 1)) return true;
+    }
+    return false;
+  }
+
+  bool in_value(const Value& value, int depth) {
+    if (!spend(depth)) return true;
+    switch (value.tag()) {
+      case ValueTag::Tensor:
+        return autograd::requires_grad(value.to_tensor());
+      case ValueTag::TensorList:
+      case ValueTag::OptionalTensorList:
+        for (const Tensor& tensor : value.to_tensors()) {
+          if (tensor.defined() && autograd::requires_grad(tensor)) return true;
+        }
+        return false;
+      case ValueTag::Object:
+        return in_slots(*value.object<ClassObject>(), depth);
+      default:
+        return value.tag() > ValueTag::Complex && !is_plain(value.tag());
+    }
+  }
+
+  // What holds no tensor.
+  static bool is_plain(ValueTag tag) {
+    return tag == ValueTag::String || tag == ValueTag::IntList || tag == ValueTag::DoubleList ||
+           tag == ValueTag::BoolList || tag == ValueTag::Enum || tag == ValueTag::Device ||
+           tag == ValueTag::DType;
+  }
+
+  int seen_ = 0;
+};
+
+bool may_record(PyObject* const* args, Py_ssize_t count) {
+  if (!autograd::grad_enabled()) return false;
+  Search search;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (search.in_python(args[i])) return true;
+  }
+  return false;
+}
+
+PyObject* choice_vectorcall(PyObject* object, PyObject* const* args, size_t flags,
+                            PyObject* names) {
+  ChoiceObject& self = as_choice(object);
+  const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+  PyObject*& program = self.programs[may_record(args, PyVectorcall_NARGS(flags) + named)];
+  if (!program) {
+    const bool records = &program == &self.programs[1];
+    Object made = Object::steal(PyObject_CallOneArg(self.make, records ? Py_True : Py_False));
+    if (!made) return nullptr;
+    if (!program) program = made.release();  // meanwhile another thread may have been here
+  }
+  const Object called = Object::borrow(program);
+  return PyObject_Vectorcall(called.get(), args, flags, names);
+}
+
+PyObject* choice_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject* make = nullptr;
+  if (!PyArg_ParseTuple(args, "O", &make)) return nullptr;
+  PyObject* made = type->tp_alloc(type, 0);
+  if (!made) return nullptr;
+  ChoiceObject& self = as_choice(made);
+  self.vectorcall = choice_vectorcall;
+  self.make = Py_NewRef(make);
+  return made;
+}
+
+int choice_traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  ChoiceObject& self = as_choice(object);
+  Py_VISIT(self.make);
+  for (PyObject* program : self.programs) Py_VISIT(program);
+  return 0;
+}
+
+int choice_clear(PyObject* object) {
+  ChoiceObject& self = as_choice(object);
+  Py_CLEAR(self.make);
+  for (PyObject*& program : self.programs) Py_CLEAR(program);
+  return 0;
+}
+
+void choice_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  choice_clear(object);
+  PyTypeObject* type = Py_TYPE(object);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+// (without gradients, with gradients): the programs made so far, None for those that are not.
+PyObject* choice_programs(PyObject* object, void*) {
+  const ChoiceObject& self = as_choice(object);
+  return PyTuple_Pack(2, self.programs[0] ? self.programs[0] : Py_None,
+                      self.programs[1] ? self.programs[1] : Py_None);
+}
+
+PyGetSetDef choice_getset[] = {
+    {"programs", choice_programs, nullptr, "(without gradients, with gradients); None: not made.",
+     nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyMemberDef choice_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(ChoiceObject, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+}  // namespace
+
+void init_jit_choice(PyObject* module) {
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(choice_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(choice_dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(choice_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(choice_clear)},
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_getset, choice_getset},
+      {Py_tp_members, choice_members},
+      {0, nullptr},
+  };
+  constexpr unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC;
+  PyType_Spec spec = {"weft._C.JitChoice", sizeof(ChoiceObject), 0, flags, slots};
+  choice_type = reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());
+  add_object(module, "JitChoice", reinterpret_cast<PyObject*>(choice_type));
+}
+
+}  // namespace weft::py
