@@ -1,4 +1,5 @@
 // Fusion groups as Python sees them: the compiler takes requests for native code and installs it.
+#include <dlfcn.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -269,6 +270,13 @@ void bind_fused(nb::module_& module) {
         FusedGroup::set_hook(runs ? &push_request : nullptr, runs.value_or(0));
       },
       nb::arg("runs").none(), "Groups ask for native code after so many runs; None: never.");
+  module.def(
+      "_load_library",
+      [](const std::string& path) {
+        nb::gil_scoped_release release;
+        return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;  // stays for good
+      },
+      nb::arg("path"), "Loads a library without the interpreter lock; False: it cannot be loaded.");
   module.def(
       "_isa", [] { return static_cast<int>(tile::active_isa()); },
       "The instruction-set level in use: 0, 1, 2 for v2, v3, v4.");

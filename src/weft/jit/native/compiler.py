@@ -7,6 +7,7 @@ compiler. What could not be compiled stays as it is (`failures` lists why).
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 from weft import _C
 from weft._kernels.machine import is_x86
+from weft.jit.native.polite import yielding
 from weft.jit.recursion import DeepRecursion
 
 RUNS_BEFORE = 2  # runs of a group before it is worth native code
@@ -109,7 +111,7 @@ def _serve() -> None:
     while not _stopping:
         request = _C._fused_requests(1.0)
         if request is not None:
-            with _busy:
+            with _busy, yielding():
                 serve(*request)
 
 
@@ -146,6 +148,7 @@ def _image(group: Any, compute: str, masks: int, ints: int = 0) -> bytes:
 
 def _object(text: str, target: Any) -> bytes:
     """Machine code of a module. Raises NotCompiled without llvmlite."""
+    _load_llvm()
     try:
         import llvmlite.binding as llvm
 
@@ -158,6 +161,18 @@ def _object(text: str, target: Any) -> bytes:
         _machine[target.name] = target_machine(target)
     module = llvm.parse_assembly(text)
     return bytes(_machine[target.name].emit_object(module))
+
+
+def _load_llvm() -> None:
+    """Loads the library of llvmlite ahead of its import, which would hold the lock for 10 ms."""
+    try:
+        found = importlib.util.find_spec("llvmlite")
+    except ValueError:  # its import is blocked
+        return
+    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+        path = os.path.join(folder, "binding", "libllvmlite.so")
+        if os.path.exists(path):
+            _C._load_library(path)
 
 
 def wait(group: Any, compute: Any, masks: int = 0, seconds: float = 10.0) -> bool:
