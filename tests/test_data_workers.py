@@ -275,9 +275,14 @@ def test_persistent_workers_stay() -> None:
 
 
 def test_order_of_arrival() -> None:
-    items: list[Any] = [lambda: time.sleep(2) or "slow", "a", "b", "c", "d"]
+    go = multiprocessing.Event()
+    items: list[Any] = [lambda: go.wait(60) and "slow", "a", "b", "c", "d"]
+    ready = []
+    options: dict[str, Any] = {"num_workers": 2, "batch_size": None, "collate_fn": str}
+    for item in DataLoader(Items(items), in_order=False, **options):
+        ready.append(item)
+        go.set()  # the slow one comes when another has come
     ordered = load(items, 2, batch_size=None, collate_fn=str)
-    ready = load(items, 2, batch_size=None, collate_fn=str, in_order=False)
     assert ordered == ["slow", "a", "b", "c", "d"]
     assert sorted(ready) == sorted(ordered) and ready[0] != "slow"
 
