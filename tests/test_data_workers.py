@@ -276,12 +276,14 @@ def test_persistent_workers_stay() -> None:
 
 def test_order_of_arrival() -> None:
     go = multiprocessing.Event()
-    items: list[Any] = [lambda: go.wait(60) and "slow", "a", "b", "c", "d"]
+    late = [(lambda text=text: go.wait(60) and text) for text in ("slow", "c")]
+    items: list[Any] = [late[0], "a", "b", late[1], "d"]
     ready = []
     options: dict[str, Any] = {"num_workers": 2, "batch_size": None, "collate_fn": str}
     for item in DataLoader(Items(items), in_order=False, **options):
         ready.append(item)
         go.set()  # the slow one comes when another has come
+        time.sleep(0.3)  # all answers are there: two of them are read at once
     ordered = load(items, 2, batch_size=None, collate_fn=str)
     assert ordered == ["slow", "a", "b", "c", "d"]
     assert sorted(ready) == sorted(ordered) and ready[0] != "slow"

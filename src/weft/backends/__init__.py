@@ -3,7 +3,7 @@
 weft computes with its own kernels and OpenBLAS: what is asked of another library here is that it is
 not available. A flag keeps the value it is given and changes nothing.
 
->>> weft.backends.cudnn.benchmark = True
+>>> weft.backends.cudnn.allow_tf32 = True
 >>> weft.backends.cudnn.is_available()
 False
 """

@@ -110,6 +110,10 @@ class Channel:
             self._read(0)
         return message
 
+    def has_begun(self) -> bool:
+        """Whether bytes of a message are here, perhaps all of it."""
+        return bool(self._buffer)
+
     def receive_now(self) -> Message | None:
         """The next message if all of it is there; Closed at the end."""
         while (message := self._next()) is None:

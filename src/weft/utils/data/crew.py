@@ -91,9 +91,10 @@ class Crew:
         RuntimeError as soon as a process has ended and left nothing to read.
         """
         self._check_owner()
-        message = self._hear_now(first)
-        if message is not None:
-            return first, message
+        for worker in [first, *(w for w, c in enumerate(self._channels) if c.has_begun())]:
+            # What was read together with a message before wakes nobody again.
+            if (message := self._hear_now(worker)) is not None:
+                return worker, message
         ready = self._poller.poll(None if timeout is None else max(timeout, 0) * 1000)
         for worker in sorted({self._by_descriptor[descriptor] for descriptor, _ in ready}):
             message = self._hear_now(worker)
