@@ -848,3 +848,16 @@ def g(n: int) -> List[int]:
 """)
     assert unit.f(weft.ones(1), 3).item() == 9.0
     assert unit.g(4) == [4]
+
+
+def test_what_would_raise_compiles_where_it_is_not_run() -> None:
+    unit = weft.jit.CompilationUnit("""
+def f(n: int) -> Tensor:
+    x = torch.ones(3)
+    if n > 0:
+        x = torch.stack([torch.ones(2, 3), torch.ones(3), x]).sum(0)
+    return x
+""")
+    assert unit.f(0).tolist() == [1.0] * 3
+    with pytest.raises(RuntimeError, match="stack"):
+        unit.f(1)

@@ -256,8 +256,8 @@ def _cat(call: ShapeCall) -> Result:
 @rule("stack")
 def _stack(call: ShapeCall) -> Result:
     shapes = _list_shapes(call)
-    if shapes is None:
-        return None
+    if shapes is None or any(len(shape) != len(shapes[0]) for shape in shapes):
+        return None  # it raises, where it runs at all
     dim = call.dim("dim", len(shapes[0]) + 1)
     if dim is None:
         return [None] * (len(shapes[0]) + 1)
