@@ -26,7 +26,10 @@ def infer(call: ShapeCall) -> list[ShapeInfo | None]:
         found = _same  # in place: the sizes and the dtype stay
     elif found is None and row is not None:
         found = _BY_KIND.get(row.kind)
-    sizes = found(call) if found is not None else None
+    try:
+        sizes = found(call) if found is not None else None
+    except (IndexError, ZeroDivisionError):  # sizes that the operator refuses, if it ever runs
+        sizes = None
     dtypes = dtypes_of(call)
     shared = None if sizes is None else tuple(sizes)
     return [ShapeInfo(dtype, shared) for dtype in dtypes] if dtypes else [None] * outputs
