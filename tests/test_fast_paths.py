@@ -122,6 +122,39 @@ def test_rows_that_repeat(length: int) -> None:
     assert np.array_equal((a * every_other).numpy(), x * every_other.numpy())
 
 
+@pytest.mark.parametrize("shape", [(5, 1), (700, 1), (3, 511), (99, 513), (40, 5000), (3, 40000)])
+def test_rows_that_repeat_in_place(shape: tuple[int, int]) -> None:
+    x, row = _random(*shape), _random(shape[1], seed=1)
+    number, scale = np.float64(1.5), _random(1, seed=2)
+    a, b = weft.tensor(x), weft.tensor(row)
+    given = weft.empty(shape, dtype=weft.float64)
+    assert weft.mul(a, b, out=given) is given
+    assert np.array_equal(given.numpy(), x * row)
+    mixed = weft.addcmul(a, b, weft.tensor(scale), value=2.0)
+    assert np.array_equal(mixed.numpy(), (x + 2.0 * (row * scale)))
+    assert np.array_equal((a * weft.tensor(number)).numpy(), x * number)
+    a += b
+    assert np.array_equal(a.numpy(), x + row)
+    first = a.numpy()[0].copy()
+    a += a[0]  # lies in what is written
+    assert np.array_equal(a.numpy(), x + row + first)
+
+
+@pytest.mark.parametrize("count", [7, 5000, 100_000])
+def test_a_given_result_over_an_input(count: int) -> None:
+    x = _random(count + 1)
+    for shift in (0, 1):
+        memory = weft.tensor(x)
+        weft.mul(memory[:count], 3.0 * weft.ones(count), out=memory[shift : count + shift])
+        assert np.array_equal(memory[shift : count + shift].numpy(), x[:count] * 3.0)
+    wide = weft.empty(count, 2, dtype=weft.float64)[:, 0]
+    assert np.array_equal(
+        weft.exp(weft.tensor(x[:count]), out=wide).numpy(), weft.exp(weft.tensor(x[:count])).numpy()
+    )
+    with pytest.raises(RuntimeError):
+        weft.mul(weft.tensor(x), weft.tensor(x), out=weft.empty(count + 1, dtype=weft.int64))
+
+
 @pytest.mark.parametrize("rows", [1, 3, 4, 9])
 def test_running_sums_of_several_rows(rows: int) -> None:
     x = _random(rows, 37)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from kernel_support import F32, F64, NUMPY, Compiled, apply, pointwise, supported_isas
 
+import weft
 from weft._kernels import lang
 
 BINARY = ("pow", "atan2", "fmod")
@@ -144,3 +145,17 @@ def test_small_powers_are_products(compiled: Compiled) -> None:
     np.testing.assert_array_equal(apply(c, "p3", x), x * (x * x))
     np.testing.assert_array_equal(apply(c, "p-1", x) if "p-1" in kernels else None, 1 / x)
     np.testing.assert_array_equal(apply(c, "half", abs(x)), np.sqrt(abs(x)))
+
+
+def test_roots_of_every_significand_are_rounded_correctly() -> None:
+    """All floats of two binades, whose roots have all significands; and all in steps elsewhere."""
+    binades = np.arange(1 << 24, dtype=np.uint32) + np.float32(1).view(np.uint32)
+    every_257th = np.arange(0, 1 << 32, 257, dtype=np.uint64).astype(np.uint32)
+    small = np.arange(1 << 16, dtype=np.uint32)  # zero and denormal numbers
+    for bits in (binades, every_257th, small, small + (1 << 31)):
+        x = bits.view(np.float32)
+        with np.errstate(invalid="ignore"):
+            want = np.sqrt(x)
+        got = weft.sqrt(weft.from_numpy(x)).numpy()
+        assert np.array_equal(got.view(np.uint32)[want == want], want.view(np.uint32)[want == want])
+        assert np.isnan(got[want != want]).all()

@@ -69,7 +69,8 @@ class FastPath {
       call_.attributes[i].store(dtype, scalars_[kFirstAttribute + i].bytes);
     }
     if (repeated_) {
-      Arena arena(static_cast<size_t>(std::popcount(repeated_)) * Arena::rounded(full_bytes()));
+      set_period();
+      Arena arena(static_cast<size_t>(std::popcount(repeated_)) * Arena::rounded(period_bytes()));
       bind(&arena);
       run_kernel();
     } else {
@@ -80,7 +81,10 @@ class FastPath {
   }
 
  private:
-  static constexpr int64_t kMostRepeated = 4096;
+  // Elements of a tile that repeats, about: it has to stay in the L1 cache while much streams by.
+  static constexpr int64_t kPeriod = kTile;
+  // What is longer costs threads their even parts.
+  static constexpr int64_t kMostRepeated = 32768;
 
   bool is_mask(size_t input) const { return (program_.bool_inputs >> input) & 1u; }
 
@@ -109,9 +113,21 @@ class FastPath {
     if (other.layout.sizes == full_->layout.sizes) {
       return other.layout.strides == full_->layout.strides;
     }
-    if (is_mask(i) || numel_ > kMostRepeated || !is_plain(other.layout)) return false;
+    if (is_mask(i) || !is_plain(other.layout) || !repeats(other.layout, full_->layout.sizes)) {
+      return false;
+    }
     repeated_ |= 1u << i;
-    return repeats(other.layout, full_->layout.sizes);
+    const int64_t length = other.layout.numel();
+    if (length == 1) return true;
+    if (row_ == 1) row_ = length;
+    return row_ == length && row_ <= kMostRepeated;
+  }
+
+  // How many elements a kernel takes at once where inputs repeat: whole rows.
+  void set_period() {
+    if (row_ == 0) return;
+    const int64_t most = std::max(kPeriod / row_, int64_t{1}) * row_;
+    period_ = std::min(numel_, most);
   }
 
   bool accepts_attributes() const {
@@ -121,7 +137,7 @@ class FastPath {
     return true;
   }
 
-  // New results, or the first input itself: the plain in-place call.
+  // New results, or a given one laid out as the inputs are: the plain in-place and `out=` calls.
   bool accepts_results() const {
     for (const Slot& slot : program_.slots) {
       if (slot.kind == SlotKind::Input) {
@@ -131,12 +147,17 @@ class FastPath {
       if (slot.kind != SlotKind::Output) continue;
       const TensorImpl* result = results_[slot.index].impl();
       if (!result) continue;
-      if (result != full_ || results_.size() > 1) return false;
+      if (!is_like_inputs(*result) || results_.size() > 1) return false;
       if (slot_dtype(slot.type, dtype_) != dtype_ || !inputs_apart(result)) return false;
     }
     return true;
   }
-  // In place: every input lies exactly over the result or does not touch it.
+  bool is_like_inputs(const TensorImpl& tensor) const {
+    return &tensor == full_ ||
+           (tensor.dtype == dtype_ && tensor.layout.sizes == full_->layout.sizes &&
+            tensor.layout.strides == full_->layout.strides);
+  }
+  // Every input lies exactly over the result or does not touch it.
   bool inputs_apart(const TensorImpl* result) const {
     const char* begin = static_cast<const char*>(result->storage->data()) +
                         result->layout.offset * static_cast<int64_t>(item_size(dtype_));
@@ -150,6 +171,7 @@ class FastPath {
   }
 
   size_t full_bytes() const { return static_cast<size_t>(numel_) * item_size(dtype_); }
+  size_t period_bytes() const { return static_cast<size_t>(period_) * item_size(dtype_); }
 
   void bind(Arena* arena) {
     for (int i = 0; i < step_.operand_count; ++i) {
@@ -157,8 +179,8 @@ class FastPath {
       if (slot.kind == SlotKind::Input) {
         const Tensor& input = *call_.inputs[slot.index];
         const bool small = (repeated_ >> slot.index) & 1u;
-        operands_[i] = small ? repeat(input, arena->take(full_bytes())) : input.data();
-        items_[i] = static_cast<uint8_t>(input.item_size());
+        operands_[i] = small ? repeat(input, *arena) : input.data();
+        items_[i] = small ? 0 : static_cast<uint8_t>(input.item_size());
         continue;
       }
       Tensor& result = results_[slot.index];
@@ -183,32 +205,50 @@ class FastPath {
     return result;
   }
 
-  void* repeat(const Tensor& input, char* to) const {
+  // One period of an input that repeats.
+  void* repeat(const Tensor& input, Arena& arena) const {
     const int64_t length = input.numel();
-    const auto item = static_cast<int64_t>(item_size(dtype_));
-    const int64_t copies = length > 0 ? numel_ / length : 0;
     auto* from = static_cast<char*>(input.data());
-    if (length == 1) {
-      strided::move<strided::Direction::Gather>(to, from, item_size(dtype_), 1, numel_, 0, 0);
-    } else {
-      strided::move<strided::Direction::Gather>(to, from, item_size(dtype_), copies, length, 0,
-                                                item);
-    }
+    if (length == period_) return from;
+    const size_t item = item_size(dtype_);
+    const bool number = length == 1;
+    char* to = arena.take(period_bytes());
+    strided::move<strided::Direction::Gather>(to, from, item, number ? 1 : period_ / length,
+                                              number ? period_ : length, 0,
+                                              number ? 0 : static_cast<int64_t>(item));
     return to;
   }
 
   void run_kernel() {
-    if (numel_ <= kGrain) [[likely]] {
+    if (numel_ <= kGrain && !repeated_) [[likely]] {
       if (numel_ > 0) kernel_(operands_, numel_, scalars_);
       return;
     }
-    parallel_sweep((numel_ + kTile - 1) / kTile, kPiece / kTile, [&](int64_t begin, int64_t end) {
-      void* operands[kMaxOperands];
-      for (int i = 0; i < step_.operand_count; ++i) {
-        operands[i] = static_cast<char*>(operands_[i]) + begin * kTile * items_[i];
-      }
-      kernel_(operands, std::min(end * kTile, numel_) - begin * kTile, scalars_);
-    });
+    if (!repeated_) {
+      return sweep(kTile, [this](int64_t begin, int64_t end) { run_part(begin, end); });
+    }
+    if (numel_ == 0) return;
+    const auto by_periods = [this](int64_t begin, int64_t end) {
+      for (; begin < end; begin += period_) run_part(begin, std::min(begin + period_, end));
+    };
+    if (numel_ <= kGrain) return by_periods(0, numel_);
+    sweep(period_, by_periods);
+  }
+
+  // Shares the elements among threads, which part at multiples of `unit`.
+  template <class Body>
+  void sweep(int64_t unit, Body&& body) const {
+    parallel_sweep(
+        (numel_ + unit - 1) / unit, std::max<int64_t>(1, kPiece / unit),
+        [&](int64_t begin, int64_t end) { body(begin * unit, std::min(end * unit, numel_)); });
+  }
+
+  void run_part(int64_t begin, int64_t end) const {
+    void* operands[kMaxOperands];
+    for (int i = 0; i < step_.operand_count; ++i) {
+      operands[i] = static_cast<char*>(operands_[i]) + begin * items_[i];
+    }
+    kernel_(operands, end - begin, scalars_);
   }
 
   const Program& program_;
@@ -218,10 +258,11 @@ class FastPath {
   const TensorImpl* full_ = nullptr;
   DType dtype_{};
   int64_t numel_ = 0;
-  uint32_t repeated_ = 0;  // bit i: input i repeats
+  uint32_t repeated_ = 0;         // bit i: input i repeats
+  int64_t row_ = 1, period_ = 0;  // elements of the rows that repeat; see set_period
   KernelFn kernel_ = nullptr;
   void* operands_[kMaxOperands];
-  uint8_t items_[kMaxOperands];
+  uint8_t items_[kMaxOperands];  // bytes from one element to the next; 0 for what repeats
   ScalarSlot scalars_[kMaxScalars];
 };
 

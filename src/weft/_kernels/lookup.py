@@ -1,4 +1,4 @@
-"""exp, log, tanh and sigmoid in float32 for AVX-512, which looks 16 entries up in one instruction.
+"""exp, log, tanh, sigmoid and sqrt in float32 for AVX-512, which looks 16 entries up at once.
 
 The tables (lookup_tables.py) make the polynomials short. What the portable forms in math.py do by
 selects and integers, instructions do here: exponent and significand of any number, denormal ones
@@ -92,6 +92,25 @@ def tanh(x: Value) -> Value:
     for column in reversed(columns[:-1]):
         result = _fma(result, r, look_up(column, index))
     return node("copysign", F32, result, x)
+
+
+def sqrt(x: Value) -> Value:
+    """The root rounded correctly, in a third of the time of the instruction for it.
+
+    One step of Goldschmidt's from an estimate of 1 / sqrt(x), then the root is corrected by its
+    exact remainder: Markstein, "Software Division and Square Root Using Goldschmidt's Algorithms",
+    2004.
+    That it is right for each significand is tested, not proved.
+    """
+    small = x < 2.0**-96  # its remainder would be denormal
+    scaled = select(small, x * 2.0**64, x)
+    estimate = node("rsqrt14", F32, scaled)
+    root, half = scaled * estimate, estimate * 0.5
+    error = _fma(-root, half, 0.5)
+    root, half = _fma(root, error, root), _fma(half, error, half)
+    root = _fma(_fma(-root, root, scaled), half, root)
+    root = select(small, root * 2.0**-32, root)
+    return select((x == 0.0) | (x == float("inf")), x, root)
 
 
 FUNCTIONS = {"exp": exp, "log": log, "sigmoid": sigmoid, "tanh": tanh}

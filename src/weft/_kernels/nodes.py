@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .expr import Expr, components
 from .target import Target
-from .types import BOOL, DType
+from .types import BOOL, F32, DType
 
 if TYPE_CHECKING:
     from .lower import Scope
@@ -58,7 +58,7 @@ end:
 
 
 # Of the nodes that expand to many: about how many.
-SIZES = {"exp": 15, "log": 15, "sigmoid": 20, "tanh": 25}
+SIZES = {"exp": 15, "log": 15, "sqrt": 12, "sigmoid": 20, "tanh": 25}
 
 
 def expand(e: Expr, target: Target) -> Expr | None:
@@ -68,6 +68,8 @@ def expand(e: Expr, target: Target) -> Expr | None:
     if e.op in math.PORTABLE:
         forms = lookup.FUNCTIONS if target.lookup else math.PORTABLE
         return components(forms[e.op](e.args[0]))[0]
+    if e.op == "sqrt" and e.dtype == F32 and target.lookup:
+        return components(lookup.sqrt(e.args[0]))[0]
     if e.op == "scale2" and not target.scale2:
         scale = math.scale2_directly if e.value == "normal" else math.scale2_by_factors
         return components(scale(e.args[0], e.args[1]))[0]
@@ -295,7 +297,6 @@ def _call(scope: Scope, e: Expr, args: list[str]) -> str:
 
 def _lookup_call(e: Expr, index: str) -> tuple[str, list[str]]:
     from .lower import literal
-    from .types import F32
 
     entries = ", ".join(f"float {literal(v, F32)}" for v in e.value)
     return "llvm.x86.avx512.permvar.sf.512", [f"<16 x float> <{entries}>", f"<16 x i32> {index}"]
@@ -312,6 +313,9 @@ _AVX512: dict[str, Callable[[Expr, str], tuple[str, list[str]]]] = {
         "llvm.x86.avx512.mask.getmant.ps.512",
         [f"<16 x float> {x}", _NEAR_ONE_OR_NAN, *_UNMASKED],
     ),
+    "rsqrt14": lambda e, x: (
+        "llvm.x86.avx512.rsqrt14.ps.512", [f"<16 x float> {x}", *_UNMASKED[:2]]
+    ),
 }  # fmt: skip
 
 _WRITERS: dict[str, Callable[[Scope, Expr, list[str]], str]] = {
@@ -319,4 +323,5 @@ _WRITERS: dict[str, Callable[[Scope, Expr, list[str]], str]] = {
     "select": _select, "cast": _cast, "bitcast": _convert("bitcast"), "fptosi": _convert("fptosi"),
     "call": _call, "rare": _rare, "scale2": _scale2, "f16_to_f32": _half, "f32_to_f16": _half,
     "lookup": _avx512, "getexp": _avx512, "getmant": _avx512,
+    "rsqrt14": _avx512,
 }  # fmt: skip

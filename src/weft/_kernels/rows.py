@@ -89,11 +89,11 @@ class Row:
 
     def max_with_index(self, x: Operand) -> tuple[Value, Value]:
         """The greatest value and the index (int64) of the first such; NaN counts as greatest."""
-        return self._extreme("max", x, lambda a, b: a > b)
+        return self._extreme(self.max(x), x)
 
     def min_with_index(self, x: Operand) -> tuple[Value, Value]:
         """The least value and the index (int64) of its first occurrence; NaN counts as least."""
-        return self._extreme("min", x, lambda a, b: a < b)
+        return self._extreme(self.min(x), x)
 
     def argmax(self, x: Operand) -> Value:
         """The index (int64) of the greatest value: of the first one, or of the first NaN."""
@@ -123,24 +123,14 @@ class Row:
         self.actions.append(_Fold(Fold(lifted, identity, merge, needs_elements), first))
         return [source("row", first + i, v.dtype) for i, v in enumerate(lifted)]
 
-    def _extreme(
-        self, name: str, x: Operand, better: Callable[[Value, Value], Value]
-    ) -> tuple[Value, Value]:
-        v = _ordered(name, x)
-        worst = min_value(v.dtype) if name == "max" else max_value(v.dtype)
-
-        def merge(a: list[Value], b: list[Value]) -> list[Value]:
-            """b where it is better, or equal and earlier (indices may arrive in any order)."""
-            wins, equal = better(b[0], a[0]), a[0] == b[0]
-            if v.dtype.kind == "float":
-                nan_a, nan_b = a[0] != a[0], b[0] != b[0]
-                wins, equal = (wins & ~nan_a) | (nan_b & ~nan_a), equal | (nan_a & nan_b)
-            take = wins | (equal & (b[1] < a[1]))
-            return [select(take, b[0], a[0]), select(take, b[1], a[1])]
-
-        identity = [constant(worst, v.dtype), constant(max_value(I64), I64)]
-        value, index = self._fold([v, self.position], identity, merge, True)
-        return value, index
+    def _extreme(self, value: Value, x: Operand) -> tuple[Value, Value]:
+        """The row's extreme and where it first lies: a second look at the row finds it, which is
+        much less work than to carry indices through the first."""
+        v = value_of(x)
+        found = v == value
+        if v.dtype.kind == "float":
+            found = found | (v != v)  # then `value` is NaN and equals nothing
+        return value, self.min(select(found, self.position, constant(max_value(I64), I64)))
 
 
 def _ordered(name: str, x: Operand) -> Value:
