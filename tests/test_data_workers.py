@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import errno
 import gc
 import importlib
 import multiprocessing
@@ -347,6 +346,63 @@ def test_what_arrives_can_be_written_and_kept(tmp_path: Path) -> None:
         assert weft.load(tmp_path / "batch.pt").sum() == batch.numel()
 
 
+def test_batches_in_shared_memory_say_so() -> None:
+    big, small = load([weft.zeros(BIG), weft.zeros(4)], batch_size=None, collate_fn=lambda b: b)
+    assert big.is_shared() and big[1:].is_shared() and not big.clone().is_shared()
+    assert not small.is_shared()  # it came through the socket
+    child = os.fork()
+    if child == 0:
+        big[7] = 3
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert big[7].item() == 3
+    with pytest.raises(RuntimeError, match="shared by processes, which cannot be resized"):
+        big.untyped_storage().resize_(4)
+
+
+def test_a_batch_goes_on_through_a_queue() -> None:
+    """Its slab stays with the loader; what is sent gets memory of its own that both ends share."""
+    import weft.multiprocessing as mp
+
+    queue, back = mp.SimpleQueue(), mp.SimpleQueue()
+
+    def add(count: int) -> None:
+        for _ in range(count):
+            queue.get().add_(1)
+            back.put(None)
+
+    child = mp.get_context("fork").Process(target=add, args=(20,))
+    child.start()
+    for number, batch in enumerate(DataLoader(images(20), num_workers=1)):
+        values = batch[0, :3].tolist()
+        queue.put(batch)
+        back.get()
+        assert values == [number] * 3 and batch[0, -1].item() == number + 1
+    child.join()
+
+
+@pytest.mark.parity
+def test_is_shared_equals_torch() -> None:
+    torch = pytest.importorskip("torch")
+
+    def states(lib: Any) -> list[Any]:
+        class Nested(lib.utils.data.Dataset):  # type: ignore[misc, name-defined]
+            def __len__(self) -> int:
+                return 4
+
+            def __getitem__(self, index: int) -> Any:
+                return {"x": lib.ones(BIG), "more": (index, lib.zeros(2), [0.5])}
+
+        found = []
+        for workers in (0, 1):
+            for batch in lib.utils.data.DataLoader(Nested(), batch_size=2, num_workers=workers):
+                tensors = batch["x"], batch["x"][0], *batch["more"][:2], batch["more"][2][0]
+                found.append([tensor.is_shared() for tensor in tensors])
+        return found
+
+    assert states(weft) == states(torch) == [[False] * 5] * 2 + [[True] * 5] * 2
+
+
 def test_leaves_keep_asking_for_gradients() -> None:
     (leaf,) = load([weft.ones(3, requires_grad=True)], batch_size=None, collate_fn=lambda b: b)
     assert leaf.requires_grad and leaf.tolist() == [1, 1, 1]
@@ -449,13 +505,13 @@ def test_descriptors_do_not_pile_up() -> None:
 # ---- errors ----
 
 
-def test_no_memory_for_a_batch(monkeypatch: Any) -> None:
-    def full(*_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+def test_no_memory_for_a_batch() -> None:
+    def limit(worker: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(OSError, match=r"shared memory: expected \d+ free bytes, got: No space"):
-        list(DataLoader(images(2), num_workers=1))
+    told = r"shared memory: expected files of \d+ bytes to be allowed, got at most 16384"
+    with pytest.raises(RuntimeError, match=told):
+        list(DataLoader(images(2), num_workers=1, worker_init_fn=limit))
 
 
 def test_no_descriptor_for_a_batch() -> None:

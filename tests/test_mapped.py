@@ -304,8 +304,10 @@ def test_from_file_as_pytorch(tmp_path: Path) -> None:
         y = library.from_file(str(path), shared=False, size=2, dtype=library.int16).fill_(9)
         shorter = library.from_file(str(path), shared=True, size=1, dtype=library.uint8)
         results.append((x.tolist(), y.tolist(), shorter.tolist(), path.read_bytes()))
+        results[-1] += (x.is_shared(), x[1:].is_shared(), x.clone().is_shared())
         with pytest.raises(RuntimeError):
             library.from_file(str(path), size=100)
         with pytest.raises(RuntimeError):
             library.from_file(str(tmp_path / "none"), size=1)
     assert results[0] == results[1]
+    assert not y.is_shared()  # PyTorch says that it is: but what is written to it stays here

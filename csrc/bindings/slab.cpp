@@ -1,5 +1,5 @@
-// Slabs in Python: what weft.utils.data moves batches with. A slab is passed as a uint8 tensor
-// over all of it.
+// What weft.utils.data moves batches with, and watches over its workers with. A slab is passed as a
+// uint8 tensor over all of it.
 #include "core/slab.h"
 
 #include <nanobind/nanobind.h>
@@ -10,6 +10,8 @@
 #include "bindings/caster.h"
 #include "bindings/objects.h"
 #include "core/error.h"
+#include "core/parent_watch.h"
+#include "core/shared_memory.h"
 
 namespace nb = nanobind;
 
@@ -25,6 +27,11 @@ Dims dims_of(const std::vector<int64_t>& values) {
   Dims dims;
   for (int64_t value : values) dims.push_back(value);
   return dims;
+}
+
+int new_file(size_t nbytes) {
+  const ReleaseGil release;
+  return new_shared_file("shared memory", nbytes);
 }
 
 Tensor map_file(int descriptor, size_t nbytes) { return whole(map_shared(descriptor, nbytes)); }
@@ -51,7 +58,11 @@ nb::list lease(const Tensor& slab, nb::sequence parts) {
 
 void bind_slabs(nb::module_& m) {
   m.attr("SLAB_HEADER") = kSlabHeader;
+  m.def("_shared_file", new_file, nb::arg("nbytes"));
   m.def("_map_shared", map_file, nb::arg("descriptor"), nb::arg("nbytes"));
+  m.def("_watch_parent", watch_parent, nb::arg("parent"), nb::arg("direct"), nb::arg("socket"),
+        nb::arg("patience"));
+  m.def("_set_watch_patience", set_watch_patience);
   m.def("_slab_lease", lease, nb::arg("slab"), nb::arg("parts"));
   m.def("_slab_state",
         [](const Tensor& slab) { return static_cast<uint32_t>(slab_state(*slab.storage())); });

@@ -203,9 +203,26 @@ std::unique_ptr<SharedSegment> SharedSegment::adopt(const char* op, int fd, size
   return segment;
 }
 
+std::unique_ptr<SharedSegment> SharedSegment::over(const char* op, int fd, size_t nbytes) {
+  std::unique_ptr<SharedSegment> segment(new SharedSegment);
+  segment->map(op, fd, nbytes, 0, false);
+  return segment;
+}
+
 void SharedSegment::close_descriptor() noexcept {
   if (fd_ >= 0) close(fd_);
   fd_ = -1;
+}
+
+int new_shared_file(const char* op, size_t nbytes) {
+  const int fd = detail::open_nameless(op);
+  try {
+    detail::fill_file(op, fd, 0, nbytes, nullptr);
+  } catch (...) {
+    close(fd);
+    throw;
+  }
+  return fd;
 }
 
 SharedSegment::~SharedSegment() {

@@ -47,6 +47,8 @@ class SharedSegment {
   // Maps the file of a descriptor, which it takes over also when it raises.
   static std::unique_ptr<SharedSegment> adopt(const char* op, int fd, size_t nbytes,
                                               bool read_only);
+  // Maps the file of a descriptor, which stays the caller's.
+  static std::unique_ptr<SharedSegment> over(const char* op, int fd, size_t nbytes);
   ~SharedSegment();
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
@@ -73,6 +75,10 @@ class SharedSegment {
   SharedArena* arena_ = nullptr;  // kept open by the count of its segments
   uint32_t slot_ = 0;
 };
+
+// A descriptor of a new nameless file of zeros, which have their room already. RuntimeError as
+// above.
+int new_shared_file(const char* op, size_t nbytes);
 
 // ---- storages ----
 

@@ -8,6 +8,7 @@
 #include "core/fork.h"
 #include "core/shared_arena.h"
 #include "core/shared_memory.h"
+#include "core/slab.h"
 
 namespace weft {
 namespace {
@@ -99,7 +100,8 @@ Ref<Storage> empty_storage() {
 void share_storage(Storage& storage, SharingStrategy strategy, Storage::OldBlock* old) {
   constexpr const char* op = "share_memory_";
   const std::lock_guard guard(shared().mutex);
-  if (storage.has(kShared)) return;
+  // Parts of slabs cannot be sent: what has to stay where it is gets memory of its own.
+  if (storage.has(kShared) && !is_slab_part(storage)) return;
   if (storage.nbytes() == 0) return storage.set(kShared);
   // Before the work; replace looks again.
   WEFT_CHECK(storage.holds() == 0, op,

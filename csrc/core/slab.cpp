@@ -1,14 +1,11 @@
 #include "core/slab.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "core/error.h"
 #include "core/fork.h"
+#include "core/shared_memory.h"
 
 namespace weft {
 namespace {
@@ -24,26 +21,16 @@ std::atomic<uint32_t>& state_word(const Storage& slab) {
   return *static_cast<std::atomic<uint32_t>*>(slab.data());
 }
 
-struct Mapping {
-  void* data;
-  size_t nbytes;
-};
-
-void unmap(void* context) {
-  auto* mapping = static_cast<Mapping*>(context);
-  munmap(mapping->data, mapping->nbytes);
-  delete mapping;
-}
+void unmap(void* context) { delete static_cast<SharedSegment*>(context); }
 
 void drop_lease(void* context) { delete static_cast<Ref<SlabLease>*>(context); }
 
 }  // namespace
 
 Ref<Storage> map_shared(int descriptor, size_t nbytes) {
-  void* data = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  WEFT_CHECK(data != MAP_FAILED, "map_shared: expected ", nbytes,
-             " bytes that can be mapped, got: ", std::strerror(errno));
-  return Storage::wrap(data, nbytes, unmap, new Mapping{data, nbytes});
+  auto segment = SharedSegment::over("map_shared", descriptor, nbytes);
+  void* data = segment->data();
+  return Storage::wrap(data, nbytes, unmap, segment.release(), kForeign | kShared);
 }
 
 SlabState slab_state(const Storage& slab) {
@@ -66,7 +53,11 @@ Ref<Storage> SlabLease::part(size_t offset, size_t nbytes) {
              "slab: expected a part of ", end, " bytes behind the header, got ", nbytes,
              " bytes at ", offset);
   return Storage::wrap(static_cast<char*>(slab_->data()) + offset, nbytes, drop_lease,
-                       new Ref<SlabLease>(this));
+                       new Ref<SlabLease>(this), kForeign | kShared);
+}
+
+bool is_slab_part(const Storage& storage) noexcept {
+  return storage.context_of(drop_lease) != nullptr;
 }
 
 }  // namespace weft

@@ -18,8 +18,8 @@ enum class SlabState : uint32_t { free = 0, busy = 1, retired = 2 };
 
 constexpr size_t kSlabHeader = 64;  // bytes before the first part; keeps parts aligned
 
-// Maps nbytes of a file or memory object, for all processes that map it; the descriptor may be
-// closed afterwards. Raises RuntimeError when the system refuses.
+// Maps nbytes of a file for all processes that map it; the descriptor may be closed afterwards.
+// RuntimeError when the system refuses. Nobody finds the storage by its bytes.
 Ref<Storage> map_shared(int descriptor, size_t nbytes);
 
 SlabState slab_state(const Storage& slab);
@@ -37,5 +37,8 @@ class SlabLease final : public RefCounted {
   Ref<Storage> slab_;
   uint64_t forks_;  // of this process before the lease
 };
+
+// Whether a storage is part of a lease: its place is the slab's, for as long as it lives.
+bool is_slab_part(const Storage& storage) noexcept;
 
 }  // namespace weft

@@ -9,6 +9,7 @@ import pickle
 import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
@@ -165,12 +166,25 @@ class Crew:
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Ctrl-C waits; in the workers until they know what to do then, so that they print nothing."""
+    """Ctrl-C waits; in the workers until they know what to do then, so that they print nothing.
+
+    Blocking does not suffice here: it may reach a thread of some library, which tells Python. So it
+    is remembered, too.
+    """
+    came: list[Any] = []
+    handler = signal.getsignal(signal.SIGINT)
+    remembers = callable(handler) and threading.current_thread() is threading.main_thread()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if remembers:
+        signal.signal(signal.SIGINT, lambda *told: came.append(told))
     try:
         yield
     finally:
+        if remembers:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if came and callable(handler):
+            handler(*came[0])
 
 
 def _prepare_fork() -> None:

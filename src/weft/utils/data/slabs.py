@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -24,29 +23,6 @@ MOST_SLABS = 256
 _REFERENCES = 9  # place in _storage_info
 
 
-def memory_file(nbytes: int) -> int:
-    """A descriptor of nbytes of memory without a name; whoever maps it keeps it alive.
-
-    The memory is there when this returns: a full system raises OSError here, not SIGBUS later.
-    """
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("weft", os.MFD_CLOEXEC)
-    else:
-        with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
-    try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(descriptor, 0, nbytes)
-        else:
-            os.ftruncate(descriptor, nbytes)
-    except OSError as error:
-        os.close(descriptor)
-        raise OSError(
-            error.errno, f"shared memory: expected {nbytes} free bytes, got: {error.strerror}"
-        ) from None
-    return descriptor
-
-
 class _Slab:
     """A slab in the process that writes it. `end`: where the next part of the batch begins."""
 
@@ -54,7 +30,7 @@ class _Slab:
         self.number = number
         self.nbytes = nbytes
         self.end = _C.SLAB_HEADER
-        self.descriptor = memory_file(nbytes)  # -1 once sent
+        self.descriptor = _C._shared_file(nbytes)  # -1 once sent
         self.bytes: Tensor = _C._map_shared(self.descriptor, nbytes)
         self.address = self.bytes.data_ptr()
         self.alone = _C._storage_info(self.bytes)[_REFERENCES]

@@ -7,12 +7,9 @@ import importlib.util
 import os
 import pickle
 import random
-import select
 import signal
 import socket
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ from importlib.abc import MetaPathFinder
 from typing import Any, NamedTuple
 
 import weft
+from weft import _C
 from weft.utils.data import collate, fetch
 from weft.utils.data.channel import Channel, Closed
 from weft.utils.data.dataset import IterableDataset
@@ -32,7 +30,6 @@ TASK, EPOCH = 1, 2
 BATCH, FAILURE, END, LAST_WORDS = 1, 2, 3, 4
 
 GRACE = 5.0  # seconds a sample may still take when nobody wants it any more
-_LOOK = 1.0  # seconds between looks at the parent
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class Job(NamedTuple):
 def run_worker(job: Job, worker: int, end: socket.socket) -> None:
     """The life of a worker; the target of its process."""
     gc.freeze()  # a collection would write to every inherited object, and so copy its page
-    _Watch(job.parent, end)
+    _watch(job.parent, end)
     channel = Channel(end)
     try:
         _Worker(job, worker, channel).run()
@@ -166,43 +163,17 @@ class _Worker:
         self._channel.send(FAILURE, number, pickle.dumps(failure))
 
 
-class _Watch:
+def _watch(parent: int, end: socket.socket) -> None:
     """Ends the process when nobody waits for it: the loop may be deep in the data set's code.
 
     Ctrl-C reaches the workers too, but it is the parent that decides what becomes of them; the
     worker only remembers that nobody has the patience to wait for its sample.
     """
-
-    def __init__(self, parent: int, end: socket.socket) -> None:
-        self._parent = parent
-        self._direct = os.getppid() == parent  # not with a fork server
-        self._end = end
-        self._patience = GRACE
-        signal.signal(signal.SIGINT, self._interrupted)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        threading.Thread(target=self._watch, name="weft-watch", daemon=True).start()
-
-    def _interrupted(self, number: int, frame: Any) -> None:
-        self._patience = 0.0
-
-    def _watch(self) -> None:
-        poller = select.poll()
-        poller.register(self._end, 0)  # only that the other side hung up
-        while not poller.poll(_LOOK * 1000) and self._parent_lives():
-            pass
-        start = time.monotonic()
-        while time.monotonic() < start + self._patience:
-            time.sleep(0.02)
-        os._exit(1)  # not reached where the loop saw it too and the process ended in order
-
-    def _parent_lives(self) -> bool:
-        if self._direct:
-            return os.getppid() == self._parent
-        try:
-            os.kill(self._parent, 0)
-        except ProcessLookupError:
-            return False
-        return True
+    # Not a thread of Python's, which would cost each worker a third of a megabyte.
+    direct = os.getppid() == parent  # not with a fork server
+    _C._watch_parent(parent, direct, end.fileno(), GRACE)
+    signal.signal(signal.SIGINT, lambda number, frame: _C._set_watch_patience(0.0))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _seed_everything(seed: int, base_seed: int, worker: int) -> None:
