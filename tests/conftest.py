@@ -3,6 +3,9 @@ of the draw. `pytest --hypothesis-profile=explore` draws anew: do that after a c
 a named case."""
 
 from hypothesis import settings
+from shm_support import private_shm
+
+__all__ = ["private_shm"]  # a fixture
 
 settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("explore", print_blob=True)

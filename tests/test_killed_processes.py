@@ -13,10 +13,12 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from shm_support import PrivateShm
 
 STRATEGIES = ("file_descriptor", "file_system")
 PATIENCE = 100  # seconds: what takes longer hangs
@@ -33,12 +35,12 @@ mp.set_sharing_strategy(STRATEGY)
 """
 
 
-def start(program: str, *arguments: str) -> subprocess.Popen[str]:
+def start(program: str, *arguments: str, prefix: Sequence[str] = ()) -> subprocess.Popen[str]:
     """In a session of its own; from a file, so that spawn and forkserver can import it."""
     script = _SCRIPTS / f"program_{zlib.crc32(program.encode()):08x}.py"
     if not script.exists():
         script.write_text(_PRELUDE + program)
-    command = [sys.executable, str(script), *arguments]
+    command = [*prefix, sys.executable, str(script), *arguments]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -83,85 +85,96 @@ def _read(path: str) -> str:
 
 # ---- every order ----
 
-# creator -> user; helpers: what the standard library starts. main asks and kills, and is killed last.
-# Pipes, because the standard library's locks have names under forkserver, which only its helper
-# removes.
+# creator -> user, by a queue; tracker and server: the helpers that the standard library starts. main asks and kills,
+# and is killed last. The user's second thread waits for a message that never comes; the others go on using the lock.
 _ORDERS = """
-def create(pipe, end):
+import threading
+
+def answer(pipe, kept, lock):
+    while True:
+        pipe.recv()
+        with lock:
+            pipe.send(sum(t.sum().item() for t in kept))
+
+def create(pipe, queue, idle, lock):
     mp.set_sharing_strategy(STRATEGY)
     kept = [weft.full((1000,), float(i)) for i in range(5)]
     for tensor in kept:
-        end.send(tensor)
+        queue.put(tensor)
     pipe.send("sent")
-    while True:
-        pipe.recv()
-        pipe.send(sum(t.sum().item() for t in kept))
+    answer(pipe, kept, lock)
 
-def use(pipe, end):
-    kept = [end.recv() for _ in range(5)]
+def use(pipe, queue, idle, lock):
+    kept = [queue.get() for _ in range(5)]
+    threading.Thread(target=idle.get, daemon=True).start()
     pipe.send("got")
-    while True:
-        pipe.recv()
-        pipe.send(sum(t.sum().item() for t in kept))
+    answer(pipe, kept, lock)
 
 def ask(pipe):
     pipe.send("sum")
     assert pipe.poll(60), "no answer"
     return pipe.recv()
 
-def helpers(context):
-    from multiprocessing import forkserver, resource_tracker
-    found = [resource_tracker._resource_tracker._pid]
-    if context.get_start_method() == "forkserver":
-        found.append(forkserver._forkserver._forkserver_pid)
-    return [pid for pid in found if pid]
-
 def main():
+    from multiprocessing import forkserver, resource_tracker
     context = mp.get_context(sys.argv[2])
-    ends = context.Pipe()
+    queue, idle, lock = context.Queue(), context.Queue(), context.Lock()
     pipes, pids = {}, {}
-    for name, target, end in (("creator", create, ends[0]), ("user", use, ends[1])):
+    for name, target in (("creator", create), ("user", use)):
         pipes[name], theirs = context.Pipe()
-        process = context.Process(target=target, args=(theirs, end), daemon=True)
+        process = context.Process(target=target, args=(theirs, queue, idle, lock), daemon=True)
         process.start()
-        pids[name] = [process.pid]
-    pids["helpers"] = helpers(context)
+        pids[name] = process.pid
+    pids["tracker"] = resource_tracker._resource_tracker._pid
+    pids["server"] = forkserver._forkserver._forkserver_pid
     for pipe in pipes.values():
         assert pipe.poll(60)
         pipe.recv()
+    assert "/dev/shm/" not in open("/proc/self/maps").read()
     for name in sys.argv[3].split():
-        for pid in pids[name]:
-            os.kill(pid, signal.SIGKILL)
+        os.kill(pids[name], signal.SIGKILL)
         pipes.pop(name, None)
         for pipe in pipes.values():
             assert ask(pipe) == 10000
+        assert lock.acquire(timeout=60)
+        lock.release()
+    idle.put(weft.ones(3))
+    assert idle.get(timeout=60).sum() == 3
     print("killed", flush=True)
     time.sleep(100)
 main() if __name__ == "__main__" else None
 """
 
+_ROLES = {
+    "fork": ("creator", "user"),
+    "spawn": ("creator", "user", "tracker"),
+    "forkserver": ("creator", "user", "tracker", "server"),
+}
+
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("method", ["fork", "forkserver"])
-def test_every_order_of_kills(strategy: str, method: str) -> None:
-    orders = [" ".join(o) for o in itertools.permutations(("creator", "user", "helpers"))]
-    running = [start(_ORDERS, strategy, method, order) for order in orders]
-    try:
-        for process in running:
-            assert process.stdout is not None and process.stderr is not None
-            line = process.stdout.readline()
-            if line != "killed\n":
+@pytest.mark.parametrize("method", _ROLES)
+def test_every_order_of_kills(strategy: str, method: str, private_shm: PrivateShm) -> None:
+    prefix, names = private_shm
+    orders = [" ".join(order) for order in itertools.permutations(_ROLES[method])]
+    for some in (orders[i : i + 6] for i in range(0, len(orders), 6)):  # at once
+        running = [start(_ORDERS, strategy, method, order, prefix=prefix) for order in some]
+        try:
+            for process in running:
+                assert process.stdout is not None and process.stderr is not None
+                line = process.stdout.readline()
+                if line != "killed\n":
+                    kill_session(process)
+                    raise AssertionError((line, process.stderr.read()))
+                process.kill()
+            end = time.monotonic() + 5
+            while names() or any(memory_of_weft(p.pid) for p in running):
+                assert time.monotonic() < end, (names(), [p.pid for p in running])
+                time.sleep(0.05)
+        finally:
+            for process in running:
                 kill_session(process)
-                raise AssertionError((line, process.stderr.read()))
-            process.kill()
-        end = time.monotonic() + 5
-        while files_of_weft() or any(memory_of_weft(p.pid) for p in running):
-            assert time.monotonic() < end, (files_of_weft(), [p.pid for p in running])
-            time.sleep(0.05)
-    finally:
-        for process in running:
-            kill_session(process)
-            process.communicate()
+                process.communicate()
 
 
 # ---- all at once ----

@@ -251,6 +251,29 @@ def test_full_file_system_raises(small_file_system: str, strategy: str) -> None:
     assert os.listdir(small_file_system) == []
 
 
+_SMALL_SHM = """
+import os, weft, weft.multiprocessing as mp
+room = os.statvfs("/dev/shm")
+assert room.f_blocks * room.f_frsize <= 1 << 20, room
+kept = [weft.ones(1 << 20).share_memory_() for _ in range(4)]
+queue, values = mp.SimpleQueue(), mp.Array("d", 1 << 18)
+queue.put(kept[0])
+values[-1] = 1.0
+assert queue.get().sum() == 1 << 20 and values[-1] == 1.0
+print(os.listdir("/dev/shm"))
+"""
+
+
+def test_a_small_dev_shm_does_not_matter() -> None:
+    """As in a container: PyTorch ends by SIGBUS there."""
+    small = 'mount -t tmpfs -o size=1m none /dev/shm && exec "$0" -c "$1"'
+    command = ["unshare", "-m", "sh", "-c", small, sys.executable, _SMALL_SHM]
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        pytest.skip("may not mount")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.strip() == "[]", (done.returncode, done.stderr)
+
+
 def test_limit_of_file_sizes_raises(strategy: str) -> None:
     def small() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))

@@ -21,6 +21,7 @@ NB_MODULE(_C, module) {
     bind_memory(module);
     bind_shared_memory(module);
     bind_slabs(module);
+    bind_semaphores(module);
     init_trace(module.ptr());
     init_construct(module.ptr());
     init_buffers(module.ptr());

@@ -10,5 +10,6 @@ void bind_settings(nanobind::module_& module);  // threads, default dtype
 void bind_memory(nanobind::module_& module);    // allocators
 void bind_shared_memory(nanobind::module_& module);
 void bind_slabs(nanobind::module_& module);  // shared memory of data loading
+void bind_semaphores(nanobind::module_& module);
 
 }  // namespace weft::py

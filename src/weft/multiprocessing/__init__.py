@@ -23,6 +23,7 @@ from multiprocessing import *  # noqa: F403
 from multiprocessing import util as _util
 
 from weft.multiprocessing import sharing
+from weft.multiprocessing.contexts import DEFAULT as _DEFAULT
 from weft.multiprocessing.reductions import init_reductions
 from weft.multiprocessing.sharing import (
     get_all_sharing_strategies,
@@ -53,6 +54,13 @@ __all__ = [
     "spawn",
     "start_processes",
 ]
+
+for _name in (
+    "Array", "Barrier", "BoundedSemaphore", "Condition", "Event", "JoinableQueue", "Lock",
+    "Manager", "Pool", "Queue", "RLock", "RawArray", "RawValue", "Semaphore", "SimpleQueue",
+    "Value", "get_context",
+):  # fmt: skip
+    globals()[_name] = getattr(_DEFAULT, _name)
 
 
 def _at_end(_: object = None) -> None:
