@@ -330,6 +330,49 @@ def lost_future() -> None:
             reap(in_child(lambda: futures() == known or os._exit(3)))
 
 
+class SlowImports:
+    """Makes the first import of each module of weft take a while."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.parent = os.getpid()
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> None:
+        if name.startswith("weft."):
+            self.seen.add(name)
+            time.sleep(0.01 if os.getpid() == self.parent else 0)  # with the module's lock held
+
+
+def importing() -> None:
+    """Forks while another thread imports, for the first time, what the child needs as well."""
+    slow: Any = SlowImports()
+    sys.meta_path.insert(0, slow)
+
+    def trace() -> float:
+        with weft.enable_grad():
+            traced = weft.jit.trace(lambda x: x * 2 + 1, weft.ones(3), check_trace=False)
+        return traced(weft.ones(3)).sum().item()
+
+    def others() -> float:
+        import weft.utils.data as data
+        from weft import multiprocessing, serialization
+
+        assert multiprocessing.get_all_sharing_strategies() and serialization.save
+        return float(len(list(data.DataLoader(range(4)))))
+
+    for work, known in ((trace, 9.0), (others, 4.0)):
+        before = len(slow.seen)
+        thread = threading.Thread(target=work)
+        thread.start()
+        while len(slow.seen) == before:  # it is inside of its first import
+            time.sleep(0.001)
+        for _ in range(5):
+            reap(in_child(lambda w=work, k=known: w() == k or os._exit(3)))
+            time.sleep(0.01)
+        thread.join(CHILD_SECONDS)
+        assert not thread.is_alive() and work() == known
+
+
 if __name__ == "__main__":
     faulthandler.enable()
     globals()[sys.argv[1]]()

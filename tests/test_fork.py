@@ -18,7 +18,7 @@ SECONDS = 400  # each takes some seconds on a quiet machine; nothing may ever ha
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     "name",
-    ["storm", "together", "compiling", "hooks", "allocator", "leaving", "lost_future"],
+    ["storm", "together", "compiling", "hooks", "allocator", "leaving", "lost_future", "importing"],
 )
 def test_children_of_fork_work(name: str, threads: int) -> None:
     """In a process of its own, killed with all of its children if it hangs. With more threads than

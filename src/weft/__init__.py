@@ -11,7 +11,7 @@ import importlib
 import math
 from typing import TYPE_CHECKING, Any
 
-from weft import _C
+from weft import _C, _imports
 
 if TYPE_CHECKING:
     from weft import (
