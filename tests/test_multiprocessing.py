@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
@@ -328,27 +332,112 @@ def test_ten_thousand_tensors_with_few_descriptors() -> None:
 
 
 def _fetch_big(queue: Any, answers: Any) -> None:
-    x = queue.get()
-    x[-1] = 5
-    answers.put(x.numel())
+    for _ in range(3):
+        x = queue.get()
+        with weft.no_grad():
+            x[-1] = 5
+        answers.put((type(x).__name__, x.nbytes, x.requires_grad))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_gigabyte_through_a_pipe(method: str) -> None:
-    """What is sent does not depend on the size. The file is sparse: no page of it is touched."""
+def big() -> weft.Tensor:
+    """A gigabyte in a sparse file: no page of it is touched."""
     file = os.memfd_create("weft-test", os.MFD_CLOEXEC)
     os.ftruncate(file, 1 << 30)
     storage = weft.UntypedStorage._new_shared_fd_cpu(file, 1 << 30)
     os.close(file)
-    x = weft.empty(0, dtype=weft.uint8).set_(storage)
+    return weft.empty(0).set_(storage)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_gigabyte_through_a_pipe(method: str) -> None:
+    """A tensor, a parameter and its gradient: what goes through the pipe does not depend on sizes."""
+    x, parameter = big(), nn.Parameter(big())
+    parameter.grad = big()
     context = mp.get_context(method)
     queue, answers = context.SimpleQueue(), context.SimpleQueue()
+    in_pipe = []
+    for tensor in (x, parameter, parameter.grad):
+        queue.put(tensor)
+        waiting = array.array("i", [0])
+        fcntl.ioctl(queue._reader.fileno(), termios.FIONREAD, waiting)
+        in_pipe.append(waiting[0] - sum(in_pipe))
+    assert all(0 < count < 1024 for count in in_pipe), in_pipe
     child = context.Process(target=_fetch_big, args=(queue, answers))
     child.start()
-    assert len(ForkingPickler.dumps(x)) < 1024
-    queue.put(x)
-    assert answers.get() == 1 << 30 and x[-1].item() == 5
+    told = [answers.get() for _ in range(3)]
+    assert told == [
+        ("Tensor", 1 << 30, False),
+        ("Parameter", 1 << 30, True),
+        ("Tensor", 1 << 30, False),
+    ]
+    assert x[-1].item() == parameter[-1].item() == parameter.grad[-1].item() == 5
     child.join(PATIENCE)
+
+
+def test_a_receiver_without_descriptors_says_so() -> None:
+    context = mp.get_context("fork")
+    queue, answers = context.SimpleQueue(), context.SimpleQueue()
+    child = context.Process(target=_full_receiver, args=(queue, answers))
+    child.start()
+    queue.put(weft.ones(3))
+    text = answers.get()
+    child.join(PATIENCE)
+    assert "receive: expected a free file descriptor for a tensor, got none of the " in text
+    assert "(ulimit -n); raise the limit, or call set_sharing_strategy('file_system')" in text
+
+
+def _full_receiver(queue: Any, answers: Any) -> None:
+    from weft.multiprocessing import descriptors
+
+    connect = descriptors._connection
+
+    def connect_and_fill(address: bytes) -> Any:
+        connection = connect(address)  # it has its socket; then nothing is free any more
+        lowest = os.dup(0)
+        os.close(lowest)
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (lowest, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        )
+        return connection
+
+    descriptors._connection = connect_and_fill  # type: ignore[assignment]
+    try:
+        queue.get()
+        answers.put("arrived")
+    except RuntimeError as error:
+        answers.put(str(error))
+
+
+_AT_END = """
+import os, sys, weft, weft.multiprocessing as mp
+from multiprocessing import util
+
+def send(queue, back):
+    queue.put(weft.ones(3))
+    back.get()
+
+def sockets():
+    names = (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
+    return sum(os.path.exists(name) and os.readlink(name).startswith("socket:") for name in names)
+
+def main():
+    before = sockets()
+    context = mp.get_context("fork")
+    queue, back = context.SimpleQueue(), context.SimpleQueue()
+    child = context.Process(target=send, args=(queue, back))
+    child.start()
+    x = queue.get()
+    back.put(weft.zeros(2))
+    child.join()
+    print(sockets() - before)
+    util.Finalize(None, lambda: print(sockets() - before), exitpriority=-9999)
+main()
+"""
+
+
+def test_no_socket_is_open_at_the_end() -> None:
+    during, end = run_well(_AT_END).split()
+    assert int(during) >= 2 and end == "0"
 
 
 # ---- threads ----

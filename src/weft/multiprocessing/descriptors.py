@@ -14,6 +14,7 @@ import socket
 import struct
 import threading
 import time
+from multiprocessing import util
 from typing import Any
 
 from weft import _C
@@ -41,10 +42,12 @@ class _Server:
         self.listener.setblocking(False)
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.listener, selectors.EVENT_READ)
-        threading.Thread(target=self.run, name="weft-descriptors", daemon=True).start()
+        self.stopping = False
+        self.thread = threading.Thread(target=self.run, name="weft-descriptors", daemon=True)
+        self.thread.start()
 
     def run(self) -> None:
-        while True:
+        while not self.stopping:
             for key, _ in self.selector.select():
                 try:
                     if key.fileobj is self.listener:
@@ -52,6 +55,8 @@ class _Server:
                     else:
                         self.answer(key.fileobj)  # type: ignore[arg-type]
                 except OSError:
+                    if self.stopping:
+                        return
                     if key.fileobj is self.listener:
                         time.sleep(0.05)  # no descriptor is free at the moment
                     else:
@@ -84,6 +89,13 @@ class _Server:
         self.selector.unregister(connection)
         connection.close()
 
+    def stop(self) -> None:
+        """At the end of the process."""
+        self.stopping = True
+        self.listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
+        self.thread.join(1)
+        self.close()
+
     def close(self) -> None:
         """In a child of fork: its copies of the parent's sockets must not outlive the parent."""
         for key in list(self.selector.get_map().values()):
@@ -96,6 +108,7 @@ _server: _Server | None = None
 _asking = threading.Lock()  # guards the connections
 _connections: dict[bytes, socket.socket] = {}
 _MOST_CONNECTIONS = 16
+_end_is_known = False
 
 
 def offer(tensor: Tensor) -> tuple[bytes, bytes]:
@@ -103,6 +116,7 @@ def offer(tensor: Tensor) -> tuple[bytes, bytes]:
     global _server
     with _lock:
         if _server is None:
+            _close_at_end()
             _server = _Server()
         key = secrets.token_bytes(_KEY_BYTES)
         _server.offers[key] = tensor
@@ -167,6 +181,7 @@ def _connection(address: bytes) -> socket.socket:
     if found is None:
         if len(_connections) >= _MOST_CONNECTIONS:
             _forget(next(iter(_connections)))
+        _close_at_end()
         found = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # Not settimeout: it would refuse to wait for a place in the listener's queue.
         patience = struct.pack("ll", _PATIENCE, 0)
@@ -187,10 +202,27 @@ def _forget(address: bytes) -> None:
         connection.close()
 
 
+def _close_at_end() -> None:
+    """After the children have been waited for and receivers have fetched what is under way."""
+    global _end_is_known
+    if not _end_is_known:
+        _end_is_known = True
+        util.Finalize(None, _close, exitpriority=-2000)
+
+
+def _close() -> None:
+    global _server
+    server, _server = _server, None
+    if server is not None:
+        server.stop()
+    for address in list(_connections):
+        _forget(address)
+
+
 def _after_fork() -> None:
     """A child has neither the thread nor a right to the parent's sockets."""
-    global _server, _lock, _asking
-    _lock, _asking = threading.Lock(), threading.Lock()
+    global _server, _lock, _asking, _end_is_known
+    _lock, _asking, _end_is_known = threading.Lock(), threading.Lock(), False
     server, _server = _server, None
     if server is not None:
         server.close()
