@@ -273,6 +273,36 @@ def test_persistent_workers_stay() -> None:
     assert [batch.item() for batch in loader] == list(range(20))
 
 
+@pytest.mark.parametrize("factor", [1, 2, 3])
+def test_workers_are_so_many_batches_ahead(factor: int) -> None:
+    loaded = weft.zeros(2, 40, dtype=weft.int64).share_memory_()  # by worker and sample
+
+    class Counted(Dataset[int]):
+        def __len__(self) -> int:
+            return 40
+
+        def __getitem__(self, index: int) -> int:
+            info = get_worker_info()
+            assert info is not None
+            loaded[info.id, index] += 1
+            return index
+
+    def wait_for(count: int) -> None:
+        end = time.monotonic() + 40
+        while loaded.sum().item() < count:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        time.sleep(0.2)  # more would come now
+        assert loaded.sum().item() == count
+
+    iterator = iter(DataLoader(Counted(), batch_size=2, num_workers=2, prefetch_factor=factor))
+    wait_for(2 * 2 * factor)
+    next(iterator)
+    wait_for(2 * 2 * factor + 2)
+    assert sum(1 for _ in iterator) == 19
+    assert loaded.sum(0).tolist() == [1] * 40
+
+
 def test_order_of_arrival() -> None:
     go = multiprocessing.Event()
     late = [(lambda text=text: go.wait(60) and text) for text in ("slow", "c")]

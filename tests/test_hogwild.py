@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,3 +75,16 @@ def test_four_processes_reach_the_loss_of_one(method: str) -> None:
     assert all(p.is_shared() for p in model.parameters())
     assert [parameter.data_ptr() for parameter in model.parameters()] == places
     assert loss_of(model) < max(1.5 * expected, 0.3 * untrained)
+
+
+def test_the_example_with_real_data() -> None:
+    pytest.importorskip("sklearn")
+    example = Path(__file__).parent.parent / "examples" / "hogwild.py"
+    command = [sys.executable, str(example), "--processes", "4", "--epochs", "24"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["one_accuracy"] > 0.9  # so that reaching it means something
+    assert told["hogwild_training_loss"] < 1.15 * told["one_training_loss"], told
+    assert told["hogwild_test_loss"] < 1.15 * told["one_test_loss"], told
+    assert told["hogwild_accuracy"] > told["one_accuracy"] - 0.02, told

@@ -51,7 +51,7 @@ void watch_parent(pid_t parent, bool direct, int socket, double seconds) {
   patience.store(seconds);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 128 << 10);  // every worker has one
+  pthread_attr_setstacksize(&attributes, 1 << 20);  // with the thread-local memory of all libraries
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   sigset_t all, before;  // signals are for the other threads
   sigfillset(&all);
