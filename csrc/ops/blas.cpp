@@ -146,9 +146,9 @@ bool prefers_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
 // The body of gemm for one panel of c, on one thread. Neither m, n nor k is 0.
 template <class T>
 void panel_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
+                const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
   if constexpr (!is_blas<T>) {
-    return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+    return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
   } else {
     const Order a_order = order_of(a, m, k), b_order = order_of(b, k, n);
     const bool fits = std::max({m, n, k, c_row}) <= INT_MAX && a_order != Order::Neither &&
@@ -156,19 +156,21 @@ void panel_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
     if constexpr (is_complex_type<T>) {
       if (!fits) {
         scale_rows(m, n, beta, c, c_row);
-        return plain_gemm(m, n, k, alpha, a, b, c, c_row);
+        plain_gemm(m, n, k, alpha, a, b, c, c_row);
+        return finish(m, n);
       }
     } else if (!fits || prefers_tiles(m, n, k, b)) {
-      return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+      return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
     }
     call_blas(m, n, k, alpha, a, a_order, b, b_order, beta, c, c_row);
+    finish(m, n);
   }
 }
 
 // Cuts c into one panel a thread. Columns first: each thread then packs its own part of b.
 template <class T>
 void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                   const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
+                   const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
   const bool by_rows = n < 2 * kStripColumns * num_threads() || m > 8 * n;
   const int64_t unit = by_rows ? kTileRows : kStripColumns;
   const int64_t units = ((by_rows ? m : n) + unit - 1) / unit;
@@ -178,10 +180,10 @@ void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const 
     const int64_t last = std::min(units * end / panels * unit, by_rows ? m : n);
     if (by_rows) {
       panel_gemm(last - first, n, k, alpha, {a.data + first * a.row, a.row, a.column}, b, beta,
-                 c + first * c_row, c_row);
+                 c + first * c_row, c_row, finish.at(first, 0));
     } else {
       panel_gemm(m, last - first, k, alpha, a, {b.data + first * b.column, b.row, b.column}, beta,
-                 c + first, c_row);
+                 c + first, c_row, finish.at(0, first));
     }
   });
 }
@@ -191,30 +193,35 @@ constexpr double kParallel = 96.0 * 96 * 96;
 
 template <class T>
 void dispatch_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
-                   T beta, T* c, int64_t c_row) {
+                   T beta, T* c, int64_t c_row, const Finish& finish) {
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if constexpr (!is_complex_type<T>) {
     if (m == 1 && (b.row == 1 || b.column == 1)) {
-      return row_times_matrix(n, k, alpha, a, b, beta, c);
+      row_times_matrix(n, k, alpha, a, b, beta, c);
+      return finish(m, n);
     }
     // c is a column: c^T = b^T @ a^T is the case above when c is dense.
     if (n == 1 && c_row == 1 && (a.row == 1 || a.column == 1)) {
-      return row_times_matrix(m, k, alpha, b.transposed(), a.transposed(), beta, c);
+      row_times_matrix(m, k, alpha, b.transposed(), a.transposed(), beta, c);
+      return finish(m, n);
     }
   }
   if (work < kParallel || num_threads() == 1 || in_parallel_region()) {
-    return panel_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+    return panel_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
   }
-  threaded_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+  threaded_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
 }
 
 }  // namespace
 
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta,
-          T* c, int64_t c_row) {
+          T* c, int64_t c_row, const Finish& finish) {
   if (m == 0 || n == 0) return;
-  if (k == 0) return scale_rows(m, n, beta, c, c_row);
+  if (k == 0) {
+    scale_rows(m, n, beta, c, c_row);
+    return finish(m, n);
+  }
   if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
     // Wrapping arithmetic is defined for unsigned integers, and gives the same bits.
     using U = std::make_unsigned_t<T>;
@@ -222,7 +229,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
       return Matrix<const U>{reinterpret_cast<const U*>(x.data), x.row, x.column};
     };
     gemm<U>(m, n, k, static_cast<U>(alpha), cast(a), cast(b), static_cast<U>(beta),
-            reinterpret_cast<U*>(c), c_row);
+            reinterpret_cast<U*>(c), c_row, finish);
   } else {
     a = normalised(a, m, k);
     b = normalised(b, k, n);
@@ -241,10 +248,10 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
           pack_rows(b, k, n, packed_b.data(), n);
           b = {packed_b.data(), n, 1};
         }
-        return dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+        return dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
       }
     }
-    dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row);
+    dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
   }
 }
 
@@ -287,7 +294,7 @@ T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
 
 #define INSTANTIATE(T)                                                                          \
   template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*,  \
-                        int64_t);                                                               \
+                        int64_t, const Finish&);                                                \
   template void gemm_in_place<T>(int64_t, int64_t, int64_t, Matrix<const T>, const T*, int64_t, \
                                  int64_t, T, T*, int64_t);                                      \
   template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "ops/epilogue.h"
+
 namespace weft::blas {
 
 // Element (i, j) lies at data[i * row + j * column].
@@ -20,9 +22,11 @@ struct Matrix {
 
 // c has m rows, n columns and lies row by row, c_row elements apart. With beta = 0 the contents of
 // c are not read. T: float, double, std::complex of both, and the integers (which wrap around).
+// `finish` hears of every part of c as soon as a thread has finished it; the values do not depend
+// on it.
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta,
-          T* c, int64_t c_row);
+          T* c, int64_t c_row, const Finish& finish = {});
 
 // c = a @ b + beta * c on this thread, for a b that lies row by row and is small enough to be read
 // where it is (some hundred kilobytes). `slack`: elements that can be read behind the last one;

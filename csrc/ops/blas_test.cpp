@@ -105,6 +105,10 @@ TEST(blas_gemm_blocks) {
   check_gemm<float>(20, 140, 256, Form::Rows, Form::Columns, 2.f, 0.f, 0);
   check_gemm<float>(13, 1060, 270, Form::Gaps, Form::Rows, 1.f, 1.f, 2);
   check_gemm<double>(250, 130, 260, Form::Columns, Form::Columns, 1., 1., 0);
+  check_gemm<float>(280, 1100, 300, Form::Rows, Form::Columns, 1.f, 0.f, 3);
+  check_gemm<float>(270, 1100, 513, Form::Rows, Form::Rows, 1.f, 3.f, 0);
+  check_gemm<int32_t>(65, 190, 300, Form::Columns, Form::Gaps, 3, 2, 1);
+  check_gemm<uint8_t>(40, 150, 260, Form::Rows, Form::Columns, 1, 1, 1);
 }
 
 TEST(blas_gemm_in_place) {

@@ -10,6 +10,7 @@
 #include "ops/conv_depthwise.h"
 #include "ops/conv_plane.h"
 #include "ops/conv_winograd.h"
+#include "ops/heads.h"
 #include "ops/scratch.h"
 #include "ops/tiled_gemm.h"
 #include "ops/views.h"
@@ -52,8 +53,12 @@ int64_t grain(const Geometry& g, int64_t positions) {
 int64_t in_start(const Geometry& g, int64_t image, int64_t group) {
   return (image * g.in_channels + group * g.group_in()) * g.in_plane();
 }
+// The output as a matrix with a row for each channel of each image.
+int64_t out_row(const Geometry& g, int64_t image, int64_t group) {
+  return image * g.out_channels + group * g.group_out();
+}
 int64_t out_start(const Geometry& g, int64_t image, int64_t group) {
-  return (image * g.out_channels + group * g.group_out()) * g.positions();
+  return out_row(g, image, group) * g.positions();
 }
 
 template <class T>
@@ -65,7 +70,8 @@ void start_from_bias(const Geometry& g, int64_t group, int64_t count, const T* b
 
 // A pointwise kernel: the image is its own unrolled form.
 template <class T>
-void forward_pointwise(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
+void forward_pointwise(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
+                       const Finish& finish) {
   const int64_t n = g.positions(), images = g.batch * g.groups;
   auto body = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -74,7 +80,8 @@ void forward_pointwise(const Geometry& g, const T* input, const T* weight, const
       if (bias) start_from_bias(g, group, n, bias, to);
       blas::gemm<T>(g.group_out(), n, g.depth(), T(1),
                     rows(weight + group * g.group_out() * g.depth(), g.depth()),
-                    rows(input + in_start(g, image, group), n), T(bias ? 1 : 0), to, n);
+                    rows(input + in_start(g, image, group), n), T(bias ? 1 : 0), to, n,
+                    finish.at(out_row(g, image, group), 0));
     }
   };
   // A lone image leaves the threads to the product.
@@ -82,14 +89,15 @@ void forward_pointwise(const Geometry& g, const T* input, const T* weight, const
 }
 
 template <class T>
-void forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
+void forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
+             const Finish& finish) {
   if (g.is_depthwise() || (conv::has_planes<T> && g.stride_w == 1 && g.is_single_channel())) {
-    return conv::depthwise_forward(g, input, weight, bias, out);
+    return conv::depthwise_forward(g, input, weight, bias, out, finish);
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (conv::fits_winograd(g)) return conv::winograd_forward(g, input, weight, bias, out);
+    if (conv::fits_winograd(g)) return conv::winograd_forward(g, input, weight, bias, out, finish);
   }
-  if (g.is_pointwise()) return forward_pointwise(g, input, weight, bias, out);
+  if (g.is_pointwise()) return forward_pointwise(g, input, weight, bias, out, finish);
   const Blocks blocks(g);
   const int64_t count = g.batch * g.groups * blocks.count;
   parallel_for(count, grain(g, blocks.lines * g.out_width), [&](int64_t begin, int64_t end) {
@@ -104,6 +112,7 @@ void forward(const Geometry& g, const T* input, const T* weight, const T* bias, 
       blas::gemm_in_place<T>(g.group_out(), n, g.depth(),
                              rows(weight + group * g.group_out() * g.depth(), g.depth()),
                              columns.data(), n, blas::kSlack, T(bias ? 1 : 0), to, g.positions());
+      finish.at(out_row(g, image, group), lines.begin * g.out_width)(g.group_out(), n);
     }
   });
 }
@@ -215,6 +224,11 @@ Tensor operand(const Tensor& tensor) {
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
               IntList padding, IntList dilation, int64_t groups) {
+  return conv2d(input, weight, bias, stride, padding, dilation, groups, nullptr);
+}
+
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+              IntList padding, IntList dilation, int64_t groups, Epilogue* epilogue) {
   const Geometry g =
       conv::geometry("conv2d", input.sizes(), weight.sizes(), {stride, padding, dilation, groups});
   check_dtypes("conv2d", input, weight);
@@ -229,10 +243,13 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   const Tensor x = operand(input), w = operand(weight);
   const Tensor b = bias.defined() ? operand(bias) : Tensor();
   Tensor out = Tensor::empty(sizes, x.dtype(), {}, "conv2d");
+  const bool wanted =
+      epilogue && out.dtype() == input.dtype() && epilogue->begin(out, g.positions());
+  const Finish finish(wanted ? epilogue : nullptr);
   conv::dispatch_conv("conv2d", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     forward(g, x.data_as<const T>(), w.data_as<const T>(),
-            b.defined() ? b.data_as<const T>() : nullptr, out.data_as<T>());
+            b.defined() ? b.data_as<const T>() : nullptr, out.data_as<T>(), finish);
   });
   return as_dtype(out, input.dtype());
 }

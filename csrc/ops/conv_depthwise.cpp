@@ -38,9 +38,29 @@ int64_t grain(const Geometry& g) {
   return (int64_t{1} << 16) / std::max<int64_t>(1, g.taps() * g.positions()) + 1;
 }
 
+// Tells of planes that are finished one after the other, several at a time.
+class Planes {
+ public:
+  Planes(const Geometry& g, const Finish& finish, int64_t first)
+      : finish_(finish), positions_(g.positions()), told_(first) {}
+
+  // All before `end` are finished; `last`: no more will come.
+  void finish(int64_t end, bool last) {
+    if (!last && (end - told_) * positions_ < kPartElements) return;
+    finish_.at(told_, 0)(end - told_, positions_);
+    told_ = end;
+  }
+
+ private:
+  const Finish& finish_;
+  const int64_t positions_;
+  int64_t told_;
+};
+
 // Forward by planes: each input plane is padded once for all of its kernels.
 template <class T>
-void forward_planes(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
+void forward_planes(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
+                    const Finish& finish) {
   const int64_t multiplier = g.group_out();
   const PaddedPlane padded{g.height, g.width, g.pad_h, g.pad_w};
   const PlaneTaps taps{g.kernel_h, g.kernel_w,   g.dilation_h, g.dilation_w,
@@ -48,6 +68,7 @@ void forward_planes(const Geometry& g, const T* input, const T* weight, const T*
   parallel_for(g.batch * g.in_channels, grain(g) / multiplier + 1, [&](int64_t begin, int64_t end) {
     Scratch<T> plane(padded.elements());
     std::fill_n(plane.data(), padded.elements(), T(0));
+    Planes done(g, finish, begin * multiplier);
     for (int64_t p = begin; p < end; ++p) {
       fill_plane(padded, input + p * g.in_plane(), plane.data());
       const int64_t first = p % g.in_channels * multiplier;
@@ -56,6 +77,7 @@ void forward_planes(const Geometry& g, const T* input, const T* weight, const T*
         correlate_plane(taps, padded.line(), plane.data(), weight + o * g.taps(),
                         bias ? bias[o] : T(0), false, to);
       }
+      done.finish((p + 1) * multiplier, p + 1 == end);
     }
   });
 }
@@ -87,12 +109,14 @@ void backward_input_planes(const Geometry& g, const T* grad, const T* weight, T*
 }  // namespace
 
 template <class T>
-void depthwise_forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
+void depthwise_forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
+                       const Finish& finish) {
   if constexpr (has_planes<T>) {
-    if (g.stride_w == 1) return forward_planes(g, input, weight, bias, out);
+    if (g.stride_w == 1) return forward_planes(g, input, weight, bias, out, finish);
   }
   const int64_t multiplier = g.group_out();
   parallel_for(g.batch * g.out_channels, grain(g), [&](int64_t begin, int64_t end) {
+    Planes done(g, finish, begin);
     for (int64_t p = begin; p < end; ++p) {
       const int64_t n = p / g.out_channels, o = p % g.out_channels;
       const T* plane = input + (n * g.in_channels + o / multiplier) * g.in_plane();
@@ -109,6 +133,7 @@ void depthwise_forward(const Geometry& g, const T* input, const T* weight, const
           for (int64_t i = 0; i < line.count; ++i) y[i] += w * x[i * g.stride_w];
         }
       });
+      done.finish(p + 1, p + 1 == end);
     }
   });
 }
@@ -161,9 +186,10 @@ void depthwise_backward_weight(const Geometry& g, const T* grad, const T* input,
   });
 }
 
-#define INSTANTIATE(T)                                                                   \
-  template void depthwise_forward<T>(const Geometry&, const T*, const T*, const T*, T*); \
-  template void depthwise_backward_input<T>(const Geometry&, const T*, const T*, T*);    \
+#define INSTANTIATE(T)                                                                  \
+  template void depthwise_forward<T>(const Geometry&, const T*, const T*, const T*, T*, \
+                                     const Finish&);                                    \
+  template void depthwise_backward_input<T>(const Geometry&, const T*, const T*, T*);   \
   template void depthwise_backward_weight<T>(const Geometry&, const T*, const T*, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)

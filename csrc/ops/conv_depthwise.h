@@ -3,11 +3,13 @@
 #pragma once
 
 #include "ops/conv.h"
+#include "ops/epilogue.h"
 
 namespace weft::native::conv {
 
 template <class T>
-void depthwise_forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out);
+void depthwise_forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
+                       const Finish& finish);
 template <class T>
 void depthwise_backward_input(const Geometry& g, const T* grad, const T* weight, T* out);
 template <class T>

@@ -249,7 +249,7 @@ class Worker {
   }
 
   void run(int64_t group, int64_t begin, int64_t end, const float* input, const float* u,
-           const float* bias, float* out) {
+           const float* bias, float* out, const Finish& finish) {
     const int64_t in_plane = t_.height * t_.width, tiles = (end - begin) * t_.row_tiles();
     for_each_segment(begin, end, [&](const Segment& s) {
       const float* image = input + (s.image * t_.groups + group) * t_.in_channels * in_plane;
@@ -273,6 +273,12 @@ class Worker {
         const int64_t channel = group * t_.out_channels + o + c;
         write_channel(begin, end, c, channel, bias ? bias[channel] : 0, out);
       }
+      for_each_segment(begin, end, [&](const Segment& s) {
+        const int64_t first = 2 * s.first;
+        const int64_t lines = std::min(2 * s.count, t_.out_height - first);
+        finish.at((s.image * t_.groups + group) * t_.out_channels + o, first * t_.out_width)(
+            count, lines * t_.out_width);
+      });
     }
   }
 
@@ -320,7 +326,8 @@ class Worker {
   Planes split_;
 };
 
-void run(const Task& t, const float* input, const float* weight, const float* bias, float* out) {
+void run(const Task& t, const float* input, const float* weight, const float* bias, float* out,
+         const Finish& finish) {
   Scratch<float> u(kPoints * t.groups * t.out_channels * t.in_channels);
   transform_weight(t, weight, u.data());
   const int64_t rows = t.batch * t.tile_rows();
@@ -333,7 +340,8 @@ void run(const Task& t, const float* input, const float* weight, const float* bi
     Worker worker(t);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks * block;
-      worker.run(i / blocks, first, std::min(first + block, rows), input, u.data(), bias, out);
+      worker.run(i / blocks, first, std::min(first + block, rows), input, u.data(), bias, out,
+                 finish);
     }
   });
 }
@@ -349,17 +357,17 @@ bool fits_winograd(const Geometry& g) {
 }
 
 void winograd_forward(const Geometry& g, const float* input, const float* weight, const float* bias,
-                      float* out) {
+                      float* out, const Finish& finish) {
   run(Task{g.batch, g.group_in(), g.group_out(), g.groups, g.height, g.width, g.out_height,
            g.out_width, g.pad_h, g.pad_w, false},
-      input, weight, bias, out);
+      input, weight, bias, out, finish);
 }
 
 void winograd_backward_input(const Geometry& g, const float* grad, const float* weight,
                              float* out) {
   run(Task{g.batch, g.group_out(), g.group_in(), g.groups, g.out_height, g.out_width, g.height,
            g.width, 2 - g.pad_h, 2 - g.pad_w, true},
-      grad, weight, nullptr, out);
+      grad, weight, nullptr, out, Finish());
 }
 
 }  // namespace weft::native::conv

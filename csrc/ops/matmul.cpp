@@ -6,6 +6,7 @@
 #include "native.h"
 #include "ops.h"
 #include "ops/blas.h"
+#include "ops/heads.h"
 #include "ops/support.h"
 #include "ops/views.h"
 
@@ -47,36 +48,36 @@ void check_inner(const char* op, const Tensor& a, const Tensor& b, bool match) {
 
 // out = beta * out + alpha * a @ b; out is contiguous, of the operands' (computing) dtype.
 void gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-               const Scalar& alpha) {
+               const Scalar& alpha, const Finish& finish) {
   dispatch_numeric(out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[1];
     blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a), matrix_of<T>(b),
-                  number_as<T>(beta), out.data_as<T>(), n);
+                  number_as<T>(beta), out.data_as<T>(), n, finish);
   });
 }
 
 // out = beta * out + alpha * a @ b^T.
 void gemm_transposed_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                          const Scalar& alpha) {
+                          const Scalar& alpha, const Finish& finish) {
   dispatch_numeric(out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[0];
     blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a), matrix_of<T>(b).transposed(),
-                  number_as<T>(beta), out.data_as<T>(), n);
+                  number_as<T>(beta), out.data_as<T>(), n, finish);
   });
 }
 
 // The same as gemm_into for each matrix of a batch; threads take whole products where there are
 // enough.
 void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                       const Scalar& alpha) {
+                       const Scalar& alpha, const Finish& finish) {
   const int64_t batch = a.sizes()[0], m = a.sizes()[1], k = a.sizes()[2], n = b.sizes()[2];
   dispatch_numeric(out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     auto product = [&](int64_t i) {
       blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a, i), matrix_of<T>(b, i),
-                    number_as<T>(beta), out.data_as<T>() + i * m * n, n);
+                    number_as<T>(beta), out.data_as<T>() + i * m * n, n, finish.at(i * m, 0));
     };
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     constexpr double kGrainWork = 128.0 * 1024;
@@ -105,12 +106,25 @@ void start_from(const Tensor& out, const Tensor& start) {
   for (int64_t row = out.numel() / n; row > 0; --row, to += line) std::memcpy(to, from, line);
 }
 
-using GemmInto = void (*)(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
-                          const Scalar&);
+using GemmInto = void (*)(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+                          const Finish&);
+
+// What becomes of a product: an epilogue, which sees it in these sizes (empty: as it is).
+struct Ending {
+  Epilogue* epilogue = nullptr;
+  IntList sizes = {};
+};
+
+Finish finish_of(const Ending& ending, const Tensor& out) {
+  if (!ending.epilogue) return {};
+  const Tensor seen =
+      ending.sizes.empty() ? out : out.with_layout(Layout::contiguous(ending.sizes));
+  return ending.epilogue->begin(seen, out.sizes().back()) ? Finish(ending.epilogue) : Finish();
+}
 
 // Allocates the result, starts it from `start` (undefined: nothing) and runs the product.
 Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor& a, const Tensor& b,
-               const Scalar& beta, const Scalar& alpha, GemmInto gemm) {
+               const Scalar& beta, const Scalar& alpha, GemmInto gemm, const Ending& ending = {}) {
   const DType dtype = a.dtype();
   const DType compute = compute_type(dtype);
   if (compute != dtype) {
@@ -121,7 +135,7 @@ Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor&
   Tensor out = Tensor::empty(sizes, compute, {}, op);
   const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
   if (starts) start_from(out, start);
-  gemm(out, a, b, starts ? beta : Scalar(0), alpha);
+  gemm(out, a, b, starts ? beta : Scalar(0), alpha, finish_of(ending, out));
   return out;
 }
 
@@ -138,40 +152,62 @@ void check_start(const char* op, const Tensor& self, const Tensor& a, IntList si
              beta);
 }
 
-}  // namespace
-
-Tensor mm(const Tensor& self, const Tensor& mat2) {
+Tensor mm_with(const Tensor& self, const Tensor& mat2, const Ending& ending) {
   check_dims("mm", self, 2);
   check_dims("mm", mat2, 2);
   check_operands("mm", self, mat2);
   check_inner("mm", self, mat2, self.sizes()[1] == mat2.sizes()[0]);
   const int64_t sizes[] = {self.sizes()[0], mat2.sizes()[1]};
-  return product("mm", sizes, {}, self, mat2, 0, 1, gemm_into);
+  return product("mm", sizes, {}, self, mat2, 0, 1, gemm_into, ending);
 }
 
-Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
-             const Scalar& alpha) {
-  check_dims("addmm", mat1, 2);
-  check_dims("addmm", mat2, 2);
-  check_operands("addmm", mat1, mat2);
-  check_inner("addmm", mat1, mat2, mat1.sizes()[1] == mat2.sizes()[0]);
-  const int64_t sizes[] = {mat1.sizes()[0], mat2.sizes()[1]};
-  check_start("addmm", self, mat1, sizes, beta, alpha);
-  return product("addmm", sizes, self, mat1, mat2, beta, alpha, gemm_into);
-}
-
-Tensor bmm(const Tensor& self, const Tensor& mat2) {
+Tensor bmm_with(const Tensor& self, const Tensor& mat2, const Ending& ending) {
   check_dims("bmm", self, 3);
   check_dims("bmm", mat2, 3);
   check_operands("bmm", self, mat2);
   const Dims &a = self.sizes(), &b = mat2.sizes();
   check_inner("bmm", self, mat2, a[0] == b[0] && a[2] == b[1]);
   const int64_t sizes[] = {a[0], a[1], b[2]};
-  return product("bmm", sizes, {}, self, mat2, 0, 1, batched_gemm_into);
+  return product("bmm", sizes, {}, self, mat2, 0, 1, batched_gemm_into, ending);
+}
+
+}  // namespace
+
+Tensor mm(const Tensor& self, const Tensor& mat2) { return mm_with(self, mat2, {}); }
+
+Tensor mm(const Tensor& self, const Tensor& mat2, Epilogue* epilogue) {
+  return mm_with(self, mat2, {epilogue});
+}
+
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+             const Scalar& alpha) {
+  return addmm(self, mat1, mat2, beta, alpha, nullptr);
+}
+
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+             const Scalar& alpha, Epilogue* epilogue) {
+  check_dims("addmm", mat1, 2);
+  check_dims("addmm", mat2, 2);
+  check_operands("addmm", mat1, mat2);
+  check_inner("addmm", mat1, mat2, mat1.sizes()[1] == mat2.sizes()[0]);
+  const int64_t sizes[] = {mat1.sizes()[0], mat2.sizes()[1]};
+  check_start("addmm", self, mat1, sizes, beta, alpha);
+  return product("addmm", sizes, self, mat1, mat2, beta, alpha, gemm_into, {epilogue});
+}
+
+Tensor bmm(const Tensor& self, const Tensor& mat2) { return bmm_with(self, mat2, {}); }
+
+Tensor bmm(const Tensor& self, const Tensor& mat2, Epilogue* epilogue) {
+  return bmm_with(self, mat2, {epilogue});
 }
 
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                const Scalar& alpha) {
+  return baddbmm(self, batch1, batch2, beta, alpha, nullptr);
+}
+
+Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+               const Scalar& alpha, Epilogue* epilogue) {
   check_dims("baddbmm", batch1, 3);
   check_dims("baddbmm", batch2, 3);
   check_operands("baddbmm", batch1, batch2);
@@ -179,7 +215,8 @@ Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, c
   check_inner("baddbmm", batch1, batch2, a[0] == b[0] && a[2] == b[1]);
   const int64_t sizes[] = {a[0], a[1], b[2]};
   check_start("baddbmm", self, batch1, sizes, beta, alpha);
-  return product("baddbmm", sizes, self, batch1, batch2, beta, alpha, batched_gemm_into);
+  return product("baddbmm", sizes, self, batch1, batch2, beta, alpha, batched_gemm_into,
+                 {epilogue});
 }
 
 Tensor mv(const Tensor& self, const Tensor& vec) {
@@ -234,6 +271,10 @@ Tensor transposed(const Tensor& matrix) {
 }  // namespace
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  return linear(input, weight, bias, nullptr);
+}
+
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Epilogue* epilogue) {
   WEFT_CHECK(input.dim() >= 1, "linear: expected an input of at least 1 dim, got a 0-d tensor");
   WEFT_CHECK(weight.dim() == 1 || weight.dim() == 2, "linear: expected a 2-d weight, got shape ",
              AsTuple{weight.sizes()});
@@ -246,14 +287,17 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const Tensor rows = as_rows(input);
   const int64_t flat[] = {rows.sizes()[0], n};
   if (bias.defined()) check_start("linear", bias, input, flat, 1, 1);
-  Tensor out = product("linear", flat, bias, rows, matrix, 1, 1, gemm_transposed_into);
-  if (input.dim() == 2 && !vector) return out;
+  if (input.dim() == 2 && !vector) {
+    return product("linear", flat, bias, rows, matrix, 1, 1, gemm_transposed_into, {epilogue});
+  }
   Dims sizes = input.sizes();
   if (vector) {
     sizes.resize(sizes.size() - 1);
   } else {
     sizes.back() = n;
   }
+  const Tensor out =
+      product("linear", flat, bias, rows, matrix, 1, 1, gemm_transposed_into, {epilogue, sizes});
   return out.with_layout(Layout::contiguous(sizes));
 }
 
@@ -278,40 +322,48 @@ Tensor as_batch(const Tensor& tensor, IntList batch) {
   return ops::reshape(ops::expand(tensor, sizes), flat);
 }
 
-Tensor batched_matmul(const Tensor& self, const Tensor& other) {
+Tensor batched_matmul(const Tensor& self, const Tensor& other, Epilogue* epilogue) {
   const IntList a(self.sizes()), b(other.sizes());
   const Dims batch = broadcast_sizes("matmul", a.first(a.size() - 2), b.first(b.size() - 2));
   check_inner("matmul", self, other, self.size(-1) == other.size(-2));
-  const Tensor out = ops::bmm(as_batch(self, batch), as_batch(other, batch));
   Dims sizes = batch;
   sizes.push_back(self.size(-2));
   sizes.push_back(other.size(-1));
-  return ops::view(out, sizes);
+  const Tensor left = as_batch(self, batch), right = as_batch(other, batch);
+  if (epilogue) {
+    return bmm_with(left, right, {epilogue, sizes}).with_layout(Layout::contiguous(sizes));
+  }
+  return ops::view(ops::bmm(left, right), sizes);
 }
 
 // Left operand of at least 3 dims times a matrix or vector: one product over all its rows.
-Tensor folded_matmul(const Tensor& self, const Tensor& other) {
+Tensor folded_matmul(const Tensor& self, const Tensor& other, Epilogue* epilogue) {
   check_inner("matmul", self, other, self.size(-1) == other.size(0));
   const int64_t flat[] = {-1, self.size(-1)};
   Dims sizes = self.sizes();
-  if (self.numel() == 0) return batched_matmul(self, other);
-  const Tensor out = ops::mm(ops::reshape(self, flat), other);
+  if (self.numel() == 0) return batched_matmul(self, other, epilogue);
   sizes.back() = other.size(-1);
-  return ops::view(out, sizes);
+  const Tensor rows = ops::reshape(self, flat);
+  if (epilogue) {
+    return mm_with(rows, other, {epilogue, sizes}).with_layout(Layout::contiguous(sizes));
+  }
+  return ops::view(ops::mm(rows, other), sizes);
 }
 
 }  // namespace
 
-Tensor matmul(const Tensor& self, const Tensor& other) {
+Tensor matmul(const Tensor& self, const Tensor& other) { return matmul(self, other, nullptr); }
+
+Tensor matmul(const Tensor& self, const Tensor& other, Epilogue* epilogue) {
   const int64_t a = self.dim(), b = other.dim();
   WEFT_CHECK(a >= 1 && b >= 1, "matmul: expected tensors of at least 1 dim, got shapes ",
              AsTuple{self.sizes()}, " and ", AsTuple{other.sizes()});
-  if (a == 2 && b == 2) return ops::mm(self, other);
+  if (a == 2 && b == 2) return epilogue ? mm(self, other, epilogue) : ops::mm(self, other);
   if (a == 1 && b == 1) return ops::dot(self, other);
   if (a == 2 && b == 1) return ops::mv(self, other);
   if (a == 1) return ops::squeeze(matmul(ops::unsqueeze(self, 0), other), -2);
   if (b == 1) return ops::squeeze(matmul(self, ops::unsqueeze(other, 1)), -1);
-  return b == 2 ? folded_matmul(self, other) : batched_matmul(self, other);
+  return b == 2 ? folded_matmul(self, other, epilogue) : batched_matmul(self, other, epilogue);
 }
 
 }  // namespace weft::native

@@ -156,6 +156,84 @@ WEFT_INLINE void gemm_strip_body(int64_t m, int64_t k, T alpha, const T* a, int6
   }
 }
 
+// One tile of packed operands, all of whose columns are wanted.
+template <int Rows, int Vectors, class T>
+WEFT_INLINE void block_tile(int64_t k, T alpha, const T* a, const T* b, T beta, T* c, int64_t c_row,
+                            const Ahead& ahead, const char* next) {
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < Vectors; ++v) __builtin_prefetch(c + r * c_row + v * kLanes, 1);
+  }
+  Lanes<T> sums[Rows][Vectors];
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < Vectors; ++v) sums[r][v] = Lanes<T>{};
+  }
+  for (const T* end = a + k; a != end;) {
+    for (int l = 0; l < ahead.lanes; ++l) __builtin_prefetch(next + l * ahead.lane, 0, 2);
+    next += ahead.step;
+    for (const T* stop = end - a > kLanes ? a + kLanes : end; a != stop; ++a, b += kStripColumns) {
+      Lanes<T> line[Vectors];
+      for (int v = 0; v < Vectors; ++v) load(line[v], b + v * kLanes);
+      for (int r = 0; r < Rows; ++r) {
+        const T x = a[r * kPackedRow];
+        for (int v = 0; v < Vectors; ++v) sums[r][v] += x * line[v];
+      }
+    }
+  }
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < Vectors; ++v) {
+      T* const to = c + r * c_row + v * kLanes;
+      Lanes<T> result = sums[r][v] * alpha;
+      if (beta != T(0)) {
+        Lanes<T> old;
+        load(old, to);
+        result += old * beta;
+      }
+      std::memcpy(to, &result, sizeof(result));
+    }
+  }
+}
+
+// The same where only n columns are wanted: in a copy of what c holds.
+template <int Rows, int Vectors, class T>
+WEFT_INLINE void edge_tile(int64_t n, int64_t k, T alpha, const T* a, const T* b, T beta, T* c,
+                           int64_t c_row, const Ahead& ahead, const char* next) {
+  constexpr int64_t kColumns = Vectors * kLanes;
+  if (n >= kColumns) {
+    return block_tile<Rows, Vectors>(k, alpha, a, b, beta, c, c_row, ahead, next);
+  }
+  alignas(64) T whole[Rows * kColumns] = {};
+  const size_t line = static_cast<size_t>(n) * sizeof(T);
+  for (int r = 0; r < Rows && beta != T(0); ++r) {
+    std::memcpy(whole + r * kColumns, c + r * c_row, line);
+  }
+  block_tile<Rows, Vectors>(k, alpha, a, b, beta, whole, kColumns, ahead, next);
+  for (int r = 0; r < Rows; ++r) std::memcpy(c + r * c_row, whole + r * kColumns, line);
+}
+
+template <int Rows, int Vectors, class T>
+WEFT_INLINE void gemm_block_body(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b,
+                                 T beta, T* c, int64_t c_row, const Ahead& ahead) {
+  constexpr int64_t kColumns = Vectors * kLanes;
+  const char* next = ahead.at;
+  for (int64_t j = 0; j < n; j += kColumns) {
+    int64_t i = 0;
+    for (; i + Rows <= m; i += Rows, next += ahead.tile) {
+      edge_tile<Rows, Vectors>(n - j, k, alpha, a + i * kPackedRow, b + j, beta, c + i * c_row + j,
+                               c_row, ahead, next);
+    }
+    if constexpr (Rows > 4) {
+      for (; i + 4 <= m; i += 4) {
+        edge_tile<4, Vectors>(n - j, k, alpha, a + i * kPackedRow, b + j, beta, c + i * c_row + j,
+                              c_row, ahead, next);
+      }
+    }
+    for (; i < m; ++i) {
+      edge_tile<1, Vectors>(n - j, k, alpha, a + i * kPackedRow, b + j, beta, c + i * c_row + j,
+                            c_row, ahead, next);
+    }
+  }
+}
+
 template <class T>
 WEFT_INLINE T dot_body(int64_t n, const T* a, const T* b) {
   Lanes<T> sums[4] = {};
@@ -211,31 +289,37 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
   }
 }
 
-#define DEFINE(level, target, width)                                                              \
-  template <class T>                                                                              \
-  target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,           \
-                                  int64_t a_row, int64_t a_column, const T* b, int64_t b_row,     \
-                                  T beta, T* c, int64_t c_row) {                                  \
-    constexpr TileShape shape = tile_shape(width, sizeof(T));                                     \
-    gemm_packed_body<shape.rows, shape.vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row,     \
-                                                beta, c, c_row);                                  \
-  }                                                                                               \
-  template <class T>                                                                              \
-  target void gemm_strip_##level(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row,        \
-                                 int64_t a_column, const T* b, int64_t b_row, T* packed, T beta,  \
-                                 T* c, int64_t c_row) {                                           \
-    constexpr TileShape shape = tile_shape(width, sizeof(T));                                     \
-    gemm_strip_body<shape.rows, shape.vectors>(m, k, alpha, a, a_row, a_column, b, b_row, packed, \
-                                               beta, c, c_row);                                   \
-  }                                                                                               \
-  template <class T>                                                                              \
-  target T dot_##level(int64_t n, const T* a, const T* b) {                                       \
-    return dot_body(n, a, b);                                                                     \
-  }                                                                                               \
-  template <class T>                                                                              \
-  target void accumulate_rows_##level(int64_t n, int64_t k, const T* x, int64_t x_stride,         \
-                                      const T* b, int64_t b_row, T* y) {                          \
-    accumulate_rows_body(n, k, x, x_stride, b, b_row, y);                                         \
+#define DEFINE(level, target, width)                                                               \
+  template <class T>                                                                               \
+  target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,            \
+                                  int64_t a_row, int64_t a_column, const T* b, int64_t b_row,      \
+                                  T beta, T* c, int64_t c_row) {                                   \
+    constexpr TileShape shape = tile_shape(width, sizeof(T));                                      \
+    gemm_packed_body<shape.rows, shape.vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row,      \
+                                                beta, c, c_row);                                   \
+  }                                                                                                \
+  template <class T>                                                                               \
+  target void gemm_strip_##level(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row,         \
+                                 int64_t a_column, const T* b, int64_t b_row, T* packed, T beta,   \
+                                 T* c, int64_t c_row) {                                            \
+    constexpr TileShape shape = tile_shape(width, sizeof(T));                                      \
+    gemm_strip_body<shape.rows, shape.vectors>(m, k, alpha, a, a_row, a_column, b, b_row, packed,  \
+                                               beta, c, c_row);                                    \
+  }                                                                                                \
+  template <class T>                                                                               \
+  target void gemm_block_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b, \
+                                 T beta, T* c, int64_t c_row, const Ahead& ahead) {                \
+    constexpr TileShape shape = tile_shape(width, sizeof(T));                                      \
+    gemm_block_body<shape.rows, shape.vectors>(m, n, k, alpha, a, b, beta, c, c_row, ahead);       \
+  }                                                                                                \
+  template <class T>                                                                               \
+  target T dot_##level(int64_t n, const T* a, const T* b) {                                        \
+    return dot_body(n, a, b);                                                                      \
+  }                                                                                                \
+  template <class T>                                                                               \
+  target void accumulate_rows_##level(int64_t n, int64_t k, const T* x, int64_t x_stride,          \
+                                      const T* b, int64_t b_row, T* y) {                           \
+    accumulate_rows_body(n, k, x, x_stride, b, b_row, y);                                          \
   }
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
@@ -255,6 +339,12 @@ void gemm_strip(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row, int64_
 }
 
 template <class T>
+void gemm_block(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b, T beta, T* c,
+                int64_t c_row, const Ahead& ahead) {
+  WEFT_PICK(gemm_block, m, n, k, alpha, a, b, beta, c, c_row, ahead);
+}
+
+template <class T>
 T dot_contiguous(int64_t n, const T* a, const T* b) {
   WEFT_PICK(dot, n, a, b);
 }
@@ -270,6 +360,8 @@ void accumulate_rows(int64_t n, int64_t k, const T* x, int64_t x_stride, const T
                                int64_t, T, T*, int64_t);                                           \
   template void gemm_strip<T>(int64_t, int64_t, T, const T*, int64_t, int64_t, const T*, int64_t,  \
                               T*, T, T*, int64_t);                                                 \
+  template void gemm_block<T>(int64_t, int64_t, int64_t, T, const T*, const T*, T, T*, int64_t,    \
+                              const Ahead&);                                                       \
   template T dot_contiguous<T>(int64_t, const T*, const T*);                                       \
   template void accumulate_rows<T>(int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*);
 INSTANTIATE(float)

@@ -27,6 +27,26 @@ template <class T>
 void gemm_strip(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column,
                 const T* b, int64_t b_row, T* packed, T beta, T* c, int64_t c_row);
 
+// Rows of a packed block of a lie so far apart, and are at most kDepth long: no power of two, which
+// would crowd them into few places of the cache.
+constexpr int64_t kDepth = 256;
+constexpr int64_t kPackedRow = kDepth + kLanes;
+
+// Memory that is fetched while tiles are multiplied, so that it is near when it is packed. Tile t
+// (of kTileRows rows) fetches the cache lines at `at` + t * tile + l * lane + s * step, for each l
+// below `lanes` and each s below kDepth / kLanes. All in bytes.
+struct Ahead {
+  const char* at;
+  int64_t tile, lane, step;
+  int lanes;
+};
+
+// c = alpha * a @ b + beta * c for packed blocks: m rows of a, kPackedRow apart; k rows of
+// kStripColumns of b, of which n columns are wanted.
+template <class T>
+void gemm_block(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b, T beta, T* c,
+                int64_t c_row, const Ahead& ahead);
+
 constexpr int64_t packed_columns(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 // Sum of a[i] * b[i], both contiguous.

@@ -117,6 +117,7 @@ void lay_out_in_order(Walk& walk, const Dims& shape, std::span<const Placed> res
     View& view = walk.views.emplace_back();
     view.base = placed.base;
     set_types(view, placed.memory, kernel, output);
+    view.buffered = placed.buffered;
     view.strides = placed.strides;
     std::reverse(view.strides.begin(), view.strides.end());
   };

@@ -100,6 +100,7 @@ struct Placed {
   char* base;
   Dims strides;  // bytes, in the order of the dimensions
   DType memory;
+  bool buffered = false;  // of results: kernels may not write to its memory
 };
 
 // Lays out the walk of a program over `shape` in row-major order, whatever the operands suggest:

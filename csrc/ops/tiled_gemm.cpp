@@ -30,7 +30,9 @@ namespace {
 
 // How a product is cut: blocks of b of kDepth x kWidth are packed into strips, blocks of a of
 // kHeight x kDepth meet them while both stay in the second-level cache.
-constexpr int64_t kWidth = 1024, kHeight = 20 * kTileRows;
+constexpr int64_t kWidth = 1024, kHeight = 22 * kTileRows;
+// Columns of a finished part, at least: each row of it is a stretch of memory.
+constexpr int64_t kPartColumns = 1024;
 // Elements of an a that is packed as a whole rather than for each block of b.
 constexpr int64_t kSmallA = 64 * 1024;
 
@@ -59,53 +61,99 @@ void pack_strips(const Matrix<const T>& b, int64_t depth, int64_t n, int64_t wid
   }
 }
 
-// How blocks of a are read: where they lie, or copied row by row or as tiles.
-enum class Packing { None, Rows, Tiles };
-
-// Rows a multiple of a kilobyte apart share few places in the cache, and columns walk across all of
-// them.
+// Whether tiles can read a where it lies. Rows a multiple of a kilobyte apart share few places in
+// the cache, and columns walk across all of them; a few strips do not pay for a copy.
 template <class T>
-Packing packing_of(const Matrix<const T>& a, int64_t n) {
-  if (n < 4 * kStripColumns) return Packing::None;
-  if (a.column != 1) return Packing::Tiles;
-  return static_cast<size_t>(a.row) * sizeof(T) % 1024 == 0 ? Packing::Rows : Packing::None;
+bool lies_well(const Matrix<const T>& a, int64_t n) {
+  if (n < 4 * kStripColumns) return true;
+  return a.column == 1 && static_cast<size_t>(a.row) * sizeof(T) % 1024 != 0;
 }
-constexpr int64_t kPaddedDepth = kDepth + kLanes;  // of packed rows
 
-// a's block as tiles of kTileRows rows, column by column.
+// The strips of one block of b. Each is packed when the first block of a needs it, and fetched into
+// the cache before, while the strip in front of it is multiplied.
 template <class T>
-void pack_tiles(const Matrix<const T>& a, int64_t m, int64_t depth, T* out) {
-  for (int64_t i = 0; i < m; i += kTileRows) {
-    const int64_t rows = std::min(kTileRows, m - i);
-    const T* from = a.data + i * a.row;
-    for (int64_t p = 0; p < depth; ++p) {
-      for (int64_t r = 0; r < rows; ++r) out[p * kTileRows + r] = from[r * a.row + p * a.column];
+class Strips {
+ public:
+  Strips(const Matrix<const T>& b, int64_t depth, int64_t columns, T* packed)
+      : b_(b), depth_(depth), columns_(columns), packed_(packed) {}
+
+  const T* pack(int64_t j) {
+    T* const strip = packed_ + j * depth_;
+    pack_strips<T>({b_.data + j * b_.column, b_.row, b_.column}, depth_,
+                   std::min(kStripColumns, columns_ - j), kStripColumns, strip);
+    return strip;
+  }
+  const T* packed(int64_t j) const { return packed_ + j * depth_; }
+
+  // What m rows of tiles fetch while they meet strip j: the next one.
+  Ahead ahead(int64_t j, int64_t m) const {
+    constexpr auto item = static_cast<int64_t>(sizeof(T));
+    const int64_t row = b_.row * item, column = b_.column * item;
+    const char* next = reinterpret_cast<const char*>(b_.data) + (j + kStripColumns) * column;
+    if (j + 2 * kStripColumns > columns_) return nothing(j);
+    if (b_.column == 1) return {next, kLanes * row, kLine, row, 2};
+    if (b_.row != 1) return nothing(j);
+    // Columns of the strip that each tile fetches, so that all tiles fetch all of them.
+    const int64_t tiles = std::max<int64_t>(1, m / kTileRows);
+    const int64_t each = std::max<int64_t>(2, (kStripColumns + tiles - 1) / tiles);
+    return {next, each * column, column, kLine, static_cast<int>(each)};
+  }
+  Ahead nothing(int64_t j) const {
+    return {reinterpret_cast<const char*>(packed_ + j * depth_), 0, 0, 0, 0};
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+  const Matrix<const T> b_;
+  const int64_t depth_, columns_;
+  T* const packed_;
+};
+
+// Products of several strips: blocks of a and b are packed.
+template <class T>
+void gemm_by_blocks(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
+                    const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
+  const int64_t width = (std::min(n, kWidth) + kStripColumns - 1) / kStripColumns * kStripColumns;
+  Scratch<T> strips(std::min(k, kDepth) * width), rows(std::min(m, kHeight) * kPackedRow);
+  for (int64_t j = 0; j < n; j += kWidth) {
+    const int64_t columns = std::min(kWidth, n - j);
+    for (int64_t p = 0; p < k; p += kDepth) {
+      const int64_t depth = std::min(kDepth, k - p);
+      Strips<T> block({b.data + p * b.row + j * b.column, b.row, b.column}, depth, columns,
+                      strips.data());
+      for (int64_t i = 0; i < m; i += kHeight) {
+        const int64_t height = std::min(kHeight, m - i);
+        pack_rows<T>({a.data + i * a.row + p * a.column, a.row, a.column}, height, depth,
+                     rows.data(), kPackedRow);
+        for (int64_t s = 0; s < columns; s += kStripColumns) {
+          const T* strip = i == 0 ? block.pack(s) : block.packed(s);
+          gemm_block(height, std::min(kStripColumns, columns - s), depth, alpha, rows.data(), strip,
+                     p == 0 ? beta : T(1), c + i * c_row + j + s, c_row,
+                     i == 0 ? block.ahead(s, height) : block.nothing(s));
+        }
+        if (p + depth == k) finish.at(i, j)(height, columns);
+      }
     }
-    out += depth * kTileRows;
   }
 }
 
-// c = alpha * a @ strips + beta * c for one block of each; `packed` is room for the block of a.
+// A few strips, which meet all of a where it lies.
 template <class T>
-void multiply_block(int64_t m, int64_t n, int64_t depth, T alpha, Matrix<const T> a,
-                    Packing packing, T* packed, const T* strips, T beta, T* c, int64_t c_row) {
-  if (packing == Packing::Rows) {
-    pack_rows(a, m, depth, packed, kPaddedDepth);
-    a = {packed, kPaddedDepth, 1};
-  } else if (packing == Packing::Tiles) {
-    pack_tiles(a, m, depth, packed);
-  }
-  for (int64_t j = 0; j < n; j += kStripColumns) {
-    const int64_t columns = std::min(kStripColumns, n - j);
-    const T* b = strips + j * depth;
-    if (packing != Packing::Tiles) {
-      gemm_packed(m, columns, depth, alpha, a.data, a.row, a.column, b, kStripColumns, beta, c + j,
-                  c_row);
-      continue;
-    }
-    for (int64_t i = 0; i < m; i += kTileRows) {
-      gemm_packed(std::min(kTileRows, m - i), columns, depth, alpha, packed + i * depth, int64_t{1},
-                  kTileRows, b, kStripColumns, beta, c + i * c_row + j, c_row);
+void gemm_of_few_strips(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
+                        const Matrix<const T>& b, T beta, T* c, int64_t c_row,
+                        const Finish& finish) {
+  Scratch<T> strips(std::min(k, kDepth) * (n + kStripColumns));
+  for (int64_t p = 0; p < k; p += kDepth) {
+    const int64_t depth = std::min(kDepth, k - p);
+    pack_strips<T>({b.data + p * b.row, b.row, b.column}, depth, n, kStripColumns, strips.data());
+    for (int64_t i = 0; i < m; i += kHeight) {
+      const int64_t height = std::min(kHeight, m - i);
+      for (int64_t j = 0; j < n; j += kStripColumns) {
+        gemm_packed(height, std::min(kStripColumns, n - j), depth, alpha,
+                    a.data + i * a.row + p * a.column, a.row, a.column, strips.data() + j * depth,
+                    kStripColumns, p == 0 ? beta : T(1), c + i * c_row + j, c_row);
+      }
+      if (p + depth == k) finish.at(i, 0)(height, n);
     }
   }
 }
@@ -114,70 +162,61 @@ void multiply_block(int64_t m, int64_t n, int64_t depth, T alpha, Matrix<const T
 // meanwhile.
 template <class T>
 void gemm_by_strips(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                    const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
+                    const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
   const int64_t whole = n / kStripColumns * kStripColumns;
+  const int64_t part = std::max<int64_t>(kPartElements / m, kPartColumns);
+  int64_t finished = 0;
   Scratch<T> packed(std::min(k, kDepth) * kStripColumns);
   for (int64_t j = 0; j < whole; j += kStripColumns) {
     for (int64_t p = 0; p < k; p += kDepth) {
       gemm_strip(m, std::min(kDepth, k - p), alpha, a.data + p * a.column, a.row, a.column,
                  b.data + p * b.row + j, b.row, packed.data(), p == 0 ? beta : T(1), c + j, c_row);
     }
+    const int64_t end = j + kStripColumns;
+    if (end - finished < part && end < whole) continue;
+    finish.at(0, finished)(m, end - finished);
+    finished = end;
   }
   if (whole == n) return;
-  tiled_gemm<T>(m, n - whole, k, alpha, a, {b.data + whole, b.row, 1}, beta, c + whole, c_row);
+  tiled_gemm<T>(m, n - whole, k, alpha, a, {b.data + whole, b.row, 1}, beta, c + whole, c_row,
+                finish.at(0, whole));
 }
 
 }  // namespace
 
 template <class T>
 void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
+                const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
   if (k <= kDepth && n <= kLanes) {
     // A single narrow strip, or b itself: the short way for small layers.
     const bool in_place = n == kLanes && b.column == 1;
     Scratch<T> strip(in_place ? 0 : k * kLanes);
     if (!in_place) pack_strips(b, k, n, kLanes, strip.data());
-    return gemm_packed(m, n, k, alpha, a.data, a.row, a.column, in_place ? b.data : strip.data(),
-                       in_place ? b.row : kLanes, beta, c, c_row);
+    gemm_packed(m, n, k, alpha, a.data, a.row, a.column, in_place ? b.data : strip.data(),
+                in_place ? b.row : kLanes, beta, c, c_row);
+    return finish(m, n);
   }
-  const Packing packing = packing_of(a, n);
-  const int64_t strip_columns =
-      (std::min(n, kWidth) + kStripColumns - 1) / kStripColumns * kStripColumns;
-  const int64_t depth = std::min(k, kDepth);
-  if (packing == Packing::Rows && m <= kHeight && m * k <= kSmallA) {
-    const bool apart = packing_of<T>({a.data, k + kLanes, 1}, n) == Packing::None;
+  const bool by_strips = b.column == 1 && n >= kStripColumns && m >= kTileRows && m <= kHeight;
+  if (by_strips && lies_well(a, n)) {
+    return gemm_by_strips(m, n, k, alpha, a, b, beta, c, c_row, finish);
+  }
+  if (by_strips && a.column == 1 && m * k <= kSmallA) {
+    const bool apart = lies_well<T>({a.data, k + kLanes, 1}, n);
     const int64_t line = k + (apart ? 1 : 2) * kLanes;
     Scratch<T> rows(m * line);
     pack_rows(a, m, k, rows.data(), line);
-    return tiled_gemm<T>(m, n, k, alpha, {rows.data(), line, 1}, b, beta, c, c_row);
+    return gemm_by_strips<T>(m, n, k, alpha, {rows.data(), line, 1}, b, beta, c, c_row, finish);
   }
-  if (packing == Packing::None && b.column == 1 && n >= kStripColumns && m >= kTileRows &&
-      m <= kHeight) {
-    return gemm_by_strips(m, n, k, alpha, a, b, beta, c, c_row);
+  if (n < 4 * kStripColumns) {
+    return gemm_of_few_strips(m, n, k, alpha, a, b, beta, c, c_row, finish);
   }
-  const int64_t height = (std::min(m, kHeight) + kTileRows - 1) / kTileRows * kTileRows;
-  Scratch<T> strips(depth * strip_columns);
-  Scratch<T> packed(packing == Packing::None ? 0 : kPaddedDepth * height);
-  for (int64_t j = 0; j < n; j += kWidth) {
-    const int64_t columns = std::min(kWidth, n - j);
-    for (int64_t p = 0; p < k; p += kDepth) {
-      const int64_t rows = std::min(kDepth, k - p);
-      pack_strips<T>({b.data + p * b.row + j * b.column, b.row, b.column}, rows, columns,
-                     kStripColumns, strips.data());
-      for (int64_t i = 0; i < m; i += kHeight) {
-        multiply_block<T>(std::min(kHeight, m - i), columns, rows, alpha,
-                          {a.data + i * a.row + p * a.column, a.row, a.column}, packing,
-                          packed.data(), strips.data(), p == 0 ? beta : T(1), c + i * c_row + j,
-                          c_row);
-      }
-    }
-  }
+  gemm_by_blocks(m, n, k, alpha, a, b, beta, c, c_row, finish);
 }
 
 #define INSTANTIATE(T)                                                               \
   template void pack_rows<T>(const Matrix<const T>&, int64_t, int64_t, T*, int64_t); \
   template void tiled_gemm<T>(int64_t, int64_t, int64_t, T, const Matrix<const T>&,  \
-                              const Matrix<const T>&, T, T*, int64_t);
+                              const Matrix<const T>&, T, T*, int64_t, const Finish&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(uint8_t)

@@ -5,9 +5,6 @@
 
 namespace weft::blas {
 
-// Depth of the blocks that are multiplied at once.
-inline constexpr int64_t kDepth = 256;
-
 // out[i * out_row + j] = a[i, j].
 template <class T>
 void pack_rows(const Matrix<const T>& a, int64_t rows, int64_t columns, T* out, int64_t out_row);
@@ -15,6 +12,6 @@ void pack_rows(const Matrix<const T>& a, int64_t rows, int64_t columns, T* out, 
 // c = alpha * a @ b + beta * c; neither m, n nor k is 0. T: float, double, unsigned integers.
 template <class T>
 void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                const Matrix<const T>& b, T beta, T* c, int64_t c_row);
+                const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish = {});
 
 }  // namespace weft::blas

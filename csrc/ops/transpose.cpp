@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/levels.h"
 #include "ops/strided.h"
 
 namespace weft::transpose {
@@ -29,6 +30,43 @@ inline void four_by_four(char* dst, const char* src, int64_t dst_stride, int64_t
   put(dst + dst_stride, __builtin_shuffle(ab_low, cd_low, second));
   put(dst + 2 * dst_stride, __builtin_shuffle(ab_high, cd_high, first));
   put(dst + 3 * dst_stride, __builtin_shuffle(ab_high, cd_high, second));
+}
+
+// Sixteen by sixteen in wide registers: fours of rows are turned within quarters of a register,
+// then the quarters change places.
+using Wide = uint32_t __attribute__((vector_size(64)));
+
+WEFT_INLINE void sixteen_by_sixteen(char* dst, const char* src, int64_t dst_stride,
+                                    int64_t src_stride) {
+  const Wide low = {0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29};
+  const Wide high = low + 2;
+  const Wide firsts = {0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29};
+  const Wide seconds = firsts + 2;
+  const Wide even = {0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27};
+  const Wide odd = even + 4;
+  Wide fours[4][4];  // [g][q]: quarter k holds column 4 * k + q of rows 4 * g to 4 * g + 3
+  for (int g = 0; g < 4; ++g) {
+    Wide row[4];
+    for (int r = 0; r < 4; ++r) std::memcpy(&row[r], src + (4 * g + r) * src_stride, 64);
+    const Wide ab_low = __builtin_shuffle(row[0], row[1], low);
+    const Wide ab_high = __builtin_shuffle(row[0], row[1], high);
+    const Wide cd_low = __builtin_shuffle(row[2], row[3], low);
+    const Wide cd_high = __builtin_shuffle(row[2], row[3], high);
+    fours[g][0] = __builtin_shuffle(ab_low, cd_low, firsts);
+    fours[g][1] = __builtin_shuffle(ab_low, cd_low, seconds);
+    fours[g][2] = __builtin_shuffle(ab_high, cd_high, firsts);
+    fours[g][3] = __builtin_shuffle(ab_high, cd_high, seconds);
+  }
+  for (int q = 0; q < 4; ++q) {
+    const Wide near_even = __builtin_shuffle(fours[0][q], fours[1][q], even);
+    const Wide near_odd = __builtin_shuffle(fours[0][q], fours[1][q], odd);
+    const Wide far_even = __builtin_shuffle(fours[2][q], fours[3][q], even);
+    const Wide far_odd = __builtin_shuffle(fours[2][q], fours[3][q], odd);
+    const Wide columns[4] = {
+        __builtin_shuffle(near_even, far_even, even), __builtin_shuffle(near_odd, far_odd, even),
+        __builtin_shuffle(near_even, far_even, odd), __builtin_shuffle(near_odd, far_odd, odd)};
+    for (int k = 0; k < 4; ++k) std::memcpy(dst + (4 * k + q) * dst_stride, &columns[k], 64);
+  }
 }
 
 // A square of one cache line in each direction. It goes through a buffer: read in whole lines and
@@ -65,17 +103,41 @@ void edge(char* dst, const char* src, int64_t rows, int64_t columns, int64_t dst
   }
 }
 
+#if defined(__x86_64__)
+WEFT_TARGET_V4 void wide_squares(char* dst, const char* src, int64_t rows, int64_t columns,
+                                 int64_t dst_stride, int64_t src_stride) {
+  for (int64_t j = 0; j < columns; j += 16) {
+    for (int64_t i = 0; i < rows; i += 16) {
+      sixteen_by_sixteen(dst + i * dst_stride + j * 4, src + i * 4 + j * src_stride, dst_stride,
+                         src_stride);
+    }
+  }
+}
+#endif
+
+template <class T>
+void squares(char* dst, const char* src, int64_t rows, int64_t columns, int64_t dst_stride,
+             int64_t src_stride) {
+  constexpr int64_t item = sizeof(T), side = 64 / item;
+#if defined(__x86_64__)
+  if (item == 4 && tile::active_isa() == tile::Isa::V4) {
+    return wide_squares(dst, src, rows, columns, dst_stride, src_stride);
+  }
+#endif
+  for (int64_t j = 0; j < columns; j += side) {
+    for (int64_t i = 0; i < rows; i += side) {
+      square<T>(dst + i * dst_stride + j * item, src + i * item + j * src_stride, dst_stride,
+                src_stride);
+    }
+  }
+}
+
 template <class T>
 void copy_as(char* dst, const char* src, int64_t rows, int64_t columns, int64_t dst_stride,
              int64_t src_stride) {
   constexpr int64_t item = sizeof(T), side = 64 / item;
   const int64_t whole_rows = rows / side * side, whole_columns = columns / side * side;
-  for (int64_t j = 0; j < whole_columns; j += side) {
-    for (int64_t i = 0; i < whole_rows; i += side) {
-      square<T>(dst + i * dst_stride + j * item, src + i * item + j * src_stride, dst_stride,
-                src_stride);
-    }
-  }
+  squares<T>(dst, src, whole_rows, whole_columns, dst_stride, src_stride);
   edge<T>(dst + whole_columns * item, src + whole_columns * src_stride, whole_rows,
           columns - whole_columns, dst_stride, src_stride);
   edge<T>(dst + whole_rows * dst_stride, src + whole_rows * item, rows - whole_rows, columns,
