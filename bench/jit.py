@@ -165,6 +165,18 @@ _WIDE = {
         "    return torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))\n",
         [(256, 1024), (1024, 1024), (1024,)],
     ),
+    "relu(linear(x) + r) 4096x64x1024": (
+        "def wide(x, w, b, r):\n    return torch.relu(torch.nn.functional.linear(x, w, b) + r)\n",
+        [(4096, 64), (1024, 64), (1024,), (4096, 1024)],
+    ),
+    "relu(conv2d(x)) 8x64x56x56, 3x3": (
+        "def image(x, w, b):\n    return torch.relu(torch.conv2d(x, w, b, padding=1))\n",
+        [(8, 64, 56, 56), (64, 64, 3, 3), (64,)],
+    ),
+    "relu(conv2d(x) + r) 8x64x56x56, 1x1": (
+        "def residual(x, w, b, r):\n    return torch.relu(torch.conv2d(x, w, b) + r)\n",
+        [(8, 64, 56, 56), (64, 64, 1, 1), (64,), (8, 64, 56, 56)],
+    ),
 }
 
 

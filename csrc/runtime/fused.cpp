@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bitset>
 #include <optional>
-#include <unordered_map>
 
 #include "autograd/node.h"
 #include "core/error.h"
@@ -11,9 +10,10 @@
 #include "ops.h"
 #include "ops/tile_plan.h"
 #include "runtime/fused_assembly.h"
+#include "runtime/fused_head.h"
 #include "runtime/fused_node.h"
 #include "runtime/fused_rows.h"
-#include "runtime/operator.h"
+#include "runtime/fused_shapes.h"
 #include "tile_ops.h"
 
 namespace weft {
@@ -77,7 +77,8 @@ void check_backward(const FusedSpec& spec) {
   const FusedBackward& backward = *spec.backward;
   const FusedSpec& inner = backward.group->spec();
   bool fits = inner.input_count == spec.input_count + 2 * spec.outputs.size() &&
-              backward.depends.size() == spec.outputs.size() && !inner.backward;
+              backward.depends.size() == spec.outputs.size() && !inner.backward &&
+              inner.steps[0].over != FusedStep::Over::Head;
   for (const FusedBackward::Edge& edge : backward.edges) {
     fits = fits && edge.input < spec.input_count &&
            edge.index < (edge.from_output ? inner.outputs.size() : spec.outputs.size());
@@ -92,6 +93,8 @@ bool is_pointwise(const tile::Program& row) {
 const tile::Program* check_step(const FusedSpec& spec, size_t index, size_t made) {
   const FusedStep& step = spec.steps[index];
   const tile::Program* row = tile_ops::find(step.op);
+  WEFT_CHECK(step.over != FusedStep::Over::Head, "fused: expected '", step.op,
+             "' as the first step, got it as step ", index);
   const bool over_rows = step.over != FusedStep::Over::Elements;
   WEFT_CHECK(row && (over_rows ? row->row : is_pointwise(*row)), "fused: expected a ",
              over_rows ? "row" : "pointwise", " operator, got '", step.op, "'");
@@ -112,6 +115,10 @@ FusedGroup::FusedGroup(FusedSpec spec) : spec_(std::move(spec)) {
       !spec_.steps.empty() && spec_.steps.size() <= tile::kMaxSteps && !spec_.outputs.empty(),
       "fused: expected 1 to ", tile::kMaxSteps, " steps and some output, got ", spec_.steps.size(),
       " and ", spec_.outputs.size());
+  if (spec_.steps[0].over == FusedStep::Over::Head) {
+    head_ = std::make_unique<FusedHead>(spec_);
+    return;
+  }
   size_t made = 0;
   bool over_rows = false;
   for (size_t s = 0; s < spec_.steps.size(); ++s) {
@@ -194,40 +201,6 @@ FusedGroup::Plan* FusedGroup::plan_for(const FusedKey& key) {
   return plan;
 }
 
-namespace {
-
-// False where they do not broadcast: parts of a group may have nothing to do with each other.
-bool can_broadcast(const Dims& a, const Dims& b) {
-  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
-    const int64_t x = a[a.size() - i], y = b[b.size() - i];
-    if (x != y && x != 1 && y != 1) return false;
-  }
-  return true;
-}
-
-std::optional<Dims> shape_of(const Value* args, const std::vector<uint8_t>& tensors,
-                             uint64_t reads) {
-  Dims shape;
-  for (uint8_t input : tensors) {
-    if (!(reads & bit(input))) continue;
-    const Dims& sizes = args[input].to_tensor().layout().sizes;
-    if (sizes == shape) continue;
-    if (!can_broadcast(shape, sizes)) return std::nullopt;
-    shape = broadcast_sizes("fused", shape, sizes);
-  }
-  return shape;
-}
-
-// Whether every output has the shape that all operands broadcast to.
-bool outputs_are_full(const Value* args, const std::vector<uint8_t>& tensors,
-                      const std::vector<uint64_t>& reads) {
-  const std::optional<Dims> all = shape_of(args, tensors, ~uint64_t{0});
-  return all && std::ranges::all_of(
-                    reads, [&](uint64_t part) { return shape_of(args, tensors, part) == all; });
-}
-
-}  // namespace
-
 // One node can stand for the operators when every result has the full shape (so that gradients are
 // summed where they would be summed) and leads to some input that requires a gradient.
 bool FusedGroup::leads_somewhere(uint64_t wanting) const {
@@ -255,15 +228,6 @@ void FusedGroup::record(const Value* args, Value* results, uint64_t wanting) {
   }
   node->save_results(results);
 }
-
-namespace {
-
-// What Length stands for.
-int64_t length_of(const Dims& shape, uint8_t index) {
-  return index ? checked_numel("fused", shape) : shape.empty() ? 1 : shape.back();
-}
-
-}  // namespace
 
 // The arguments, those that lack the row's dimension with it.
 std::vector<Value> FusedGroup::with_dropped(const Value* args) const {
@@ -315,7 +279,21 @@ void FusedGroup::take_over(const Value* args, const Plan& plan, uint64_t dying,
   }
 }
 
+bool FusedGroup::numbers(const Value* args, const FusedBinding& binding,
+                         const tile::Program& program, const Dims* full, Scalar* out) const {
+  for (size_t i = 0; i < binding.attributes.size(); ++i) {
+    const FusedOperand& one = binding.attributes[i];
+    out[i] = one.kind == FusedOperand::Kind::Input ? args[one.index].to_scalar()
+             : one.kind == FusedOperand::Kind::Length
+                 ? Scalar(length_of(full ? *full : broadcast_shape(args), one.index))
+                 : spec_.constants[one.index].to_scalar();
+    if (program.attribute_types[i] != SlotType::Compute && out[i].is_floating()) return false;
+  }
+  return true;
+}
+
 bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64_t dying) {
+  if (head_) return head_->run(args, results);
   Operands operands;
   if (!classify(args, operands)) return false;
   const FusedKey& key = operands.key;
@@ -341,24 +319,14 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
   const Tensor* inputs[tile::kMaxCallOperands];
   for (size_t i = 0; i < plan->binding.tensors.size(); ++i)
     inputs[i] = &args[plan->binding.tensors[i]].to_tensor();
-  Scalar numbers[tile::kMaxAttributes];
-  for (size_t i = 0; i < plan->binding.attributes.size(); ++i) {
-    const FusedOperand& one = plan->binding.attributes[i];
-    numbers[i] = one.kind == FusedOperand::Kind::Input ? args[one.index].to_scalar()
-                 : one.kind == FusedOperand::Kind::Length
-                     ? Scalar(length_of(full ? *full : broadcast_shape(args), one.index))
-                     : spec_.constants[one.index].to_scalar();
-    if (plan->assembly.program.attribute_types[i] != SlotType::Compute &&
-        numbers[i].is_floating()) {
-      return false;
-    }
-  }
+  Scalar attributes[tile::kMaxAttributes];
+  if (!numbers(args, plan->binding, plan->assembly.program, full, attributes)) return false;
   Tensor outputs[tile::kMaxCallOperands];
   if (dying && !operands.wanting) take_over(args, *plan, dying, outputs);
   const Native* native = plan->native.load(std::memory_order_acquire);
   const tile::Program& program = native ? native->assembly.program : plan->assembly.program;
   const tile::Call call{.inputs = {inputs, plan->binding.tensors.size()},
-                        .attributes = {numbers, plan->binding.attributes.size()}};
+                        .attributes = {attributes, plan->binding.attributes.size()}};
   tile::run(program, call, {outputs, spec_.outputs.size()});
   for (size_t i = 0; i < spec_.outputs.size(); ++i) results[i] = Value(std::move(outputs[i]));
   if (operands.wanting) record(args, results, operands.wanting);
@@ -390,71 +358,6 @@ Dims FusedGroup::broadcast_shape(const Value* args) const {
     shape = broadcast_sizes("fused", shape, sizes);
   }
   return shape;
-}
-
-namespace {
-
-// Operators by the identifier of their row.
-const OpRecord& record_of(const std::string& id) {
-  static const auto* const all = [] {
-    auto* const found = new std::unordered_map<std::string, const OpRecord*>;
-    for (const OpRecord& record : op_records()) {
-      const std::string overload = record.overload;
-      found->emplace(record.name + (overload.empty() ? "" : "_" + overload), &record);
-    }
-    return found;
-  }();
-  return *all->at(id);
-}
-
-// A row operator's argument that is no tensor and no number of the step.
-Value row_argument(const FusedStep& step, std::string_view type, const Tensor& first) {
-  if (type == "int") return Value(int64_t{-1});
-  if (type == "bool") return Value(step.over != FusedStep::Over::All);  // keepdim
-  if (type == "ScalarType") return Value(first.dtype());
-  if (!type.starts_with("int[")) return Value();
-  if (step.over == FusedStep::Over::All) return Value(std::vector<int64_t>{});
-  return Value(std::vector<int64_t>{step.length ? int64_t{step.length} : -1});
-}
-
-}  // namespace
-
-void FusedGroup::run_operators(const Value* args, Value* results, const Dims* full) const {
-  std::vector<Value> made;
-  const std::vector<Value> inputs = with_dropped(args);
-  const auto value = [&](const FusedOperand& one) -> Value {
-    switch (one.kind) {
-      case FusedOperand::Kind::Input:
-        return inputs[one.index];
-      case FusedOperand::Kind::Step:
-        return made[one.index];
-      case FusedOperand::Kind::Length:
-        return Value(length_of(full ? *full : broadcast_shape(args), one.index));
-      default:
-        return spec_.constants[one.index];
-    }
-  };
-  for (size_t s = 0; s < spec_.steps.size(); ++s) {
-    const FusedStep& step = spec_.steps[s];
-    const OpRecord& record = record_of(step.op);
-    const bool over_rows = step.over != FusedStep::Over::Elements;
-    std::vector<Value> operands;
-    auto tensor = step.tensors.begin();
-    auto number = step.numbers.begin();
-    for (std::string_view type : argument_types(record.schema)) {
-      if (type.starts_with("Tensor")) {
-        operands.push_back(value(*tensor++));
-      } else if (over_rows && type != "float") {
-        operands.push_back(row_argument(step, type, operands[0].to_tensor()));
-      } else {
-        operands.push_back(value(*number++));
-      }
-    }
-    const size_t first = made.size();
-    made.resize(first + programs_[s]->output_count);
-    record.call(operands.data(), &made[first]);
-  }
-  for (size_t i = 0; i < spec_.outputs.size(); ++i) results[i] = made[spec_.outputs[i]];
 }
 
 void FusedGroup::install(const FusedKey& key, std::shared_ptr<const NativeCode> code) {

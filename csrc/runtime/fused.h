@@ -29,8 +29,9 @@ struct FusedOperand {
 struct FusedStep {
   std::string op;                              // identifier of a table row: "add_Tensor"
   std::vector<FusedOperand> tensors, numbers;  // as the row lists its operands and attributes
-  // What a row operator works over; Elements: a pointwise one.
-  enum class Over : uint8_t { Elements, LastDim, All };
+  // What a row operator works over; Elements: a pointwise one. Head: a product or a convolution,
+  // the first step; its arguments, as its schema lists them, are `numbers`.
+  enum class Over : uint8_t { Elements, LastDim, All, Head };
   Over over = Over::Elements;
   int8_t dim = -1;      // LastDim: as the program wrote it; it must be the last one
   bool keepdim = true;  // LastDim: results of rows keep it with size 1
@@ -38,11 +39,12 @@ struct FusedStep {
 };
 
 struct FusedBackward;
+class FusedHead;
 class FusedRows;
 
 struct FusedSpec {
   uint8_t input_count = 0;
-  std::vector<Value> constants;  // numbers
+  std::vector<Value> constants;  // numbers; those that only a head reads may be anything
   std::vector<FusedStep> steps;
   // The results that leave the group, by number: steps in order, each with all of its results.
   std::vector<uint8_t> outputs;
@@ -75,7 +77,8 @@ class FusedGroup final : public RefCounted {
   // sum); null: what they broadcast to. `dying`: bit i: the caller drops args[i] next; results may
   // take over its memory.
   bool run(const Value* args, Value* results, const Dims* full = nullptr, uint64_t dying = 0);
-  // The same results, operator by operator; what autograd has to record is recorded.
+  // The same results, operator by operator; what autograd has to record is recorded. Not of groups
+  // with a head.
   void run_operators(const Value* args, Value* results, const Dims* full = nullptr) const;
   // What the tensors among the arguments broadcast to.
   Dims broadcast_shape(const Value* args) const;
@@ -99,6 +102,8 @@ class FusedGroup final : public RefCounted {
   static void set_hook(Hook hook, uint32_t runs_before) noexcept;
 
  private:
+  friend class FusedEpilogue;
+
   struct Plan;
   struct Operands {
     FusedKey key;
@@ -108,6 +113,9 @@ class FusedGroup final : public RefCounted {
   bool leads_somewhere(uint64_t wanting) const;
   bool can_record(const Value* args, const Plan& plan, uint64_t wanting) const;
   void record(const Value* args, Value* results, uint64_t wanting);
+  // The program's attributes; false where one is a float that it wants as an integer.
+  bool numbers(const Value* args, const FusedBinding& binding, const tile::Program& program,
+               const Dims* full, Scalar* out) const;
   Plan* plan_for(const FusedKey& key);
   std::vector<Value> with_dropped(const Value* args) const;
   void take_over(const Value* args, const Plan& plan, uint64_t dying, Tensor* outputs) const;
@@ -118,6 +126,7 @@ class FusedGroup final : public RefCounted {
   std::vector<const tile::Program*> programs_;  // of the steps
   uint64_t tensor_inputs_ = 0;                  // bit i: some step reads input i as a tensor
   uint64_t number_inputs_ = 0;                  // ... as a number
+  std::unique_ptr<FusedHead> head_;  // of groups with a head, the rest of which has the plans
   std::unique_ptr<FusedRows> rows_;  // of groups with row operators, whose parts have the plans
   std::vector<std::unique_ptr<Plan>> plans_;
   std::atomic<Plan*> latest_{nullptr};

@@ -1,6 +1,7 @@
 #include "runtime/fused.h"
 
 #include "ops.h"
+#include "runtime/fused_epilogue.h"
 #include "testing.h"
 
 namespace weft {
@@ -72,6 +73,106 @@ TEST(fused_refuses_bad_specs) {
   spec.backward = backward;
   CHECK_THROWS_MSG(FusedGroup{spec},
                    "fused: expected a gradient that fits the group's inputs and outputs");
+}
+
+// relu(mm(x, y)), and the product itself.
+FusedSpec headed() {
+  FusedSpec spec;
+  spec.input_count = 2;
+  FusedStep head{"mm", {}, {{Kind::Input, 0}, {Kind::Input, 1}}};
+  head.over = FusedStep::Over::Head;
+  spec.steps = {head, {"relu", {{Kind::Step, 0}}, {}}};
+  spec.outputs = {1, 0};
+  return spec;
+}
+
+TEST(fused_head_gives_what_the_operators_give) {
+  const auto group = make_ref<FusedGroup>(headed());
+  for (int64_t n : {3, 200}) {
+    const int64_t sizes[] = {n, n};
+    const Tensor x = ops::reshape(ramp(n * n, 1e-3), sizes);
+    const Value args[] = {Value(x), Value(ops::neg(x))};
+    Value results[2];
+    for (int run = 0; run < 3; ++run) {
+      CHECK_TRUE(group->run(args, results));
+      const Tensor product = ops::mm(x, ops::neg(x));
+      CHECK_TRUE(ops::equal(results[1].to_tensor(), product));
+      CHECK_TRUE(ops::equal(results[0].to_tensor(), ops::relu(product)));
+    }
+    const Value wrong[] = {Value(x), Value(ramp(3, 1))};
+    CHECK_TRUE(!group->run(wrong, results));
+    const Value number[] = {Value(x), Value(2.0)};
+    CHECK_TRUE(!group->run(number, results));
+  }
+}
+
+Tensor square(int64_t side, double step) {
+  const int64_t sizes[] = {side, side};
+  return ops::reshape(ramp(side * side, step), sizes);
+}
+
+TEST(fused_epilogue_runs_on_parts) {
+  const auto group = make_ref<FusedGroup>(chain());
+  const Tensor x = square(200, 1e-4), product = square(200, -2e-5);
+  const Tensor expected = eager(x, product);
+  for (bool keeps : {true, false}) {
+    std::vector<Value> args{Value(x), Value()};
+    FusedEpilogue epilogue(*group, args, keeps);
+    CHECK_TRUE(epilogue.begin(product, 200));
+    epilogue.part({0, 200, 0, 120});
+    epilogue.part({50, 150, 120, 80});
+    epilogue.part({0, 50, 120, 80});
+    CHECK_TRUE(ops::equal(epilogue.results()[0], expected));
+    CHECK_EQ(epilogue.results()[0].data() == product.data(), !keeps);
+  }
+}
+
+TEST(fused_epilogue_leaves_what_lies_or_broadcasts_otherwise) {
+  const auto group = make_ref<FusedGroup>(chain());
+  const auto begins = [&](const Tensor& x, const Tensor& product) {
+    std::vector<Value> args{Value(x), Value()};
+    return FusedEpilogue(*group, args, false).begin(product, product.sizes().back());
+  };
+  const Tensor product = square(200, 1e-4);
+  CHECK_TRUE(begins(ramp(200, 1e-4), product));
+  CHECK_TRUE(begins(ramp(1, 1e-4), product));
+  CHECK_FALSE(begins(square(100, 1e-4), square(100, 1e-4)));               // small
+  CHECK_FALSE(begins(ops::transpose(square(200, 1e-4), 0, 1), product));   // in another order
+  CHECK_FALSE(begins(ops::stack(TensorList{product, product}), product));  // larger
+  CHECK_FALSE(begins(ramp(7, 1e-4), product));                             // does not broadcast
+  CHECK_FALSE(begins(ramp(200, 1e-4, DType::F64), product));               // another dtype
+}
+
+TEST(fused_head_refuses_bad_specs) {
+  FusedSpec spec = headed();
+  spec.steps[0].op = "relu";
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected a product or a convolution, got 'relu'");
+  spec = headed();
+  spec.steps[0].numbers.pop_back();
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected 2 arguments of mm, got 1");
+  spec = headed();
+  spec.steps[0].numbers[1].index = 2;
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected an argument of mm, got 2");
+  spec = headed();
+  spec.constants = {Value(1.0)};
+  spec.steps[0].numbers[1] = {Kind::Constant, 0};
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected an argument of mm, got 0");
+  spec = headed();
+  spec.steps[1].tensors[0] = {Kind::Input, 2};  // where the runtime keeps the product
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected an operand that is there in step 1, got 2");
+  spec = headed();
+  spec.steps[1] = spec.steps[0];
+  CHECK_THROWS_MSG(FusedGroup{spec},
+                   "fused: expected a pointwise operator behind a head, got 'mm'");
+  spec = headed();
+  spec.outputs = {0, 1, 0};
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected distinct steps as outputs, got 0");
+  spec = headed();
+  spec.outputs = {0};
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected 1 to 64 steps and some output");
+  spec = chain();
+  spec.steps[1].over = FusedStep::Over::Head;
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected 'exp' as the first step, got it as step 1");
 }
 
 TEST(native_code_refuses_what_is_no_image) {

@@ -306,9 +306,9 @@ FusedOperand ProgramReader::read_operand() {
 
 void ProgramReader::read_over(FusedStep& step) {
   const uint8_t over = in_.u8();
-  in_.check(over <= static_cast<uint8_t>(FusedStep::Over::All), "what a step works over", over);
+  in_.check(over <= static_cast<uint8_t>(FusedStep::Over::Head), "what a step works over", over);
   step.over = static_cast<FusedStep::Over>(over);
-  if (step.over == FusedStep::Over::Elements) return;
+  if (step.over == FusedStep::Over::Elements || step.over == FusedStep::Over::Head) return;
   step.dim = static_cast<int8_t>(in_.u8());
   const uint8_t keepdim = in_.u8();
   in_.check(keepdim <= 1, "whether a row is kept", keepdim);

@@ -158,6 +158,7 @@ def test_freezing_a_method():
     frozen = pipeline.freeze(function, net())
     assert str(function.graph) == text
     assert [node.kind for node in frozen.graph.walk() if node.kind != "prim::Constant"] == [
+        "weft::Fused",
         "aten::linear",
         "aten::add.Scalar",
     ]

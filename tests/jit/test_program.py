@@ -16,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from jit.groups import optimised
 from jit.test_interpreter import CLASSES, FIB, MODES, STEP, function, recursive
 from jit.test_interpreter_random import Maker
 from weft import _C
 from weft.jit.codegen import instructions, lower_program
+from weft.jit.codegen.heads import HeadStep
 from weft.jit.codegen.listing import listing
 from weft.jit.codegen.liveness import Liveness
 from weft.jit.codegen.moves import Move, sequence
@@ -64,7 +66,19 @@ def corpus() -> list[ProgramData]:
     return [lower_program([f]) for f in (containers, function(MODES), *made)]
 
 
-CORPUS = corpus()
+def headed(x: weft.Tensor) -> weft.Tensor:
+    """A product and a convolution, large enough for their epilogues to run part by part."""
+    y = weft.relu(weft.mm(weft.ones(200, 3) * x, weft.ones(3, 200)) + 1.0)
+    image = y.reshape(2, 2, 100, 100)
+    return weft.sigmoid(weft.conv2d(image, weft.ones(4, 2, 3, 3), None, 1, 1)) * 2.0
+
+
+def program_with_heads() -> ProgramData:
+    graph = optimised(headed, gradients=False)
+    return lower_program([Function("f", graph, ["x"])], gradients=False)
+
+
+CORPUS = [*corpus(), program_with_heads()]
 ARGUMENTS = {
     "int": 2, "float": 0.5, "bool": True, "Tensor": weft.ones(3), "Tensor?": None,
     "Dict(str, Tensor[])": {"b": []}, "__torch__.Counter": None,
@@ -78,8 +92,16 @@ def test_corpus_runs() -> None:
     assert f(d={}, x=weft.ones(3))[0] == 2
 
 
+def test_heads_go_through_bytes() -> None:
+    groups = [group.steps[0][0] for group in CORPUS[-1].groups]
+    assert [HeadStep("mm"), HeadStep("conv2d")] == [op for op in groups if isinstance(op, HeadStep)]
+    x = weft.randn(3)
+    assert weft.equal(loaded(CORPUS[-1]).function("f")(x), headed(x))
+
+
 def test_equal_graphs_give_equal_bytes() -> None:
-    assert [d.encode() for d in corpus()] == [d.encode() for d in CORPUS]
+    again = [*corpus(), program_with_heads()]
+    assert [d.encode() for d in again] == [d.encode() for d in CORPUS]
 
 
 def test_instructions_are_known_by_name() -> None:

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from weft.jit.codegen.heads import HeadStep
 from weft.jit.codegen.rows import RowResult, RowStep
 from weft.jit.codegen.tables import Tables, Writer
 from weft.jit.ir import SourceRange, Type
@@ -181,6 +182,10 @@ def _write_step(out: Writer, op: Op, tables: Tables) -> None:
     if isinstance(op, str):
         out.u32(tables.string(op))
         out.u8(0)
+        return
+    if isinstance(op, HeadStep):
+        out.u32(tables.string(op.id))
+        out.u8(3)
         return
     assert isinstance(op, RowStep)
     out.u32(tables.string(op.id))

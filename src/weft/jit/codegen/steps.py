@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 from weft.jit import schemas
 from weft.jit.codegen import rows as row_steps
+from weft.jit.codegen.heads import HeadStep
 from weft.jit.codegen.rows import ELEMENTS, SHAPE, NotFusible, RowResult, RowStep, extent_of
 from weft.jit.ir.record import field, record
 from weft.jit.operator_facts import Expression, RowFacts, row
 
-Op = str | RowStep | RowResult  # what a step does: a pointwise row's identifier, or a row operator
+# What a step does: a pointwise row's identifier, a row operator, or a head.
+Op = str | RowStep | RowResult | HeadStep
 
 
 class Operand(NamedTuple):
@@ -58,7 +60,12 @@ class Steps:
     @property
     def has_rows(self) -> bool:
         """Whether some step is a row operator."""
-        return any(not isinstance(op, str) for op, _, _ in self.steps)
+        return any(isinstance(op, (RowStep, RowResult)) for op, _, _ in self.steps)
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the first step is a product or a convolution."""
+        return bool(self.steps) and isinstance(self.steps[0][0], HeadStep)
 
     def add(
         self, op: Op, tensors: Sequence[Operand], numbers: Sequence[Any], extent: str = ""
@@ -75,9 +82,21 @@ class Steps:
         self._known[key] = result
         return result
 
+    def head(self, key: str, args: Sequence[Any]) -> Operand:
+        """The first step: a product or a convolution on operands and constants of any kind."""
+        refs = [a if isinstance(a, Operand) else self._placed(a) for a in args]
+        found = row(key)
+        assert found is not None and not self.steps
+        self.steps.append((HeadStep(found.id), [], refs))
+        self.extents.append(ELEMENTS)
+        return Operand("step", 0)
+
     def _constant(self, number: Any) -> Operand:
         if not isinstance(number, (bool, int, float)):
             raise NotFusible(f"expected a real number, got {number!r}")
+        return self._placed(number)
+
+    def _placed(self, number: Any) -> Operand:
         key = (type(number), repr(number))
         if key not in self._known:
             self.constants.append(number)

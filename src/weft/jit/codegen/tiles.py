@@ -11,12 +11,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from weft.jit.codegen import heads
 from weft.jit.codegen.derivative import Edge, differentiate
 from weft.jit.codegen.rows import DROPPED, MEMBERS, NotFusible
 from weft.jit.codegen.steps import Op, Operand, Steps
 from weft.jit.ir.graph import Block, Node, Value
 from weft.jit.ir.record import record
-from weft.jit.ir.types import BOOL, FLOAT, INT, TENSOR
+from weft.jit.ir.types import BOOL, FLOAT, INT, TENSOR, non_none
 from weft.jit.operator_facts import RowFacts
 from weft.jit.operator_facts import row as table_row
 
@@ -44,7 +45,7 @@ class GroupSpec:
     """What the runtime is told of a group."""
 
     input_count: int
-    constants: tuple[bool | int | float, ...]
+    constants: tuple[Any, ...]  # numbers; what a head reads may be None, a list, a text
     steps: tuple[tuple[Op, tuple[Operand, ...], tuple[Operand, ...]], ...]
     outputs: tuple[int, ...]
     dropped: int = 0  # bit i: input i has one value a row and lacks the row's dimension
@@ -97,11 +98,22 @@ def row_operator(node: Node) -> bool:
     return True
 
 
+def is_head(node: Node) -> bool:
+    """Whether a node is a product or a convolution that a group may begin with."""
+    if heads.key_of(node) is None:
+        return False
+    return all(_holds_tensor(v) or v.type in _NUMBER_TYPES or is_known(v) for v in node.inputs)
+
+
+def _holds_tensor(value: Value) -> bool:
+    return non_none(value.type) == TENSOR and not (value.is_constant and value.constant is None)
+
+
 def is_known(value: Value) -> bool:
     """Whether a value is no tensor and known now: a constant, or a list of constants that nobody
     writes to."""
     if value.is_constant:
-        return value.type != TENSOR
+        return not _holds_tensor(value)
     node = value.node
     if node is None or node.kind != "prim::ListConstruct":
         return False
@@ -186,7 +198,9 @@ def fits(nodes: Sequence[Node], outputs: int) -> bool:
 
 
 def _size_together(nodes: Sequence[Node]) -> tuple[int, int] | None:
-    """How many steps and numbers nodes become; None where values do not go together."""
+    """How many steps and numbers nodes become, heads aside; None where values do not go
+    together."""
+    nodes = [node for node in nodes if not is_head(node)]
     sizes = [_size(node) for node in nodes]
     known = [size for size in sizes if size is not None]
     if len(known) == len(sizes):  # arithmetic on elements alone: the sum
@@ -210,7 +224,9 @@ def spec(node: Node, gradients: bool = True) -> GroupSpec:
     _add_block(steps, block, places)
     outputs = [places[value].index for value in block.returns]
     inputs = len(block.params)
-    return _group(steps, outputs, inputs, _backward(steps, outputs, inputs) if gradients else None)
+    differentiable = gradients and not steps.has_head
+    backward = _backward(steps, outputs, inputs) if differentiable else None
+    return _group(steps, outputs, inputs, backward)
 
 
 def _add_block(steps: Steps, block: Block, places: dict[Value, Any]) -> None:
@@ -227,7 +243,8 @@ def _add_block(steps: Steps, block: Block, places: dict[Value, Any]) -> None:
             places.update((o, places[v]) for o, v in zip(inner.outputs, body.returns))
         else:
             key = inner.kind.partition("::")[2]
-            places[inner.output] = steps.apply(key, [places[v] for v in inner.inputs])
+            add = steps.apply if heads.key_of(inner) is None else steps.head
+            places[inner.output] = add(key, [places[v] for v in inner.inputs])
 
 
 def _group(

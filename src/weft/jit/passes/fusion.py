@@ -14,6 +14,10 @@ to memory. Nor may it read a tensor that the group reads both before and behind 
 such a tensor would be added in another order than operator by operator, which changes their last
 bits.
 
+A product or a convolution is the head of the group that goes on with its result, in programs that
+record no gradients: the runtime computes the rest on each part of the result as soon as it is
+there. A group has one head at most, and none beside row operators.
+
 Row operators (softmax, layer norm, sums over the last dimension or all) join too, unless a group
 would be made of them alone. Where such a group does not apply its pointwise parts still may: they
 are groups of their own within it.
@@ -67,6 +71,11 @@ class _Group:
     def results(self) -> set[Value]:
         return {node.output for node in self.nodes}
 
+    @property
+    def head(self) -> Node | None:
+        """The product or convolution that the group begins with."""
+        return next(filter(tiles.is_head, self.nodes), None)
+
     def outputs(self) -> list[Value]:
         inside = set(self.nodes)
         return [
@@ -79,8 +88,9 @@ class _Group:
         return len(self.nodes) > 1 and not all(map(tiles.row_operator, self.nodes))
 
     def parts(self) -> list[_Group]:
-        """If row operators stand among the nodes: the groups there would be without them."""
-        if not any(map(tiles.row_operator, self.nodes)):
+        """If row operators or a head stand among the nodes: the groups there would be without
+        them."""
+        if self.head is None and not any(map(tiles.row_operator, self.nodes)):
             return []
         open_groups: list[_Group] = []
         done: list[_Group] = []
@@ -128,6 +138,9 @@ def _find(block: Block, gradients: _Gradients | None) -> list[_Group]:
         if fusible and (gradients is None or gradients.allow(node)):
             _join(node, open_groups, done, gradients)
             continue
+        if gradients is None and tiles.is_head(node):
+            open_groups = [*_closed(open_groups, node, done), _Group([node], gradients)]
+            continue
         for inner in node.blocks:
             found += _find(inner, gradients)
         if node.kind != "prim::Constant":
@@ -166,7 +179,12 @@ def _join(
 
 
 def _merged(groups: list[_Group], node: Node, gradients: _Gradients | None) -> _Group:
-    return _Group([*_in_order([n for g in groups for n in g.nodes]), node], gradients)
+    nodes = [*_in_order([n for g in groups for n in g.nodes]), node]
+    heads = list(filter(tiles.is_head, nodes))
+    # Of several heads the last one stays: what the others give is then there. It goes first; none
+    # of the nodes before it can be among its operands, or it would not be in an open group.
+    kept = [] if any(map(tiles.row_operator, nodes)) else heads[-1:]
+    return _Group([*kept, *(n for n in nodes if n not in heads)], gradients)
 
 
 def _in_order(nodes: list[Node]) -> list[Node]:

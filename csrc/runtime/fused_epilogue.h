@@ -1,0 +1,41 @@
+// A pointwise group as the epilogue of a product: its program runs on each part of the result as
+// soon as the part is there.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ops/epilogue.h"
+#include "ops/tile_walk.h"
+#include "runtime/fused.h"
+
+namespace weft {
+
+class FusedEpilogue final : public Epilogue {
+ public:
+  // `args`: the group's, the product in the last place, which is still empty. `keeps`: the product
+  // itself is wanted too, so that nothing may be written over it.
+  FusedEpilogue(FusedGroup& group, std::vector<Value>& args, bool keeps)
+      : group_(group), args_(args), keeps_(keeps) {}
+
+  bool begin(const Tensor& result, int64_t columns) override;
+  void part(const Part& part) override;
+
+  // Whether the parts were wanted, and so the group's results are there.
+  bool has_begun() const noexcept { return has_begun_; }
+  std::vector<Tensor>& results() noexcept { return results_; }
+
+ private:
+  bool lays_as_rows(const Dims& shape, const FusedBinding& binding) const;
+  void make_results(const Tensor& product, const tile::Program& program);
+
+  FusedGroup& group_;
+  std::vector<Value>& args_;
+  const bool keeps_;
+  bool has_begun_ = false;
+  int64_t columns_ = 0;
+  std::vector<Tensor> results_;
+  std::optional<tile::Walk> walk_;
+};
+
+}  // namespace weft
