@@ -198,6 +198,13 @@ class Operator:
         return not (self.writes or self.has_side_effect or self.nondeterministic)
 
     @cached_property
+    def keeps_shapes(self) -> bool:
+        """Whether the dtype and the sizes of its results follow from those of tensors alone."""
+        row = self.row
+        names = {arg.name for arg in self.args}
+        return row is not None and row.kind == "pointwise" and "dtype" not in names
+
+    @cached_property
     def commutative(self) -> bool:
         """Whether its first two arguments may change places."""
         return "commutative" in self.tags

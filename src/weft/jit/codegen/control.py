@@ -34,11 +34,9 @@ def lower(low: Lowering, node: Node) -> bool:
 
 def defer(low: Lowering, node: Node) -> bool:
     """Whether a comparison is done by the jump that follows it, and so is no code of its own."""
-    if len(node.outputs) != 1 or len(node.output.uses) != 1:
+    if len(node.outputs) != 1 or not _is_fusible(low, node) or len(node.output.uses) != 1:
         return False
     ((user, index),) = node.output.uses
-    if not _is_fusible(low, node):
-        return False
     behind = node.next
     while behind is not None and behind.kind == "prim::Constant":
         behind = behind.next

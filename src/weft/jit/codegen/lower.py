@@ -223,6 +223,22 @@ class Lowering:
             while code.target is not None and self.code[code.target].name == "jump" and seen < 8:
                 code.target, seen = self.code[code.target].target, seen + 1
         objects, scalars = self.registers.counts()
+        if scalars or self.preloaded:
+            self._number_registers(params, objects, scalars)
+        total = scalars + len(self.preloaded)
+        if objects + total > 0xFFFF:
+            raise ValueError(
+                f"{self.function.name}: expected at most 65535 values at a time, "
+                f"got {objects + total}"
+            )
+        data = FunctionData(self.function.name, params, self.function.return_type)
+        data.objects, data.scalars, data.preload_at = objects, total, objects + scalars
+        data.preload = list(self.preloaded)
+        data.code = self.code
+        return data
+
+    def _number_registers(self, params: list[Param], objects: int, scalars: int) -> None:
+        """Scalar registers come behind those of objects."""
 
         def final(register: int) -> int:
             if register >= 2 * SCALAR_BASE:
@@ -241,14 +257,3 @@ class Lowering:
                 code.site.results = [final(register) for register in code.site.results]
         for param in params:
             param.register = final(param.register)
-        total = scalars + len(self.preloaded)
-        if objects + total > 0xFFFF:
-            raise ValueError(
-                f"{self.function.name}: expected at most 65535 values at a time, "
-                f"got {objects + total}"
-            )
-        data = FunctionData(self.function.name, params, self.function.return_type)
-        data.objects, data.scalars, data.preload_at = objects, total, objects + scalars
-        data.preload = list(self.preloaded)
-        data.code = self.code
-        return data

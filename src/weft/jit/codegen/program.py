@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 VERSION = 1
 CONSTANT_BIT = 1 << 31
 LAST_USE_BIT = 1 << 30
+_INSTRUCTION = struct.Struct("<HHHHq").pack
+_KINDS = {"input": 0, "step": 1, "constant": 2, "length": 3}  # of operands of steps
 
 
 @record
@@ -132,8 +134,7 @@ def _write_body(
     sites = [code.site for code in function.code if code.site is not None]
     out.u32(len(sites))
     for site in sites:
-        out.u32(len(site.args), *site.args)
-        out.u32(len(site.results), *site.results, site.extra)
+        out.u32(len(site.args), *site.args, len(site.results), *site.results, site.extra)
     out.u32(len(function.code))
     site_index = 0
     for code in function.code:
@@ -147,12 +148,8 @@ def _write_body(
             else:
                 x = code.target
         opcode = opcodes.setdefault(code.name, len(opcodes))
-        out.bytes += struct.pack("<HHHHq", opcode, a, b, c, _signed(x))
+        out.bytes += _INSTRUCTION(opcode, a, b, c, x - (1 << 64) if x >= 1 << 63 else x)
     out.u32(*(tables.place(code.range) for code in function.code))
-
-
-def _signed(x: int) -> int:
-    return x - (1 << 64) if x >= 1 << 63 else x
 
 
 def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
@@ -160,15 +157,13 @@ def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
     out.u8(group.input_count)
     out.u32(len(group.constants), *(tables.constant(value) for value in group.constants))
     out.u32(sum(not isinstance(op, RowResult) for op, _, _ in group.steps))
-    kinds = {"input": 0, "step": 1, "constant": 2, "length": 3}
     for op, tensors, numbers in group.steps:
         if isinstance(op, RowResult):  # a number that the row operator before takes up
             continue
         _write_step(out, op, tables)
         for operands in (tensors, numbers):
             out.u32(len(operands))
-            for kind, index in operands:
-                out.u8(kinds[kind], index)
+            out.bytes += bytes([byte for kind, at in operands for byte in (_KINDS[kind], at)])
     out.u32(len(group.outputs))
     out.u8(*group.outputs)
     out.u32(group.dropped & 0xFFFFFFFF, group.dropped >> 32)

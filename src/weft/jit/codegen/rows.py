@@ -35,6 +35,7 @@ class RowResult(NamedTuple):
 
 
 ELEMENTS, ROW, DROPPED, ALL = "elements", "row", "dropped", "all"
+_ELEMENTS_ALONE = {ELEMENTS}
 
 # What is told of a tensor's shape: nothing but that it is the group's.
 SHAPE = object()
@@ -149,6 +150,8 @@ def extent_of(extents: Sequence[str], strict: bool) -> str:
     """Of a pointwise step with operands of these extents. `strict`: as operators broadcast; else
     what lacks the row's dimension is taken as if it had it."""
     kinds = set(extents)
+    if kinds == _ELEMENTS_ALONE:
+        return ELEMENTS
     if ELEMENTS in kinds and not (strict and kinds & {DROPPED, ALL}):
         return ELEMENTS
     if not strict and kinds == {ROW, DROPPED}:

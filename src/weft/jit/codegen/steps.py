@@ -72,14 +72,15 @@ class Steps:
     ) -> Operand:
         """One more step; numbers are Python's, or operands. `extent`: a row operator's result's."""
         refs = [n if isinstance(n, Operand) else self._constant(n) for n in numbers]
-        key = (op, tuple(tensors), tuple(refs))
-        if self.share and key in self._known:
+        key = (op, tuple(tensors), tuple(refs)) if self.share else None
+        if key in self._known:
             return self._known[key]
         found = extent or extent_of([self.extent(t) for t in tensors], self.strict)
         self.steps.append((op, list(tensors), refs))
         self.extents.append(found)
         result = Operand("step", len(self.steps) - 1)
-        self._known[key] = result
+        if key is not None:
+            self._known[key] = result
         return result
 
     def head(self, key: str, args: Sequence[Any]) -> Operand:

@@ -44,6 +44,9 @@ def list_tag(element: ty.Type) -> int:
     return plain.get(element, LIST)
 
 
+_WORDS = [struct.Struct(f"<{count}I").pack for count in range(8)]
+
+
 class Writer:
     """Bytes under way."""
 
@@ -56,7 +59,9 @@ class Writer:
 
     def u32(self, *values: int) -> None:
         """Words of 32 bits."""
-        self.bytes += struct.pack(f"<{len(values)}I", *values)
+        count = len(values)
+        pack = _WORDS[count] if count < len(_WORDS) else struct.Struct(f"<{count}I").pack
+        self.bytes += pack(*values)
 
 
 class Tables:
@@ -75,6 +80,7 @@ class Tables:
         self._class_index: dict[int, int] = {}
         self._sources: dict[int, tuple[int, Source]] = {}
         self._places: dict[tuple[int, int, int, int], int] = {}
+        self._known_places: dict[SourceRange, int] = {}
         self._constants: dict[Any, int] = {}
         self._constant_bytes: list[bytes] = []
         self._held: list[Any] = []  # constants known by identity must stay alive
@@ -230,6 +236,12 @@ class Tables:
         before what it calls."""
         if where is None:
             return 0
+        known = self._known_places.get(where)
+        if known is None:
+            known = self._known_places[where] = self._place(where)
+        return known
+
+    def _place(self, where: SourceRange) -> int:
         source, start, end = where.source, where.start, where.end
         index, _ = self._sources.setdefault(id(source), (len(self._sources), source))
         if source.text is not None and not source.text.isascii():

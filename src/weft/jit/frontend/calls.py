@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from weft.jit import schemas
 from weft.jit.frontend.conversions import (
     LEVELS,
     WIDENED,
@@ -35,19 +36,15 @@ class Mismatch(NamedTuple):
 
 def operator_of(kind: str) -> Any:
     """The operator of a node kind, or None."""
-    from weft.jit import schemas
-
     try:
         return schemas.of(kind)
     except KeyError:
         return None
 
 
-def candidates(name: str) -> list[Any]:
+def candidates(name: str) -> Sequence[Any]:
     """The operators of a name such as aten::add, in the order in which they are tried."""
-    from weft.jit import schemas
-
-    return list(schemas.candidates(name))
+    return schemas.candidates(name)
 
 
 # Types ----------------------------------------------------------------------------------------
@@ -153,12 +150,25 @@ def _as_it_is(arg: Arg) -> Convert:
 
 
 def _default(parameter: Parameter) -> Convert:
+    default = parameter.default
+    if default is None or type(default) in _NUMBERS.get(parameter.type, ()):
+        return lambda e, range: e.constant(default)
+
     def make(e: Emitter, range: SourceRange) -> Value:
         from weft.jit.frontend.objects import default_value
 
         return default_value(e, parameter.default, parameter.type, range, parameter.length)
 
     return make
+
+
+# Defaults that are constants of the graph as they are.
+_NUMBERS: dict[ty.Type, tuple[type, ...]] = {
+    ty.INT: (int,),
+    ty.FLOAT: (float,),
+    ty.BOOL: (bool,),
+    ty.NUMBER: (bool, int, float),
+}
 
 
 # Operators ------------------------------------------------------------------------------------
@@ -173,7 +183,7 @@ def call_operator(
     overloads: Sequence[Any] | None = None,
 ) -> Sugared:
     """A call of the operator `name` (aten::add); FrontendError lists the overloads if none fits."""
-    operators = candidates(name) if overloads is None else list(overloads)
+    operators = candidates(name) if overloads is None else overloads
     result = try_operator(e, operators, range, args, kwargs)
     if not isinstance(result, list):
         return result
@@ -219,7 +229,7 @@ def emit_operator(
 ) -> Sugared:
     """The node of an operator whose inputs are ready."""
     returns = operator.schema.returns
-    types = [ty.substitute(r.type, bindings) for r in returns]
+    types = [ty.substitute(r.type, bindings) if bindings else r.type for r in returns]
     node = e.node(operator.kind, inputs, types, range=range)
     if not types:
         return e.none()

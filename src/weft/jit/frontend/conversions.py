@@ -84,6 +84,8 @@ def converter(
 ) -> Convert | None:
     """How the argument becomes a value of the wanted type, or None where it does not."""
     actual = type_of(e, arg.value, arg.range)
+    if actual is wanted.type:
+        return lambda e, r: arg.value.value(e, arg.range)
     formal = ty.substitute(wanted.type, bindings)
     target = ty.non_none(formal)
     if isinstance(target, ty.InterfaceType) and isinstance(actual, ty.ClassType):

@@ -24,14 +24,16 @@ def expr(e: Emitter, node: ast.expr, hint: ty.Type | None = None) -> Sugared:
     handler = EXPRESSIONS.get(type(node))
     if handler is None:
         refuse(e.code, node)
+    graph, range = e.graph, e.code.range(node)
+    before, graph.range = graph.range, range  # as at_range does
     e.depth += 1
     try:
         if e.depth > _MAX_DEPTH:
-            fail("expected a less deeply nested expression", e.range(node))
-        with e.graph.at_range(e.range(node)):
-            return handler(e, node, hint)
+            fail("expected a less deeply nested expression", range)
+        return handler(e, node, hint)
     finally:
         e.depth -= 1
+        graph.range = before
 
 
 def value(e: Emitter, node: ast.expr, hint: ty.Type | None = None) -> Value:

@@ -7,6 +7,7 @@ import types as python_types
 from typing import Any
 
 import weft
+from weft import _C
 from weft.jit.frontend.annotations import type_of_value
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
@@ -39,6 +40,8 @@ def sugar(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared:
     """What a Python object means where it is read."""
     if isinstance(obj, Sugared):
         return obj
+    if isinstance(obj, python_types.ModuleType):
+        return PythonModule(obj)
     if isinstance(obj, enum.Enum):
         return Simple(enum_constant(e, obj, range))
     if isinstance(obj, _CONSTANTS):
@@ -52,8 +55,6 @@ def sugar(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared:
         fields = getattr(type(obj), "_fields", ())
         type_ = type_of_value(obj) if fields else None
         return TupleLiteral(items, tuple(fields), type_)
-    if isinstance(obj, python_types.ModuleType):
-        return PythonModule(obj)
     if isinstance(obj, list | dict):
         return ConstantContainer(obj, what)
     found = _callable(e, obj, range, what)
@@ -71,13 +72,16 @@ def _plain(obj: Any) -> Any:
 
 def _callable(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | None:
     from weft.jit.frontend import builtins, classes, functions, modules
-    from weft.jit.frontend.exceptions import ExceptionClass
 
     if isinstance(obj, type) and issubclass(obj, BaseException):
+        from weft.jit.frontend.exceptions import ExceptionClass
+
         return ExceptionClass(obj)
     special = builtins.builtin_of(obj)
     if special is not None:
         return special
+    if type(obj) is _C._OpFunction:
+        return functions.function_value(e, obj, range, what)
     if is_module(obj):
         return modules.closed_over(e, obj, range, what)
     if isinstance(obj, type):

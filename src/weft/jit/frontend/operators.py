@@ -81,13 +81,10 @@ def binary(
     if special is not None:
         return special
     a, b = type_of(e, left, range), type_of(e, right, range)
-    for owner, other, name in ((left, right, f"__{method}__"), (right, left, f"__r{method}__")):
-        if (
-            isinstance(owner, Simple)
-            and isinstance(owner.v.type, ty.ClassType)
-            and owner.has_attr(e, name)
-        ):
-            return owner.attr(e, range, name).call(e, range, [Arg(other, range)], {})
+    if isinstance(a, ty.ClassType) or isinstance(b, ty.ClassType):
+        found = _method_of_class(e, method, left, right, range)
+        if found is not None:
+            return found
     args = [Arg(left, range), Arg(right, range)]
     if a in _NUMBERS and b is ty.TENSOR:
         return _number_and_tensor(e, op, args, range)
@@ -117,6 +114,20 @@ def binary(
     return result
 
 
+def _method_of_class(
+    e: Emitter, method: str, left: Sugared, right: Sugared, range: SourceRange
+) -> Sugared | None:
+    """left.__add__(right) or right.__radd__(left), where that is an object with such a method."""
+    for owner, other, name in ((left, right, f"__{method}__"), (right, left, f"__r{method}__")):
+        if (
+            isinstance(owner, Simple)
+            and isinstance(owner.v.type, ty.ClassType)
+            and owner.has_attr(e, name)
+        ):
+            return owner.attr(e, range, name).call(e, range, [Arg(other, range)], {})
+    return None
+
+
 def _number_and_tensor(
     e: Emitter, op: type[ast.operator], args: Sequence[Arg], range: SourceRange
 ) -> Sugared:
@@ -137,6 +148,8 @@ def _static_sequence(
     e: Emitter, op: type[ast.operator], left: Sugared, right: Sugared, range: SourceRange
 ) -> Sugared | None:
     """Tuples are joined and repeated while compiling."""
+    if not (_is_tuple(left) or _is_tuple(right)):
+        return None
     a = left.unrolled(e, range) if _is_tuple(left) else None
     b = right.unrolled(e, range) if _is_tuple(right) else None
     if op is ast.Add and a is not None and b is not None:

@@ -20,6 +20,8 @@ class Code:
     def __init__(self, text: str, filename: str, first_line: int, indent: int = 0) -> None:
         self.source = Source(text, filename, first_line, indent)
         self.text = text
+        self._is_ascii = text.isascii()  # columns are characters then
+        self._ranges: dict[ast.AST, SourceRange] = {}
         self._starts = [0]
         self._lines = text.split("\n")
         for line in self._lines:
@@ -28,7 +30,18 @@ class Code:
 
     def range(self, node: ast.AST) -> SourceRange:
         """The range that a node covers; of a definition its first line only."""
+        known = self._ranges.get(node)
+        if known is None:
+            known = self._ranges[node] = self._range(node)
+        return known
+
+    def _range(self, node: ast.AST) -> SourceRange:
         first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
+        if self._is_ascii and last is not None and not isinstance(node, _WITH_BODY):
+            begins, ends = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+            if 0 < first <= last < len(self._starts) and ends is not None:
+                start, end = self._starts[first - 1] + begins, self._starts[last - 1] + ends
+                return SourceRange(self.source, start, max(end, start + 1))
         start = self._offset(first, getattr(node, "col_offset", 0))
         if last is None:
             return SourceRange(self.source, start, start + 1)
@@ -42,7 +55,7 @@ class Code:
         if not 1 <= line <= len(self._lines):
             return len(self.text)
         text = self._lines[line - 1]
-        if text.isascii():
+        if self._is_ascii:
             characters = min(column, len(text))
         else:
             characters = len(text.encode()[:column].decode(errors="ignore"))

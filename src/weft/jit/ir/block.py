@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from weft.jit.ir.types import Type
-from weft.jit.ir.value import Use, Value
+from weft.jit.ir.value import Value
 
 if TYPE_CHECKING:
     from weft.jit.ir.graph import Graph
@@ -54,7 +54,9 @@ class Block:
 
     def __iter__(self) -> Iterator[Node]:
         """Its nodes, leaving out those that have been removed since the start."""
-        return (node for node in self.nodes if node._owner is self)
+        for node in self.nodes:
+            if node._owner is self:
+                yield node
 
     def __reversed__(self) -> Iterator[Node]:
         """Its nodes from the last to the first, leaving out those removed since the start."""
@@ -75,9 +77,11 @@ class Block:
 
     def walk(self) -> Iterator[Node]:
         """All nodes in order, each before those of its nested blocks."""
-        for node in self:
-            yield node
-            yield from node.walk()
+        for node in self.nodes:
+            if node._owner is self:
+                yield node
+                for block in node.blocks:
+                    yield from block.walk()
 
     def is_within(self, block: Block) -> bool:
         """Whether it is the block or nested in it."""
@@ -114,24 +118,24 @@ class Block:
     def set_returns(self, values: Iterable[Value]) -> None:
         """Gives these values instead."""
         for index, value in enumerate(self._returns):
-            del value._uses[Use(self, index)]
+            del value._uses[self, index]
         self._returns = tuple(values)
         for index, value in enumerate(self._returns):
-            value._uses[Use(self, index)] = None
+            value._uses[self, index] = None
 
     def set_return(self, index: int, value: Value) -> None:
         """Gives another value in one place."""
         index = range(len(self._returns))[index]
-        del self._returns[index]._uses[Use(self, index)]
+        del self._returns[index]._uses[self, index]
         self._returns = (*self._returns[:index], value, *self._returns[index + 1 :])
-        value._uses[Use(self, index)] = None
+        value._uses[self, index] = None
 
     replace_use = set_return
 
     def add_return(self, value: Value) -> None:
         """Gives one more value, the last."""
         self._returns = (*self._returns, value)
-        value._uses[Use(self, len(self._returns) - 1)] = None
+        value._uses[self, len(self._returns) - 1] = None
 
     def remove_return(self, index: int) -> None:
         """Gives one value less."""
@@ -187,7 +191,7 @@ class Block:
         node._owner = node._prev = node._next = None
         self.size -= 1
 
-    def _position(self, node: Node) -> int:
+    def position(self, node: Node) -> int:
         """A number that grows from node to node; renumbers after insertions in the middle."""
         if not self._numbered:
             for order, each in enumerate(self.nodes):

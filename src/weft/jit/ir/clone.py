@@ -13,13 +13,12 @@ def clone_node(
     `mapping` tells which values stand for those the node uses; values it lacks stay the same (they
     must belong to the same graph). The outputs of the copy are added to it.
     """
-    copy = into.graph.create(
-        node.kind, [mapping.get(v, v) for v in node.inputs], (), dict(node.attrs), node.range
-    )
+    inputs = [mapping.get(value, value) for value in node.inputs]
+    copy = into.graph.create(node.kind, inputs, (), node.attrs, node.range)
     into._link(copy, before)
     for value in node.outputs:
-        mapping[value] = copy.add_output(value.type, value.name)
-        mapping[value].shape = value.shape
+        mapping[value] = made = copy.add_output(value.type, value.name)
+        made.shape = value.shape
     for block in node.blocks:
         inner = copy.add_block()
         for param in block.params:

@@ -9,7 +9,7 @@ visits those that were there when it began and still are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from weft.jit.ir.block import Block
@@ -23,6 +23,23 @@ from weft.jit.ir.value import Use, Value
 __all__ = ["Block", "Graph", "Node", "Use", "Value"]
 
 
+class _Set(AbstractContextManager[None]):
+    """Within it an attribute of a graph has another value. (A generator would take thrice as long,
+    and every expression of a program needs one.)"""
+
+    __slots__ = ("_graph", "_name", "_saved", "_value")
+
+    def __init__(self, graph: Graph, name: str, value: Any) -> None:
+        self._graph, self._name, self._value = graph, name, value
+
+    def __enter__(self) -> None:
+        self._saved = getattr(self._graph, self._name)
+        setattr(self._graph, self._name, self._value)
+
+    def __exit__(self, *exception: object) -> None:
+        setattr(self._graph, self._name, self._saved)
+
+
 class Graph:
     """A block with a place where new nodes go: the end of the block, or inside `inserting`."""
 
@@ -30,7 +47,7 @@ class Graph:
         self._names = Names()
         self.block = Block(self, None)
         self._place: tuple[Block, Node | None] = (self.block, None)
-        self._range: SourceRange | None = None
+        self.range: SourceRange | None = None  # of new nodes, see `at_range`
 
     @property
     def inputs(self) -> list[Value]:
@@ -59,10 +76,12 @@ class Graph:
         range: SourceRange | None = None,
     ) -> Node:
         """A node that is in no block yet. Its range is by default the one set by `at_range`."""
-        node = Node(self, kind, dict(attrs or {}), range or self._range)
-        node.set_inputs(inputs)
+        node = Node(self, kind, dict(attrs) if attrs else {}, range or self.range)
+        node._inputs = taken = tuple(inputs)
+        for index, value in enumerate(taken):
+            value._uses[node, index] = None
         for type in output_types:
-            node.add_output(type)
+            node.outputs.append(Value(self._names.fresh(), type, node, None))
         return node
 
     def insert(self, node: Node) -> Node:
@@ -80,21 +99,23 @@ class Graph:
         range: SourceRange | None = None,
     ) -> Node:
         """Creates a node and puts it at the insertion point."""
-        return self.insert(self.create(kind, inputs, output_types, attrs, range))
+        node = self.create(kind, inputs, output_types, attrs, range)
+        block, before = self._place
+        block._link(node, before)
+        return node
 
     def constant(self, value: Any, type: Type | None = None) -> Value:
         """A prim::Constant at the insertion point. The type follows from the value if not given."""
         type = type if type is not None else type_of_constant(value)
         return self.emit("prim::Constant", (), (type,), {"value": value}).output
 
-    @contextmanager
     def inserting(
         self,
         before: Node | None = None,
         after: Node | None = None,
         at_end: Block | None = None,
         at_start: Block | None = None,
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
         """Within, new nodes go before or behind a node, or to the end or start of a block."""
         given = [place for place in (before, after, at_end, at_start) if place is not None]
         if len(given) != 1:
@@ -108,20 +129,11 @@ class Graph:
         else:
             assert at_start is not None
             place = (at_start, at_start.first)
-        saved, self._place = self._place, place
-        try:
-            yield
-        finally:
-            self._place = saved
+        return _Set(self, "_place", place)
 
-    @contextmanager
-    def at_range(self, range: SourceRange | None) -> Iterator[None]:
+    def at_range(self, range: SourceRange | None) -> AbstractContextManager[None]:
         """Within, new nodes have this source range unless another is given."""
-        saved, self._range = self._range, range or self._range
-        try:
-            yield
-        finally:
-            self._range = saved
+        return _Set(self, "range", range or self.range)
 
     def copy(self) -> Graph:
         """A graph with the same text; constants and attributes are shared, not copied."""

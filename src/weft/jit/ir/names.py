@@ -14,22 +14,36 @@ class Names:
     def __init__(self) -> None:
         self.taken: set[str] = set()
         self.counters: dict[str, int] = {}
+        self.numbered = 0
 
     def unique(self, wanted: str = "") -> str:
-        base = wanted if wanted.isidentifier() or not wanted else _OTHERS.sub("_", wanted)
-        if base and base not in self.taken:
+        """The name, or the first one like it that is free."""
+        if not wanted:
+            return self.fresh()
+        base = wanted if wanted.isidentifier() else _OTHERS.sub("_", wanted)
+        if base not in self.taken:
             self.taken.add(base)
             return base
         number = _NUMBERED.fullmatch(base)
         if number:
             base = number.group(1)
-        base = "" if base.isdigit() else base
+        if not base or base.isdigit():
+            return self.fresh()
         while True:
             count = self.counters[base] = self.counters.get(base, 0) + 1
-            name = f"{base}.{count}" if base else str(count)
+            name = f"{base}.{count}"
             if name not in self.taken:
                 self.taken.add(name)
                 return name
+
+    def fresh(self) -> str:
+        """The next number that is free."""
+        number = self.numbered + 1
+        while (name := str(number)) in self.taken:
+            number += 1
+        self.numbered = number
+        self.taken.add(name)
+        return name
 
     def release(self, name: str) -> None:
         self.taken.discard(name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.jit.ir.block import Block
 from weft.jit.ir.source import SourceRange
 from weft.jit.ir.types import Type
-from weft.jit.ir.value import Use, Value
+from weft.jit.ir.value import Value
 
 if TYPE_CHECKING:
     from weft.jit.ir.graph import Graph
@@ -76,9 +76,12 @@ class Node:
     @property
     def output(self) -> Value:
         """The only output; ValueError if there are none or several."""
-        if len(self.outputs) != 1:
-            raise ValueError(f"Node.output: {self.kind} has {len(self.outputs)} outputs")
-        return self.outputs[0]
+        try:
+            (value,) = self.outputs
+        except ValueError:
+            count = len(self.outputs)
+            raise ValueError(f"Node.output: {self.kind} has {count} outputs") from None
+        return value
 
     @property
     def name(self) -> str:
@@ -95,24 +98,24 @@ class Node:
     def set_inputs(self, values: Iterable[Value]) -> None:
         """Takes these values instead."""
         for index, value in enumerate(self._inputs):
-            del value._uses[Use(self, index)]
+            del value._uses[self, index]
         self._inputs = tuple(values)
         for index, value in enumerate(self._inputs):
-            value._uses[Use(self, index)] = None
+            value._uses[self, index] = None
 
     def set_input(self, index: int, value: Value) -> None:
         """Takes another value in one place."""
         index = range(len(self._inputs))[index]
-        del self._inputs[index]._uses[Use(self, index)]
+        del self._inputs[index]._uses[self, index]
         self._inputs = (*self._inputs[:index], value, *self._inputs[index + 1 :])
-        value._uses[Use(self, index)] = None
+        value._uses[self, index] = None
 
     replace_use = set_input
 
     def add_input(self, value: Value) -> None:
         """Takes one more value, the last."""
         self._inputs = (*self._inputs, value)
-        value._uses[Use(self, len(self._inputs) - 1)] = None
+        value._uses[self, len(self._inputs) - 1] = None
 
     def insert_input(self, index: int, value: Value) -> None:
         """Takes one more value before the one at index."""
@@ -187,7 +190,7 @@ class Node:
             inner = inner.owner.parent_node
         if inner is None:
             raise ValueError(f"is_before: {other.kind} is not within the block of {self.kind}")
-        return self.owner._position(self) < self.owner._position(inner)
+        return self.owner.position(self) < self.owner.position(inner)
 
     def is_within(self, block: Block) -> bool:
         """Whether it stands in the block or in one nested in it."""

@@ -31,7 +31,8 @@ class Value:
         self.node = node
         self.block = block  # of which it is a parameter
         self.shape: ShapeInfo | None = None
-        self._uses: dict[Use, None] = {}
+        # Keys are what Use names; plain tuples, for they are made and hashed all the time.
+        self._uses: dict[tuple[Node | Block, int], None] = {}
 
     @property
     def is_param(self) -> bool:
@@ -73,7 +74,12 @@ class Value:
     @property
     def uses(self) -> list[Use]:
         """All uses, in order of their making."""
-        return list(self._uses)
+        return [tuple.__new__(Use, use) for use in self._uses]
+
+    @property
+    def users(self) -> list[Node | Block]:
+        """Who uses it, one entry for each use."""
+        return [user for user, _ in self._uses]
 
     @property
     def has_uses(self) -> bool:
@@ -83,10 +89,10 @@ class Value:
     @property
     def constant(self) -> Any:
         """The value of the constant it is; raises ValueError if it is none (see `is_constant`)."""
-        if not self.is_constant:
+        node = self.node
+        if node is None or node.kind != "prim::Constant":
             raise ValueError(f"Value.constant: expected a constant, got %{self.name}")
-        assert self.node is not None
-        return self.node.attrs["value"]
+        return node.attrs["value"]
 
     @property
     def is_constant(self) -> bool:
@@ -95,7 +101,7 @@ class Value:
 
     def replace_all_uses_with(self, other: Value) -> None:
         """Everything that used this value uses the other one instead."""
-        for user, index in self.uses:
+        for user, index in list(self._uses):
             user.replace_use(index, other)
 
     def __repr__(self) -> str:

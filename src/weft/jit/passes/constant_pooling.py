@@ -14,6 +14,8 @@ from weft.jit.ir import Graph, Node, Value
 from weft.jit.ir.literals import text_of
 from weft.jit.passes.options import DEFAULT, Options
 
+_TOLD_APART = frozenset((bool, int, str, type(None)))  # by value, if their types are the same
+
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Pools the constants of the graph; True if one moved or went."""
@@ -23,6 +25,8 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     changed, seen_rest = False, False
     for node in graph.block:
         seen_rest |= node is rest
+        if node.kind != "prim::Constant" and not node.blocks:
+            continue
         for constant in _constants(node):
             first = known.setdefault(_key(constant), constant.output)
             if first is not constant.output:
@@ -47,5 +51,7 @@ def _constants(node: Node) -> Iterator[Node]:
 
 def _key(node: Node) -> Any:
     value, type_ = node.attrs["value"], node.output.type
+    if type(value) in _TOLD_APART:
+        return (type_, type(value), value)
     text = text_of(value)
     return (type_, id(value)) if "<" in text and not isinstance(value, str) else (type_, text)

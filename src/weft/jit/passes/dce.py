@@ -7,18 +7,32 @@ and carried values of loops go one by one.
 from __future__ import annotations
 
 from weft.jit.ir.graph import Block, Graph, Node, Value
-from weft.jit.passes.effects import has_effects, may_raise, may_run_forever
+from weft.jit.passes.effects import has_effects, is_removable, may_raise, may_run_forever
 from weft.jit.passes.options import DEFAULT, Options
 
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Removes what is dead; True if anything was."""
+    if _all_alive(graph):
+        return False
     marker = _Marker()
     marker.block_roots(graph.block)
     for value in graph.returns:
         marker.value(value)
     marker.finish()
     return _sweep(graph.block, marker)
+
+
+def _all_alive(graph: Graph) -> bool:
+    """Whether nothing is dead, as can be told at a glance: what is dead ends in a node that nobody
+    uses, if it does not go round a loop."""
+    for node in graph.walk():
+        uses = [value.has_uses for value in node.outputs]
+        if node.kind == "prim::Loop" or (node.kind == "prim::If" and not (uses and all(uses))):
+            return False
+        if not any(uses) and (node.blocks or is_removable(node)):
+            return False
+    return True
 
 
 class _Marker:

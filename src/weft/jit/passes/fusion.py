@@ -67,9 +67,10 @@ class _Group:
     def __init__(self, nodes: list[Node], gradients: _Gradients | None) -> None:
         self.nodes = nodes
         self._gradients = gradients
+        self._results = {node.output for node in nodes}
 
     def results(self) -> set[Value]:
-        return {node.output for node in self.nodes}
+        return self._results
 
     @property
     def head(self) -> Node | None:
@@ -78,11 +79,8 @@ class _Group:
 
     def outputs(self) -> list[Value]:
         inside = set(self.nodes)
-        return [
-            node.output
-            for node in self.nodes
-            if any(use.user not in inside for use in node.output.uses)
-        ]
+        values = [node.output for node in self.nodes]
+        return [value for value in values if not inside.issuperset(value.users)]
 
     def is_worth_it(self) -> bool:
         return len(self.nodes) > 1 and not all(map(tiles.row_operator, self.nodes))
@@ -161,11 +159,11 @@ def _join(
 ) -> None:
     """Adds a node to the groups that feed it, which become one; or to a new group."""
     used = set(node.inputs)
-    feeding = [g for g in open_groups if g.results() & used]
+    feeding = [g for g in open_groups if not g.results().isdisjoint(used)]
     merged = _merged(feeding, node, gradients)
     # Open groups that read the same inputs in between may come along.
     between = merged.between()
-    beside = [g for g in open_groups if g not in feeding and between & set(g.nodes)]
+    beside = [g for g in open_groups if between and g not in feeding and between & set(g.nodes)]
     if beside:
         feeding += beside
         merged = _merged(feeding, node, gradients)
@@ -179,19 +177,15 @@ def _join(
 
 
 def _merged(groups: list[_Group], node: Node, gradients: _Gradients | None) -> _Group:
-    nodes = [*_in_order([n for g in groups for n in g.nodes]), node]
+    nodes = [n for g in groups for n in g.nodes]
+    if len(groups) > 1:  # one alone is in order
+        nodes.sort(key=node.owner.position)
+    nodes.append(node)
     heads = list(filter(tiles.is_head, nodes))
     # Of several heads the last one stays: what the others give is then there. It goes first; none
     # of the nodes before it can be among its operands, or it would not be in an open group.
     kept = [] if any(map(tiles.row_operator, nodes)) else heads[-1:]
     return _Group([*kept, *(n for n in nodes if n not in heads)], gradients)
-
-
-def _in_order(nodes: list[Node]) -> list[Node]:
-    if len(nodes) < 2:
-        return nodes
-    places = {node: i for i, node in enumerate(nodes[0].owner.nodes)}
-    return sorted(nodes, key=places.__getitem__)
 
 
 def _values_used(node: Node) -> set[Value]:

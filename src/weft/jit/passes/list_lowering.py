@@ -118,4 +118,4 @@ def _within(node: Node | None, block: Block) -> Node | None:
 
 
 def _position(node: Node) -> int:
-    return node.owner._position(node)
+    return node.owner.position(node)

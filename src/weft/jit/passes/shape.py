@@ -78,12 +78,13 @@ class _Propagation:
             return
         operator = operator_of(node)
         self.sizes.learn(node)
-        tensors = [value for value in node.outputs if value.type == TENSOR]
-        if not tensors:
+        if not any(value.type == TENSOR for value in node.outputs):
             return
-        found: list[ShapeInfo | None] = [None] * len(node.outputs)
-        if operator is not None:
-            found = infer(ShapeCall(node, operator, self.sizes))
+        if operator is None or (operator.keeps_shapes and _none_known(node)):
+            for value in node.outputs:
+                value.shape = None
+            return
+        found = infer(ShapeCall(node, operator, self.sizes))
         for value, shape in zip(node.outputs, found):
             if value.type == TENSOR:
                 self._set(value, shape)
@@ -127,6 +128,11 @@ class _Propagation:
             self._set(output, param.shape)
 
 
+def _none_known(node: Node) -> bool:
+    """Whether nothing is known of the tensors that a node reads."""
+    return all(value.shape is None for value in node.inputs if value.type == TENSOR)
+
+
 def _shape(value: Value) -> ShapeInfo | None:
     return value.shape if value.type == TENSOR else None
 
@@ -151,7 +157,7 @@ def _reshaped(node: Node) -> list[Value]:
     if node.kind.partition(".")[0] in _RESHAPE:
         return [node.inputs[0]]
     operator = operator_of(node)
-    if operator is None or operator.is_builtin:
+    if operator is None or operator.is_builtin or not operator.writes:
         return []
     pairs = zip(operator.args, node.inputs)
     return [value for arg, value in pairs if arg.is_written and arg.kwarg_only]
