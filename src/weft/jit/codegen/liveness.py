@@ -36,11 +36,12 @@ class Liveness:
         returned = {value for value in block.returns if not value.is_constant}
         self.ends[block] = returned - live
         live |= returned
-        for node in reversed(list(block.nodes)):
+        for node in reversed(block.nodes):
             if node.kind == "prim::Constant":
                 continue
-            self.unused[node] = [value for value in node.outputs if value not in live]
-            live.difference_update(node.outputs)
+            outputs = node.outputs
+            self.unused[node] = [] if live.issuperset(outputs) else _not_in(outputs, live)
+            live.difference_update(outputs)
             if node.kind == "prim::Loop":
                 self._loop(node, live)
             elif node.blocks:
@@ -80,6 +81,10 @@ class Liveness:
                 used |= self.free(inner)
         self._free[block] = {value for value in used - made if not value.is_constant}
         return self._free[block]
+
+
+def _not_in(values: list[Value], live: set[Value]) -> list[Value]:
+    return [value for value in values if value not in live]
 
 
 def _ordered(values: set[Value]) -> list[Value]:

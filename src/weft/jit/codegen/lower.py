@@ -84,12 +84,13 @@ class Lowering:
     def words(self, inputs: tuple[Value, ...], dying: list[Value]) -> list[int]:
         """Operands; the last mention of an object that dies says so."""
         result, marked = [], set()
+        registers = self.registers.of
         for value in reversed(inputs):
             if value.is_constant:
                 result.append(CONSTANT_BIT | self.tables.constant(value.constant, value.type))
                 continue
-            word = self.registers.of[value]
-            if value in dying and value not in marked and not is_scalar_register(word):
+            word = registers[value]
+            if word < SCALAR_BASE and value in dying and value not in marked:
                 marked.add(value)
                 word |= LAST_USE_BIT
             result.append(word)

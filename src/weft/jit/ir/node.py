@@ -183,6 +183,12 @@ class Node:
         self.owner._unlink(self)
         return self.insert_after(other)
 
+    def move_to_end(self, block: Block) -> Node:
+        """Takes this node out of its place and puts it at the end of a block of its graph."""
+        self.owner._unlink(self)
+        block._link(self, None)
+        return self
+
     def is_before(self, other: Node) -> bool:
         """Whether it runs before a node of the same block, or of one nested in it."""
         inner: Node | None = other

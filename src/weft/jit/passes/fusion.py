@@ -160,6 +160,9 @@ def _join(
     """Adds a node to the groups that feed it, which become one; or to a new group."""
     used = set(node.inputs)
     feeding = [g for g in open_groups if not g.results().isdisjoint(used)]
+    if not feeding:
+        open_groups.append(_Group([node], gradients))
+        return
     merged = _merged(feeding, node, gradients)
     # Open groups that read the same inputs in between may come along.
     between = merged.between()
@@ -168,7 +171,7 @@ def _join(
         feeding += beside
         merged = _merged(feeding, node, gradients)
         between = merged.between()
-    if feeding and (between or not merged.fits()):
+    if between or not merged.fits():
         done += feeding
         merged = _Group([node], gradients)
     for group in feeding:
@@ -200,26 +203,58 @@ def _values_used(node: Node) -> set[Value]:
 
 
 def _build(group: _Group, parts: list[_Group]) -> None:
-    """Puts the group's node in the place of its last operator."""
-    last = group.nodes[-1]
+    """Puts the group's node in the place of its last operator, and the operators into it; those of
+    a part into a group of its own there."""
+    inputs, outputs, nodes = _inputs(group), group.outputs(), group.nodes
+    if parts:
+        nodes, outputs = _with_parts(nodes, outputs, parts)
+    _wrap(nodes, inputs, outputs)
+
+
+def _with_parts(
+    nodes: list[Node], outputs: list[Value], parts: list[_Group]
+) -> tuple[list[Node], list[Value]]:
+    """The nodes and what they give, each part being one node at its end."""
+    ends = {part.nodes[-1]: part for part in parts}
+    within = {node for part in parts for node in part.nodes}
+    members: list[Node] = []
+    instead: dict[Value, Value] = {}
+    for node in nodes:
+        if node in ends:
+            given = ends[node].outputs()
+            members.append(_wrap(ends[node].nodes, _inputs(ends[node]), given))
+            instead.update(zip(given, members[-1].outputs))
+        elif node not in within:
+            members.append(node)
+    return members, [instead.get(value, value) for value in outputs]
+
+
+def _wrap(nodes: list[Node], inputs: list[Value], outputs: list[Value]) -> Node:
+    """A group's node in the place of the last one, with the nodes as its block."""
+    last, inside = nodes[-1], set(nodes)
     graph = last.graph
-    outputs = group.outputs()
-    inputs = _inputs(group)
     fused = graph.create(tiles.FUSED, inputs, [v.type for v in outputs], range=last.range)
     fused.insert_after(last)
-    block = fused.add_block()
-    mapping = {value: block.add_param(value.type, value.name) for value in inputs}
-    with graph.inserting(at_end=block):
-        _fill(graph, group, parts, mapping)
-    block.set_returns([mapping[value] for value in outputs])
     for old, new in zip(outputs, fused.outputs):
         new.shape = old.shape
-        old.replace_all_uses_with(new)
-    known = [v for node in group.nodes for v in node.inputs if tiles.is_known(v)]
-    for node in reversed(group.nodes):
-        node.destroy()
-    for value in dict.fromkeys(known):
+        for user, index in old.uses:
+            if user not in inside:
+                user.replace_use(index, new)
+    block = fused.add_block()
+    mapping = {value: block.add_param(value.type, value.name) for value in inputs}
+    known: list[Value] = []
+    for node in nodes:
+        for value in node.inputs:
+            if value not in mapping and tiles.is_known(value):
+                known.append(value)
+                with graph.inserting(at_end=block):
+                    mapping[value] = _copy_known(graph, value)
+        node.move_to_end(block)
+        node.set_inputs([mapping.get(value, value) for value in node.inputs])
+    block.set_returns(outputs)
+    for value in known:
         _destroy_unused(value)
+    return fused
 
 
 def _inputs(group: _Group) -> list[Value]:
@@ -235,42 +270,6 @@ def _destroy_unused(value: Value) -> None:
     value.node.destroy()
     for inner in dict.fromkeys(inputs):
         _destroy_unused(inner)
-
-
-def _fill(graph: Graph, group: _Group, parts: list[_Group], mapping: dict[Value, Value]) -> None:
-    """Copies the operators of a group; those of a part go in a group of their own, at its end."""
-    ends = {part.nodes[-1]: part for part in parts}
-    within = {node for part in parts for node in part.nodes}
-    for node in group.nodes:
-        if node in ends:
-            _copy_part(graph, ends[node], mapping)
-        elif node not in within:
-            _copy(graph, node, mapping)
-
-
-def _copy_part(graph: Graph, part: _Group, mapping: dict[Value, Value]) -> None:
-    inputs, outputs = _inputs(part), part.outputs()
-    types = [v.type for v in outputs]
-    fused = graph.emit(tiles.FUSED, [mapping[v] for v in inputs], types, range=part.nodes[-1].range)
-    block = fused.add_block()
-    inner = {value: block.add_param(value.type, value.name) for value in inputs}
-    with graph.inserting(at_end=block):
-        _fill(graph, part, [], inner)
-    block.set_returns([inner[value] for value in outputs])
-    for old, new in zip(outputs, fused.outputs):
-        new.shape = old.shape
-        mapping[old] = new
-
-
-def _copy(graph: Graph, node: Node, mapping: dict[Value, Value]) -> None:
-    for value in node.inputs:
-        if value not in mapping:
-            mapping[value] = _copy_known(graph, value)
-    copy = graph.emit(
-        node.kind, [mapping[v] for v in node.inputs], [node.output.type], node.attrs, node.range
-    )
-    copy.output.shape = node.output.shape
-    mapping[node.output] = copy.output
 
 
 def _copy_known(graph: Graph, value: Value) -> Value:

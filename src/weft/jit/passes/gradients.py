@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from weft.jit import schemas
 from weft.jit.ir import TENSOR, ClassType, Graph, Node, Value
 from weft.jit.passes.operators import CALLS, operator_of
 
@@ -80,12 +83,20 @@ def _may_hold(value: Value) -> bool:
 
 
 def _operator_starts(node: Node) -> bool:
-    operator = operator_of(node)
-    if operator is None:
-        return False
-    if node.name in _OPERATORS or "grad_enabled" in node.name:
-        return True
-    for arg, value in zip(operator.args, node.inputs):
-        if arg.name == "requires_grad" and not (value.is_constant and not value.constant):
-            return True
-    return False
+    always, asked = _starter(node.kind)
+    if always or asked is None or asked >= len(node.inputs):
+        return always
+    value = node.inputs[asked]
+    return not (value.is_constant and not value.constant)
+
+
+@cache
+def _starter(kind: str) -> tuple[bool, int | None]:
+    """Whether an operator may start gradients, or else the place of an argument that says so."""
+    try:
+        operator = schemas.of(kind)
+    except KeyError:
+        return False, None
+    names = [arg.name for arg in operator.args]
+    always = operator.name in _OPERATORS or "grad_enabled" in operator.name
+    return always, names.index("requires_grad") if "requires_grad" in names else None

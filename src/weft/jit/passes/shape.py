@@ -38,8 +38,11 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
 class _Propagation:
     def __init__(self, graph: Graph) -> None:
         self.sizes = Sizes()
-        self.reshaped = [v for node in graph.walk() for v in _reshaped(node)]
-        self.has_calls = any(node.kind in CALLS for node in graph.walk())
+        self.reshaped: list[Value] = []
+        self.has_calls = False
+        for node in graph.walk():
+            self.has_calls |= node.kind in CALLS
+            self.reshaped += _reshaped(node)
         self.aliases = AliasAnalysis(graph) if self.reshaped or self.has_calls else None
         for param in graph.inputs:
             if param.type == TENSOR:
@@ -154,10 +157,12 @@ def join(a: ShapeInfo | None, b: ShapeInfo | None) -> ShapeInfo | None:
 
 def _reshaped(node: Node) -> list[Value]:
     """Tensors whose sizes a node may change."""
-    if node.kind.partition(".")[0] in _RESHAPE:
-        return [node.inputs[0]]
     operator = operator_of(node)
-    if operator is None or operator.is_builtin or not operator.writes:
+    if operator is not None and not operator.writes:
+        return []
+    if node.name in _RESHAPE:
+        return [node.inputs[0]]
+    if operator is None or operator.is_builtin:
         return []
     pairs = zip(operator.args, node.inputs)
     return [value for arg, value in pairs if arg.is_written and arg.kwarg_only]
