@@ -24,9 +24,8 @@ import llvmlite.binding as llvm
 
 from weft._kernels import aot, target
 from weft._kernels.expr import Value, computing, source
-from weft._kernels.kernel import Kernel
-from weft._kernels.lower import FIRST_ATTRIBUTE, Function, module_text
-from weft._kernels.rows import attribute_scalars
+from weft._kernels.kernel import FIRST_ATTRIBUTE, Kernel, attribute_scalars
+from weft._kernels.lower import Function, module_text
 from weft._kernels.trace import Program, trace
 from weft._kernels.types import BOOL, F32, F64, I64, DType, dtype
 

@@ -52,6 +52,8 @@ void init_jit_choice(PyObject* module);
 void bind_jit_program(nanobind::module_& module);
 // _call_operator (jit_builtin.cpp)
 void bind_call_operator(nanobind::module_& module);
+// _llvm_object (jit_llvm.cpp)
+void bind_llvm(nanobind::module_& module);
 // _operators (jit_facts.cpp)
 void bind_operator_facts(nanobind::module_& module);
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft import _C
-from weft.jit.native import cache, compiler
+from weft.jit.native import cache, compiler, llvm
 
 UNARY = [
     "neg",
@@ -242,7 +242,7 @@ def test_images_are_cached_on_disk(tmp_path, monkeypatch):
         raise AssertionError("compiled again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(compiler, "_object", refuse)
+        patch.setattr(llvm, "object_of", refuse)
         made = group(2, CHAIN, [7], [1, 0.5])
         compile_now(made)
         x = weft.randn(9)

@@ -1,71 +1,71 @@
-"""The compiling thread gives the interpreter lock away by itself, and only that thread does."""
+"""While groups are compiled threads hand the interpreter lock over quickly, and only then."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
-import threading
-import time
 
 import pytest
 
-from weft.jit.native import polite
+from weft.jit.native import available, polite
 from weft.jit.native.polite import yielding
 
 
-def busy(seconds: float) -> None:
-    """Pure Python with calls, for that long."""
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        sum(map(abs, range(10)))
-
-
 @pytest.fixture
-def pauses(monkeypatch):
-    """The threads that gave it away, one entry a time; the compiling thread may be among them."""
-    found: list[threading.Thread] = []
-    monkeypatch.setattr(polite.time, "sleep", lambda _: found.append(threading.current_thread()))
-    return found
+def interval():
+    before = sys.getswitchinterval()
+    yield before
+    sys.setswitchinterval(before)
 
 
-def mine(pauses) -> int:
-    return pauses.count(threading.current_thread())
-
-
-def test_the_lock_is_given_away_again_and_again(pauses):
+def test_the_lock_is_handed_over_sooner_meanwhile(interval):
     with yielding():
-        busy(0.2)
-    before = mine(pauses)
-    assert before > 10
-    busy(0.05)
-    assert mine(pauses) == before and sys.getprofile() is None
-
-
-def test_other_threads_keep_it(pauses):
-    def work() -> None:
-        with yielding():
-            busy(0.1)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    busy(0.1)
-    thread.join()
-    assert thread in pauses and not mine(pauses)
-
-
-def test_errors_pass_and_end_it(pauses):
+        assert sys.getswitchinterval() == pytest.approx(polite.INTERVAL)
+    assert sys.getswitchinterval() == interval
     with pytest.raises(KeyError), yielding():
         raise KeyError
-    assert sys.getprofile() is None
+    assert sys.getswitchinterval() == interval
 
 
-def test_a_profiler_stays(pauses):
-    def profiler(*_: object) -> None: ...
+def test_the_interval_of_a_program_stays(interval):
+    sys.setswitchinterval(1e-4)  # shorter than ours
+    with yielding():
+        assert sys.getswitchinterval() == pytest.approx(1e-4)
+    assert sys.getswitchinterval() == pytest.approx(1e-4)
+    sys.setswitchinterval(interval)
+    with yielding():
+        sys.setswitchinterval(0.02)  # by another thread of the program, say
+    assert sys.getswitchinterval() == pytest.approx(0.02)
 
-    sys.setprofile(profiler)
-    try:
-        with yielding():
-            busy(0.02)
-        assert sys.getprofile() is profiler
-    finally:
-        sys.setprofile(None)
-    assert not mine(pauses)
+
+def test_a_child_made_in_the_middle_has_the_interval_of_the_program(interval):
+    with yielding():
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if sys.getswitchinterval() == interval else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+HOT = """
+import os, sys, time
+import weft as torch
+from weft.jit.native import compiler
+chain = torch.jit.CompilationUnit('''
+def chain(x, y):
+    return torch.sigmoid(x * y + 1.0) * torch.tanh(x - y) + x * 0.5
+''').chain
+x, y = torch.ones(64), torch.ones(64)
+end = time.perf_counter() + 60
+while not compiler.compiled and not compiler.failures and time.perf_counter() < end:
+    chain(x, y)
+assert compiler.compiled, compiler.failures
+compiler.stop()
+"""
+
+
+def test_native_code_comes_while_a_program_calls_without_a_pause(tmp_path):
+    if not available():
+        pytest.skip("no llvmlite")
+    environment = {**os.environ, "WEFT_CACHE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", HOT], check=True, env=environment)

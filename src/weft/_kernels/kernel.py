@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 
 from .expr import Expr, Value, components
 from .types import DType
 
+# Scalar slots 0 and 1 of every call (csrc/ops/tile.h).
+ROW_LENGTH_SLOT, POSITION_SLOT, FIRST_ATTRIBUTE = 0, 1, 2
 Key = tuple[str, int]  # (kind, index) of a source: ("input", 0), ("attribute", 1), ("row", 2)...
 
 
-@dataclass
 class Fold:
     """A monoid over tuples of values, and what is folded into it.
 
@@ -19,13 +19,17 @@ class Fold:
     two tuples; its result types are those of `lifted`.
     """
 
-    lifted: list[Value]
-    identity: list[Value]
-    merge: Callable[[list[Value], list[Value]], list[Value]]
-    needs_elements: bool = False  # the neutral element is no answer: the maximum of nothing
+    def __init__(
+        self,
+        lifted: list[Value],
+        identity: list[Value],
+        merge: Callable[[list[Value], list[Value]], list[Value]],
+        needs_elements: bool = False,  # the neutral element is no answer: the maximum of nothing
+    ) -> None:
+        self.lifted, self.identity, self.merge = lifted, identity, merge
+        self.needs_elements = needs_elements
 
 
-@dataclass
 class Kernel:
     """One loop over contiguous operands.
 
@@ -37,12 +41,19 @@ class Kernel:
     fold        set in a horizontal reduce kernel: the first operands are one element of state
     """
 
-    operands: list[DType]
-    outputs: list[Value]
-    inputs: dict[Key, int] = field(default_factory=dict)
-    scalars: dict[Key, tuple[int, DType]] = field(default_factory=dict)
-    tile_position: bool = True
-    fold: Fold | None = None
+    def __init__(
+        self,
+        operands: list[DType],
+        outputs: list[Value],
+        inputs: dict[Key, int] | None = None,
+        scalars: dict[Key, tuple[int, DType]] | None = None,
+        tile_position: bool = True,
+    ) -> None:
+        self.operands, self.outputs = operands, outputs
+        self.inputs = inputs if inputs is not None else {}
+        self.scalars = scalars if scalars is not None else {}
+        self.tile_position = tile_position
+        self.fold: Fold | None = None
 
     def roots(self) -> list[Expr]:
         values = self.fold.lifted + self.fold.identity if self.fold else self.outputs
@@ -63,3 +74,19 @@ def walk(roots: Iterable[Expr]) -> list[Expr]:
             stack.append((e, True))
             stack.extend((a, False) for a in reversed(e.args))
     return order
+
+
+def attribute_scalars(values: Sequence[Value], count: int) -> dict[Key, tuple[int, DType]]:
+    """The scalar slots of the attributes, as the values read them."""
+    found: dict[Key, tuple[int, DType]] = {}
+    for e in walk(p for v in values for p in components(v)):
+        if e.op == "source" and e.value[0] == "attribute":
+            kind, index, _ = e.value
+            known = found.get((kind, index))
+            found[kind, index] = (FIRST_ATTRIBUTE + index, known[1] if known else e.dtype)
+    return found
+
+
+def attribute_type(schema_type: str) -> str:
+    """tile::SlotType of a number in a schema: Scalar and float come in the compute dtype."""
+    return {"int": "Int64", "bool": "Bool"}.get(schema_type.rstrip("?"), "Compute")

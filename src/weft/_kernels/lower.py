@@ -12,12 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from . import nodes
 from .expr import Expr, Value, components, source
-from .kernel import Kernel, walk
+from .kernel import POSITION_SLOT, ROW_LENGTH_SLOT, Kernel, walk
 from .target import Target
 from .types import BOOL, F64, I64, DType
 
-# Scalar slots 0 and 1 of every call (csrc/ops/tile.h).
-ROW_LENGTH_SLOT, POSITION_SLOT, FIRST_ATTRIBUTE = 0, 1, 2
 SLOT_BYTES = 16
 
 

@@ -12,6 +12,11 @@ def machine() -> str:
     return (name or os.environ.get("PROCESSOR_ARCHITECTURE", "")).lower()
 
 
+def is_aarch64() -> bool:
+    """Whether it is an Arm processor of 64 bits."""
+    return machine() in ("aarch64", "arm64")
+
+
 def is_x86() -> bool:
     """Whether it is an x86 processor of 64 bits."""
     return machine() in ("x86_64", "amd64")

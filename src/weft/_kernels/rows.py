@@ -30,8 +30,7 @@ from .expr import (
     source,
     value_of,
 )
-from .kernel import Fold, Kernel, Key, walk
-from .lower import FIRST_ATTRIBUTE
+from .kernel import FIRST_ATTRIBUTE, Fold, Kernel, Key, attribute_scalars, walk
 from .program import MAX_OPERANDS, Slot, Step, Traced
 from .types import BOOL, I64, DType, max_value, min_value
 
@@ -383,14 +382,3 @@ class Scheduler:
         step = self._map_step([s for s, _ in group], [v for _, v in group])
         del step.kernels["horizontal"]
         return step
-
-
-def attribute_scalars(values: Sequence[Value], count: int) -> dict[Key, tuple[int, DType]]:
-    """The scalar slots of the attributes, as the values read them."""
-    found: dict[Key, tuple[int, DType]] = {}
-    for e in walk(p for v in values for p in components(v)):
-        if e.op == "source" and e.value[0] == "attribute":
-            kind, index, _ = e.value
-            known = found.get((kind, index))
-            found[kind, index] = (FIRST_ATTRIBUTE + index, known[1] if known else e.dtype)
-    return found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from weft._kernels.machine import is_x86
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """One row of the kernel tables: csrc/ops/tile.h, enum Isa."""
 
     name: str

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .expr import Unsupported, Value, cast, computing, source, value_of
-from .kernel import Kernel
+from .kernel import Kernel, attribute_scalars, attribute_type
 from .program import Slot, Step, Traced, slot_type
-from .rows import Row, Scheduler, attribute_scalars
+from .rows import Row, Scheduler
 from .types import BOOL, COMPUTE_DTYPES, I64, DType, dtype
 
 
@@ -34,11 +34,6 @@ class Program:
     def attribute_types(self) -> list[str]:
         arguments = {a.name: a for a in self.row.schema.args}
         return [attribute_type(arguments[name].type) for name in self.row.attributes]
-
-
-def attribute_type(schema_type: str) -> str:
-    """tile::SlotType of a number in a schema: Scalar and float come in the compute dtype."""
-    return {"int": "Int64", "bool": "Bool"}.get(schema_type.rstrip("?"), "Compute")
 
 
 def compute_dtypes(row: Any) -> list[DType]:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
 class DType:
-    """One element type.
+    """One element type. There is one object of each, so that they compare quickly.
 
-    `name` is the C++ enumerator, `kind` one of bool, int, uint, float, complex.
+    `name` is the C++ enumerator, `kind` one of bool, int, uint, float, complex, `size` the bytes of
+    one element in memory.
     """
 
-    name: str
-    kind: str
-    bits: int
-    python_name: str
+    __slots__ = ("bits", "kind", "name", "python_name", "size")
 
-    @property
-    def size(self) -> int:
-        """Bytes of one element in memory."""
-        return max(self.bits, 8) // 8
+    def __init__(self, name: str, kind: str, bits: int, python_name: str) -> None:
+        self.name, self.kind, self.bits, self.python_name = name, kind, bits, python_name
+        self.size = max(bits, 8) // 8
 
     @property
     def real(self) -> DType:
         """The type of the parts of a complex type; any other type is its own."""
-        return {"C64": F32, "C128": F64}.get(self.name, self)
+        return self if self.kind != "complex" else F32 if self.bits == 64 else F64
 
     @property
     def is_integer(self) -> bool:

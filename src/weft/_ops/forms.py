@@ -8,7 +8,7 @@ add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from weft._ops.schema import Arg, Return, Schema
 from weft._ops.table import Row
@@ -67,7 +67,7 @@ def all_forms(rows: Iterable[Row]) -> list[Form]:
 
 def _inplace_schema(row: Row) -> Schema:
     first, *rest = row.schema.args
-    args = (replace(first, alias="a!"), *rest)
+    args = (first._replace(alias="a!"), *rest)
     return Schema(f"{row.name}_", row.inplace or "", args, (Return("Tensor", alias="a!"),))
 
 

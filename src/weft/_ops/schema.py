@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 BASE_TYPES = frozenset(
     [
@@ -65,8 +64,7 @@ def plain(type_: str) -> str:
     return re.sub(r"\[\d+\]", "[]", type_)
 
 
-@dataclass(frozen=True)
-class Arg:
+class Arg(NamedTuple):
     """One argument: `type` as written ("int[2]?"), `alias` the text in brackets ("a!")."""
 
     name: str
@@ -105,8 +103,7 @@ class Arg:
         return f"{text}={_show_default(self.default)}" if self.has_default else text
 
 
-@dataclass(frozen=True)
-class Return:
+class Return(NamedTuple):
     """One result; `name` is empty where the schema gives none."""
 
     type: str
@@ -117,8 +114,7 @@ class Return:
         return f"{_with_alias(self.type, self.alias)} {self.name}".rstrip()
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(NamedTuple):
     """A parsed schema. `tuple_return` tells `-> (Tensor, Tensor)` from `-> Tensor`."""
 
     name: str
@@ -176,8 +172,8 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens: list[tuple[str, str, int]] = []
-        at = 0
-        while text[at:].strip():
+        at, end = 0, len(text.rstrip())
+        while at < end:
             match = _TOKEN.match(text, at)
             if match is None:
                 at += len(text[at:]) - len(text[at:].lstrip())
@@ -185,24 +181,25 @@ class _Parser:
             kind = match.lastgroup or ""
             self.tokens.append((kind, match.group(kind), match.start(kind)))
             at = match.end()
+        self.tokens.append(("end", "end of text", len(text)))
         self.next = 0
 
     def fail(self, expected: str, at: int, got: str) -> NoReturn:
         raise SchemaError(f"schema: expected {expected}, got {got!r}\n  {self.text}\n  {' ' * at}^")
 
     def peek(self, ahead: int = 0) -> tuple[str, str, int]:
-        if self.next + ahead < len(self.tokens):
-            return self.tokens[self.next + ahead]
-        return ("end", "end of text", len(self.text))
+        return self.tokens[min(self.next + ahead, len(self.tokens) - 1)]
 
     def at(self, text: str) -> bool:
-        return self.peek()[1] == text and self.peek()[0] != "string"
+        kind, found, _ = self.peek()
+        return found == text and kind != "string"
 
     def accept(self, text: str) -> bool:
-        if self.at(text):
-            self.next += 1
-            return True
-        return False
+        kind, found, _ = self.peek()
+        if found != text or kind == "string":
+            return False
+        self.next += 1
+        return True
 
     def expect(self, text: str) -> None:
         if not self.accept(text):

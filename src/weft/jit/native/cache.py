@@ -11,27 +11,28 @@ import contextlib
 import hashlib
 import os
 import stat
-import tempfile
-from pathlib import Path
+import threading
 
 _DIGEST = 32
 LIMIT = 256 * 2**20  # bytes kept; the oldest go first
 
 
-def folder() -> Path | None:
+def folder() -> str | None:
     """The folder, made when it is missing; None where there is no safe one."""
     base = os.environ.get("WEFT_CACHE")
     if base == "":
         return None
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    path = Path(base or os.path.join(home, "weft")) / "native"
+    path = os.path.join(base or os.path.join(home, "weft"), "native")
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.stat()
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, mode=0o700)
+        found = os.stat(path)
     except OSError:
         return None
     private = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return path if private else None
+    return path if private and stat.S_ISDIR(found.st_mode) else None
 
 
 def key(*parts: str) -> str:
@@ -47,14 +48,16 @@ def load(name: str) -> bytes | None:
     path = folder()
     if path is None:
         return None
+    place = os.path.join(path, name)
     try:
-        data = (path / name).read_bytes()
+        with open(place, "rb") as file:
+            data = file.read()
     except OSError:
         return None
     image = data[_DIGEST:]
     if hashlib.sha256(image).digest() != data[:_DIGEST]:
         with contextlib.suppress(OSError):
-            (path / name).unlink()
+            os.unlink(place)
         return None
     return image
 
@@ -65,22 +68,26 @@ def save(name: str, image: bytes) -> None:
     if path is None:
         return
     with contextlib.suppress(OSError):
-        handle, temporary = tempfile.mkstemp(dir=path)
+        temporary = os.path.join(path, f".{os.getpid()}.{threading.get_ident()}")
         try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(image).digest() + image)
-            os.replace(temporary, path / name)
+            os.replace(temporary, os.path.join(path, name))
         except OSError:
             os.unlink(temporary)
             raise
         _trim(path)
 
 
-def _trim(path: Path) -> None:
-    files = sorted((f.stat().st_mtime, f.stat().st_size, f) for f in path.iterdir() if f.is_file())
+def _trim(path: str) -> None:
+    """Removes the oldest images as long as there is too much."""
+    with os.scandir(path) as entries:
+        found = [(entry.stat(), entry.path) for entry in entries if entry.is_file()]
+    files = sorted((about.st_mtime, about.st_size, file) for about, file in found)
     excess = sum(size for _, size, _ in files) - LIMIT
     for _, size, file in files:
         if excess <= 0:
             break
-        file.unlink()
+        os.unlink(file)
         excess -= size

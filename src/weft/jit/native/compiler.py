@@ -7,14 +7,14 @@ compiler. What could not be compiled stays as it is (`failures` lists why).
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
+import sys
 import threading
 import time
 from typing import Any
 
 from weft import _C
-from weft._kernels.machine import is_x86
+from weft._kernels.machine import is_aarch64, is_x86
 from weft.jit.native.polite import yielding
 from weft.jit.recursion import DeepRecursion
 
@@ -28,18 +28,18 @@ _busy = threading.Lock()  # held while a group is compiled
 FORK_WAITS = 10.0  # seconds that a fork waits for the compilation of a group to end
 _thread: threading.Thread | None = None
 _stopping = False
-_machine: dict[str, Any] = {}
 
 
 def available() -> bool:
-    """Whether groups can be compiled here: llvmlite is installed and the machine is x86-64."""
-    if not is_x86():
-        return False
-    try:
-        import llvmlite.binding  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    """Whether groups can be compiled here: llvmlite is installed and the machine is known."""
+    from weft.jit.native import llvm
+
+    return _is_known() and llvm.is_installed()
+
+
+def _is_known() -> bool:
+    """Whether there are images for this machine: x86-64, or AArch64 with Linux."""
+    return is_x86() or (is_aarch64() and sys.platform == "linux")
 
 
 def start() -> None:
@@ -48,7 +48,7 @@ def start() -> None:
     WEFT_JIT_NATIVE=0 keeps to the operators' kernels.
     """
     global _thread
-    if not _usable or not is_x86() or os.environ.get("WEFT_JIT_NATIVE") == "0":
+    if not _usable or not _is_known() or os.environ.get("WEFT_JIT_NATIVE") == "0":
         return
     with _lock:
         if _thread is not None and _thread.is_alive():
@@ -128,51 +128,24 @@ def serve(group: Any, compute: Any, masks: int, ints: int = 0) -> bool:
 
 def _image(group: Any, compute: str, masks: int, ints: int = 0) -> bytes:
     # Imported by the thread, not by the program that waits for its first result.
-    from weft._kernels.target import X86
-    from weft.jit.native import cache, compose, image
+    from weft._kernels.target import AARCH64, X86
+    from weft.jit.native import cache, compose, image, llvm
 
-    isa = _C._isa()
-    target = X86[("v2", "v3", "v4")[isa]]
+    isa = _C._isa() if is_x86() else 0
+    target, triple = X86[("v2", "v3", "v4")[isa]], "x86_64-unknown-linux-gnu"
+    if not is_x86():
+        target, triple = AARCH64, "aarch64-unknown-linux-gnu"
     spec = compose.Group(group.constants, group.steps, group.outputs)
     with DeepRecursion():  # operators that feed each other are expressions within expressions
         kernel = compose.kernel(spec, compute, masks, ints)
-        text = compose.text(kernel, target, "x86_64-unknown-linux-gnu")
+        text = compose.text(kernel, target, triple)
     name = cache.key(FORMAT, target.name, text)
     made = cache.load(name)
     if made is None:
-        made = image.make(_object(text, target), compose.SYMBOL, isa)
+        made = image.make(llvm.object_of(text, triple, target), compose.SYMBOL, isa)
         cache.save(name, made)
     compiled.append(name)
     return made
-
-
-def _object(text: str, target: Any) -> bytes:
-    """Machine code of a module. Raises NotCompiled without llvmlite."""
-    _load_llvm()
-    try:
-        import llvmlite.binding as llvm
-
-        from weft._kernels.aot import target_machine
-    except ImportError:
-        from weft.jit.native.compose import NotCompiled
-
-        raise NotCompiled("expected llvmlite (pip install weft[compile])") from None
-    if target.name not in _machine:
-        _machine[target.name] = target_machine(target)
-    module = llvm.parse_assembly(text)
-    return bytes(_machine[target.name].emit_object(module))
-
-
-def _load_llvm() -> None:
-    """Loads the library of llvmlite ahead of its import, which would hold the lock for 10 ms."""
-    try:
-        found = importlib.util.find_spec("llvmlite")
-    except ValueError:  # its import is blocked
-        return
-    for folder in (found.submodule_search_locations or ()) if found is not None else ():
-        path = os.path.join(folder, "binding", "libllvmlite.so")
-        if os.path.exists(path):
-            _C._load_library(path)
 
 
 def wait(group: Any, compute: Any, masks: int = 0, seconds: float = 10.0) -> bool:
