@@ -26,6 +26,7 @@ VERSION = 1
 CONSTANT_BIT = 1 << 31
 LAST_USE_BIT = 1 << 30
 _INSTRUCTION = struct.Struct("<HHHHq").pack
+_COUNTS = [count.to_bytes(4, "little") for count in range(256)]  # of operands of steps
 _KINDS = {"input": 0, "step": 1, "constant": 2, "length": 3}  # of operands of steps
 
 
@@ -162,8 +163,10 @@ def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
             continue
         _write_step(out, op, tables)
         for operands in (tensors, numbers):
-            out.u32(len(operands))
-            out.bytes += bytes([byte for kind, at in operands for byte in (_KINDS[kind], at)])
+            out.bytes += _COUNTS[len(operands)]
+            for kind, index in operands:
+                out.bytes.append(_KINDS[kind])
+                out.bytes.append(index)
     out.u32(len(group.outputs))
     out.u8(*group.outputs)
     out.u32(group.dropped & 0xFFFFFFFF, group.dropped >> 32)

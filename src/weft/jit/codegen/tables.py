@@ -254,9 +254,10 @@ class Tables:
     def write_strings(self, out: Writer) -> None:
         """The strings; everything else must have been written before."""
         out.u32(len(self._strings))
+        pack = _WORDS[1]
         for text in self._strings:
             data = text.encode("utf-8", "surrogatepass")
-            out.u32(len(data))
+            out.bytes += pack(len(data))
             out.bytes += data
 
     def sections(self) -> Writer:

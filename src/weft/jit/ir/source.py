@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import accumulate
 
 from weft.jit.ir.record import field, record
 
@@ -23,8 +24,8 @@ class Source:
     _starts: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        text = self.text or ""
-        self._starts = [0, *(i + 1 for i, char in enumerate(text) if char == "\n")]
+        lines = (self.text or "").split("\n")
+        self._starts = list(accumulate((len(line) + 1 for line in lines[:-1]), initial=0))
 
     def line_of(self, offset: int) -> tuple[int, int]:
         """Index of the line that holds the offset (from 0), and the column in it."""

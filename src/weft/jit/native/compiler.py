@@ -48,6 +48,8 @@ def start() -> None:
     WEFT_JIT_NATIVE=0 keeps to the operators' kernels.
     """
     global _thread
+    if _thread is not None and _thread.is_alive():
+        return
     if not _usable or not _is_known() or os.environ.get("WEFT_JIT_NATIVE") == "0":
         return
     with _lock:
