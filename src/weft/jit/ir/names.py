@@ -20,7 +20,8 @@ class Names:
         """The name, or the first one like it that is free."""
         if not wanted:
             return self.fresh()
-        base = wanted if wanted.isidentifier() else _OTHERS.sub("_", wanted)
+        plain = wanted.isidentifier() or wanted.isdecimal()
+        base = wanted if plain else _OTHERS.sub("_", wanted)
         if base not in self.taken:
             self.taken.add(base)
             return base
