@@ -15,6 +15,7 @@
 #include "bindings/caster.h"
 #include "core/error.h"
 #include "core/fork.h"
+#include "ops/donation.h"
 #include "runtime/fused.h"
 
 namespace nb = nanobind;
@@ -277,6 +278,15 @@ void bind_fused(nb::module_& module) {
         return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;  // stays for good
       },
       nb::arg("path"), "Loads a library without the interpreter lock; False: it cannot be loaded.");
+  module.def(
+      "_reuse_from",
+      [](int64_t numel) {
+        const int64_t before = tile::least_donated();
+        tile::set_least_donated(numel);
+        return before;
+      },
+      nb::arg("numel"),
+      "Results of so many elements or more take over memory of operands; gives what it was.");
   module.def(
       "_isa", [] { return static_cast<int>(tile::active_isa()); },
       "The instruction-set level in use: 0, 1, 2 for v2, v3, v4.");

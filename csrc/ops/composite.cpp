@@ -3,6 +3,7 @@
 #include "native.h"
 #include "ops.h"
 #include "ops/conv.h"
+#include "ops/donation.h"
 #include "ops/support.h"
 
 namespace weft::native {
@@ -38,6 +39,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   WEFT_CHECK(input.dim() >= 2, "batch_norm: expected an input of shape (N, C, ...), got ",
              AsTuple{input.sizes()});
   if (training) {
+    const tile::Donation none(nullptr);  // the input is read again behind its first result
     return std::get<0>(
         ops::_batch_norm_train(input, weight, bias, running_mean, running_var, momentum, eps));
   }

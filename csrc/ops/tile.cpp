@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/thread_pool.h"
+#include "ops/donation.h"
 #include "ops/strided.h"
 #include "ops/tile_drivers.h"
 #include "ops/tile_operand.h"
@@ -196,6 +197,10 @@ class FastPath {
   }
 
   Tensor make_plain(DType dtype) const {
+    if (numel_ >= least_donated()) {
+      Tensor given = take_donation(program_, call_, full_->layout, dtype);
+      if (given.defined()) return given;
+    }
     Tensor result(Ref<TensorImpl>(TensorImpl::create()));
     TensorImpl& impl = *result.impl();
     impl.storage = Storage::allocate(static_cast<size_t>(numel_) * item_size(dtype));

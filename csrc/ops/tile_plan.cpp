@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/copy.h"
+#include "ops/donation.h"
 #include "ops/overlap.h"
 
 namespace weft::tile {
@@ -165,6 +166,12 @@ void protect_inputs(const Call& call, std::span<const Tensor> results, bool exac
       break;
     }
   }
+}
+
+Tensor donated_result(const Program& program, const Call& call, IntList shape, DType dtype) {
+  if (!is_given()) [[likely]]
+    return {};
+  return take_donation(program, call, Layout::contiguous(shape), dtype);
 }
 
 Tensor make_result(const char* op, IntList shape, IntList order, DType dtype) {

@@ -62,6 +62,8 @@ struct Inputs {
 // `exact_ok`: an input that lies exactly under a result may stay.
 void protect_inputs(const Call& call, std::span<const Tensor> results, bool exact_ok, Inputs& out);
 
+// Memory that was given for a row-major result (donation.h); undefined where there is none.
+Tensor donated_result(const Program& program, const Call& call, IntList shape, DType dtype);
 // Memory for a result: dense, with the dimension order[0] fastest (empty: row-major).
 Tensor make_result(const char* op, IntList shape, IntList order, DType dtype);
 

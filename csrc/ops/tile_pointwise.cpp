@@ -1,4 +1,5 @@
 // Pointwise programs: planning of a call, and its threads.
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/thread_pool.h"
@@ -52,8 +53,8 @@ Tensor copy_along(const char* op, const Tensor& tensor, const Dims& order) {
 }
 
 // Lays out the walk: order of dimensions, new results, views. Results are last checked, then made.
-void lay_out(Walk& walk, const Dims& shape, Inputs& inputs, std::span<Tensor> results,
-             DType promoted) {
+void lay_out(Walk& walk, const Call& call, const Dims& shape, Inputs& inputs,
+             std::span<Tensor> results, DType promoted) {
   const Program& program = walk.program;
   FixedVector<Dims, kMaxCallOperands> known;  // strides: given results, then inputs
   for (const Tensor& result : results) {
@@ -78,6 +79,8 @@ void lay_out(Walk& walk, const Dims& shape, Inputs& inputs, std::span<Tensor> re
     if (results[i].defined()) {
       results[i].check_writable(program.name);
     } else {
+      if (row_major) results[i] = donated_result(program, call, shape, dtype);
+      if (results[i].defined()) continue;
       results[i] = make_result(program.name, shape, row_major ? IntList{} : IntList(order), dtype);
     }
   }
@@ -104,6 +107,15 @@ void lay_out(Walk& walk, const Dims& shape, Inputs& inputs, std::span<Tensor> re
   coalesce(sizes, std::span<Dims* const>(lists.data(), lists.size()));
   walk.space = make_space(std::move(sizes));
   for (View& view : walk.views) describe(view, walk.space);
+}
+
+// Whether some result lies over an input; those in scratch have no place yet.
+bool lie_over(std::span<const Placed> results, std::span<const Placed> inputs) {
+  return std::ranges::any_of(results, [&](const Placed& result) {
+    return result.base && std::ranges::any_of(inputs, [&](const Placed& input) {
+             return input.base == result.base;
+           });
+  });
 }
 
 }  // namespace
@@ -144,7 +156,11 @@ void lay_out_in_order(Walk& walk, const Dims& shape, std::span<const Placed> res
     describe(view, walk.space);
     views.emplace_back(&view);
   }
-  walk.rule = tile_rule(walk.space, views, program.steps.size() == 1);
+  const bool single_step = program.steps.size() == 1;
+  if (!single_step && lie_over(results, inputs)) {
+    for (int i = 0; i < program.output_count; ++i) walk.views[i].buffered = true;
+  }
+  walk.rule = tile_rule(walk.space, views, single_step);
 }
 
 void run_pointwise(const Program& program, const Call& call, std::span<Tensor> results) {
@@ -164,7 +180,7 @@ void run_pointwise(const Program& program, const Call& call, std::span<Tensor> r
   }
   Inputs inputs;
   protect_inputs(call, any_given ? results : std::span<Tensor>{}, true, inputs);
-  lay_out(walk, shape, inputs, results, types.promoted);
+  lay_out(walk, call, shape, inputs, results, types.promoted);
   if (walk.space.numel == 0) return;
 
   const bool single_step = program.steps.size() == 1;

@@ -161,11 +161,14 @@ void Planner::make_results() {
   protect_inputs(call_, given ? results_ : std::span<Tensor>{}, false, inputs_);
   for (int i = 0; i < program_.output_count; ++i) {
     const Slot& slot = output_slot(program_, i);
+    const DType dtype = slot_dtype(slot.type, types_.promoted);
     if (results_[i].defined()) {
       results_[i].check_writable(program_.name);
-    } else {
-      results_[i] = make_result(program_.name, slot.per_row ? reduced : shape_, {},
-                                slot_dtype(slot.type, types_.promoted));
+      continue;
+    }
+    if (!slot.per_row) results_[i] = donated_result(program_, call_, shape_, dtype);
+    if (!results_[i].defined()) {
+      results_[i] = make_result(program_.name, slot.per_row ? reduced : shape_, {}, dtype);
     }
   }
 }

@@ -198,6 +198,7 @@ void ProgramReader::check_operands(const Function& function, const Instruction& 
     case Opcode::call_function:
       expect(results == 1);
       break;
+    case Opcode::call_reusing:
     case Opcode::fork:
     case Opcode::make_list:
       needs_object_result();

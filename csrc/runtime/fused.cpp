@@ -8,12 +8,15 @@
 #include "core/error.h"
 #include "core/fork.h"
 #include "ops.h"
+#include "ops/donation.h"
 #include "ops/tile_plan.h"
 #include "runtime/fused_assembly.h"
 #include "runtime/fused_head.h"
 #include "runtime/fused_node.h"
 #include "runtime/fused_rows.h"
 #include "runtime/fused_shapes.h"
+#include "runtime/operator.h"
+#include "runtime/sole.h"
 #include "tile_ops.h"
 
 namespace weft {
@@ -238,25 +241,12 @@ std::vector<Value> FusedGroup::with_dropped(const Value* args) const {
   return inputs;
 }
 
-namespace {
-
-// Whether nobody but the caller can see the tensor's memory.
-bool is_sole(const Tensor& tensor) {
-  const Storage& storage = *tensor.storage();
-  return tensor.ref()->use_count() == 1 && !tensor.impl()->autograd &&
-         !tensor.impl()->wrapper.object && storage.use_count() == 1 && storage.allocator() &&
-         storage.holds() == 0 && !storage.has(kReadOnly) && !storage.has(kShared);
-}
-
-}  // namespace
-
 // Results take the memory of operands that nobody reads any more, as the one of a matrix product
 // whose activation this is: no memory is fetched that the cache does not hold already.
 void FusedGroup::take_over(const Value* args, const Plan& plan, uint64_t dying,
                            Tensor* outputs) const {
-  constexpr int64_t kWorthIt = 16384;
   const std::optional<Dims> common = shape_of(args, plan.binding.tensors, ~uint64_t{0});
-  if (!common || checked_numel("fused", *common) < kWorthIt) return;
+  if (!common || checked_numel("fused", *common) < tile::least_donated()) return;
   const Dims& shape = *common;
   // Results lie as the operators would lay them out.
   for (uint8_t input : plan.binding.tensors) {
@@ -273,9 +263,7 @@ void FusedGroup::take_over(const Value* args, const Plan& plan, uint64_t dying,
     if (!(tensor.sizes() == shape) || !is_sole(tensor)) continue;
     while (next < spec_.outputs.size() && !is_compute(next)) ++next;
     if (next == spec_.outputs.size()) return;
-    Layout layout = Layout::contiguous(shape);
-    layout.offset = tensor.offset();
-    outputs[next++] = Tensor(tensor.storage(), std::move(layout), tensor.dtype());
+    outputs[next++] = Tensor(tensor.storage(), Layout::contiguous(shape), tensor.dtype());
   }
 }
 
@@ -301,7 +289,7 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
     if (operands.wanting && !(leads_somewhere(operands.wanting) && rows_->is_full(args))) {
       return false;
     }
-    if (!rows_->run(key, args, results, full)) return false;
+    if (!rows_->run(key, args, results, full, operands.wanting ? 0 : dying)) return false;
     if (operands.wanting) record(args, results, operands.wanting);
     return true;
   }

@@ -24,8 +24,9 @@ class FusedRows {
   FusedRows(const FusedSpec& spec, std::span<const tile::Program* const> programs);
 
   // `key`, `wanting`: as FusedGroup::classify found them. False, with nothing done, where the group
-  // does not apply.
-  bool run(const FusedKey& key, const Value* args, Value* results, const Dims* full) const;
+  // does not apply. `dying`: bit i: results may take over the memory of args[i].
+  bool run(const FusedKey& key, const Value* args, Value* results, const Dims* full,
+           uint64_t dying) const;
   // Whether gradients may take the group's way: every value has the shape the operators would give.
   bool is_full(const Value* args) const;
 
@@ -52,6 +53,8 @@ class FusedRows {
     // A row operator.
     const FusedStep* step = nullptr;
     const tile::Program* program = nullptr;
+
+    bool reads(uint8_t input) const;  // as a tensor of its own: not what an earlier stage made
   };
 
   void add_values(size_t step);

@@ -36,14 +36,6 @@ int slot_of(const tile::Program& program, SlotKind kind, size_t index) {
   __builtin_unreachable();
 }
 
-Dims byte_strides(const Dims& sizes, DType dtype) {
-  Dims strides = contiguous_strides(sizes);
-  for (size_t d = 0; d < strides.size(); ++d) {
-    strides[d] = sizes[d] == 1 ? 0 : strides[d] * static_cast<int64_t>(item_size(dtype));
-  }
-  return strides;
-}
-
 // Where element 0 would lie if element `first` lies at `memory`.
 char* origin(char* memory, int64_t first, size_t item) {
   return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(memory) -
@@ -53,11 +45,12 @@ char* origin(char* memory, int64_t first, size_t item) {
 }  // namespace
 
 FusedRowsRun::FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args,
-                           const Dims& shape)
+                           const Dims& shape, uint64_t dying)
     : group_(group),
       key_(key),
       args_(args),
       shape_(shape),
+      dying_(dying),
       narrow_(shape),
       length_(shape.back()),
       rows_(1),
@@ -186,45 +179,6 @@ bool FusedRowsRun::numbers(const std::vector<FusedOperand>& operands, const Stag
   return true;
 }
 
-void FusedRowsRun::set_dtype(uint8_t value, DType dtype) {
-  Place& place = places_[value];
-  place.dtype = dtype;
-  const Extent extent = group_.values_[value].extent;
-  if (leaves_[value]) {
-    const Dims sizes = extent == Extent::All        ? Dims()
-                       : extent == Extent::Elements ? shape_
-                                                    : narrow_;
-    place.tensor = Tensor::empty(sizes, dtype, {}, "fused");
-  } else {
-    const int64_t elements = !is_element(value) ? block_
-                             : group_.over_all_ ? tile::kFoldHorizontal
-                                                : block_ * length_;
-    place.block_bytes = tile::Arena::rounded(static_cast<size_t>(elements) * item_size(dtype));
-    scratch_bytes_ += place.block_bytes;
-  }
-}
-
-Placed FusedRowsRun::place_value(uint8_t value) const {
-  const Place& place = places_[value];
-  char* base = leaves_[value] ? static_cast<char*>(place.tensor.data()) : nullptr;
-  return {base, byte_strides(is_element(value) ? shape_ : narrow_, place.dtype), place.dtype};
-}
-
-Placed FusedRowsRun::place(const FusedOperand& one, const Dims& shape) const {
-  if (one.kind == Kind::Step) return place_value(one.index);
-  const Tensor& tensor = args_[one.index].to_tensor();
-  Dims strides;
-  if (group_.spec_.dropped_inputs & bit(one.index)) {
-    Dims outer(shape);
-    outer.resize(outer.size() - 1);
-    strides = tile::broadcast_strides(tensor, outer);
-    strides.push_back(0);
-  } else {
-    strides = tile::broadcast_strides(tensor, shape);
-  }
-  return {static_cast<char*>(tensor.data()), strides, tensor.dtype()};
-}
-
 bool FusedRowsRun::plan_part(const Stage& stage, Planned& planned) {
   FusedKey key{key_.compute, 0, 0};
   for (size_t i = 0; i < stage.inputs.size(); ++i) {
@@ -273,14 +227,6 @@ bool FusedRowsRun::plan_part(const Stage& stage, Planned& planned) {
     }
   }
   return true;
-}
-
-// A tensor that stands for a value where only sizes, strides and dtype count.
-Tensor FusedRowsRun::row_operand(uint8_t value) {
-  if (leaves_[value]) return places_[value].tensor;
-  const Dims& sizes = is_element(value) ? shape_ : narrow_;
-  return Tensor(Storage::wrap(nullptr, 0, nullptr, nullptr), Layout::contiguous(sizes),
-                places_[value].dtype);
 }
 
 bool FusedRowsRun::plan_rows(const Stage& stage, Planned& planned) {
@@ -464,8 +410,8 @@ bool is_in_order(const Layout& layout) {
 
 }  // namespace
 
-bool FusedRows::run(const FusedKey& key, const Value* args, Value* results,
-                    const Dims* full) const {
+bool FusedRows::run(const FusedKey& key, const Value* args, Value* results, const Dims* full,
+                    uint64_t dying) const {
   if (compute_type(key.compute) != key.compute) return false;  // operators round in between
   for (uint8_t i = 0; i < spec_.input_count; ++i) {
     if ((tensor_inputs_ & bit(i)) && !is_in_order(args[i].to_tensor().layout())) return false;
@@ -478,7 +424,7 @@ bool FusedRows::run(const FusedKey& key, const Value* args, Value* results,
   int64_t numel = 1;
   for (int64_t size : shape) numel *= size;
   if (numel == 0 || !shapes_fit(args, shape, full != nullptr)) return false;
-  return FusedRowsRun(*this, key, args, shape).run(results);
+  return FusedRowsRun(*this, key, args, shape, dying).run(results);
 }
 
 }  // namespace weft

@@ -12,7 +12,9 @@ namespace weft {
 
 class FusedRowsRun {
  public:
-  FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args, const Dims& shape);
+  // `dying`: bit i: nobody reads args[i] afterwards, a result may take its memory.
+  FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args, const Dims& shape,
+               uint64_t dying);
   // False, with nothing done, where some stage has no program.
   bool run(Value* results);
 
@@ -52,6 +54,7 @@ class FusedRowsRun {
   tile::Placed place_value(uint8_t value) const;
   Tensor row_operand(uint8_t value);
   void set_dtype(uint8_t value, DType dtype);
+  Tensor take_over(DType dtype);
   bool numbers(const std::vector<FusedOperand>& operands, const Stage& stage,
                const tile::Program& program, Scalar* out) const;
   Scalar number(const FusedOperand& one) const;
@@ -63,7 +66,8 @@ class FusedRowsRun {
   const FusedKey key_;
   const Value* args_;
   const Dims shape_;
-  Dims narrow_;  // the shape of values of rows
+  uint64_t dying_;  // those whose memory nobody has taken over yet
+  Dims narrow_;     // the shape of values of rows
   int64_t length_, rows_, block_ = 1;
   size_t scratch_bytes_ = 0;   // of each thread
   std::vector<Place> places_;  // by value

@@ -1,9 +1,8 @@
 #include "runtime/interpreter.h"
 
-#include <bit>
-
 #include "autograd/mode.h"
 #include "runtime/arithmetic.h"  // what the scalar instructions are written with
+#include "runtime/interpreter_calls.h"
 #include "runtime/interpreter_ops.h"
 #include "runtime/list.h"
 #include "runtime/program_reader.h"
@@ -13,69 +12,8 @@ namespace {
 
 using namespace builtins;
 using interpreter::Context;
-
-// Scalar registers never own anything: written without a look at what was there. A value is two
-// words, written and copied one by one: a read of both at once would wait until the writes of each
-// have reached the cache.
-inline void put_words(Value* place, uint64_t head, uint64_t data) {
-  std::memcpy(static_cast<void*>(place), &head, sizeof(head));
-  std::memcpy(reinterpret_cast<std::byte*>(place) + sizeof(head), &data, sizeof(data));
-}
-template <class T>
-inline void put(Value* place, T value) {
-  static_assert(std::endian::native == std::endian::little);  // the tag is the first byte
-  if constexpr (std::is_same_v<T, double>) {
-    put_words(place, static_cast<uint64_t>(ValueTag::Double), std::bit_cast<uint64_t>(value));
-  } else {
-    constexpr ValueTag tag = std::is_same_v<T, bool> ? ValueTag::Bool : ValueTag::Int;
-    put_words(place, static_cast<uint64_t>(tag), static_cast<uint64_t>(value));
-  }
-}
-inline void copy_bits(Value* to, const Value* from) {
-  uint64_t head, data;
-  std::memcpy(&head, from, sizeof(head));
-  std::memcpy(&data, reinterpret_cast<const std::byte*>(from) + sizeof(head), sizeof(data));
-#if defined(__GNUC__)
-  asm("" : "+r"(head));  // or the compiler makes one move of the two
-#endif
-  put_words(to, head, data);
-}
-
-// Copies operands side by side without counting them: their registers keep them alive.
-inline void gather(const Site& site, const Operator& op, const Value* registers,
-                   const Value* constants, Value* args) {
-  const size_t count = site.args.size();
-  const Word* words = site.args.data();
-  for (size_t i = 0; i < count; ++i) {
-    const Value& value = interpreter::operand(words[i], registers, constants);
-    if (!op.accepts(i, value.tag())) [[unlikely]]
-      interpreter::fail_operand(op, i, value);
-    copy_bits(args + i, &value);
-  }
-}
-
-// Puts operands into the registers of a callee's parameters; what dies here moves.
-inline void pass(const Site& site, Value* registers, const Value* constants, const Function& callee,
-                 Value* into) {
-  const size_t count = site.args.size();
-  for (size_t i = 0; i < count; ++i) {
-    const Word word = site.args[i];
-    Value& target = into[callee.params[i].place];
-    if (word & kLastUseBit) {
-      target = std::move(registers[word & kIndexMask]);
-    } else {
-      target = interpreter::operand(word, registers, constants);
-    }
-  }
-}
-
-inline void preload(const Function& function, Value* registers) {
-  // Plain bits: scalars only.
-  if (!function.preload.empty()) {
-    std::memcpy(static_cast<void*>(registers + function.preload_at), function.preload.data(),
-                function.preload.size() * sizeof(Value));
-  }
-}
+using interpreter::copy_bits;
+using interpreter::put;
 
 #if defined(__GNUC__)
 #define WEFT_COMPUTED_GOTO 1
@@ -272,24 +210,11 @@ Value run(RegisterStack& stack) {
 
       // ---- calls ----
       CASE(call_operator) {
-        Site& site = *ip->site;
-        const Operator* op = site.op.load(std::memory_order_acquire);
-        if (!op) [[unlikely]]
-          op = &interpreter::resolve(site);
-        Value* results = registers + function->objects + function->scalars;
-        Value* args = results + function->scratch;
-        gather(site, *op, registers, constants, args);
-        if (site.direct) {
-          op->call(args, registers + site.results[0]);
-        } else {
-          op->call(args, results);
-          if (site.scalar && is_scalar(*results)) {
-            copy_bits(registers + site.results[0], results);
-          } else {
-            interpreter::store_results({registers, function}, site, results);
-          }
-        }
-        for (uint16_t place : site.releases) registers[place] = Value();
+        interpreter::call_operator(*function, *ip->site, registers, constants);
+        NEXT();
+      }
+      CASE(call_reusing) {
+        interpreter::call_reusing(*function, *ip->site, registers, constants);
         NEXT();
       }
       CASE(call_function) {
@@ -452,8 +377,8 @@ Value run(RegisterStack& stack) {
     }
     {
       Value* inner = stack.push(*callee);
-      pass(*ip->site, registers, constants, *callee, inner);
-      preload(*callee, inner);
+      interpreter::pass(*ip->site, registers, constants, *callee, inner);
+      interpreter::preload(*callee, inner);
       stack.frames.back().at = ip;
       stack.frames.push_back({callee, callee->code.data(), inner, stack.modes.size()});
       registers = inner;
@@ -497,7 +422,7 @@ Value run_function(const Function& function, Value* args, size_t count) {
     }
     registers[place] = std::move(args[i]);
   }
-  preload(function, registers);
+  interpreter::preload(function, registers);
   stack.frames.push_back({&function, function.code.data(), registers, stack.modes.size()});
   return run(stack);
 }

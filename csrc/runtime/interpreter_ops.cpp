@@ -5,6 +5,8 @@
 #include <new>
 
 #include "autograd/mode.h"
+#include "autograd/node.h"
+#include "ops/donation.h"
 #include "runtime/dict.h"
 #include "runtime/fork.h"
 #include "runtime/future.h"
@@ -12,6 +14,7 @@
 #include "runtime/list.h"
 #include "runtime/print.h"
 #include "runtime/program_reader.h"
+#include "runtime/sole.h"
 
 namespace weft {
 namespace {
@@ -64,6 +67,20 @@ const Operator& resolve(Site& site) {
       site.results.size(), "; the schema is ", op->record->schema);
   site.op.store(op, std::memory_order_release);
   return *op;
+}
+
+const Tensor* find_donor(const Site& site, const Value* args) {
+  const Tensor* found = nullptr;
+  int64_t most = tile::least_donated() - 1;
+  for (size_t i = 0; i < site.args.size(); ++i) {
+    if (args[i].tag() != ValueTag::Tensor) continue;
+    const Tensor& tensor = args[i].to_tensor();
+    if (autograd::needs_graph(tensor)) return nullptr;
+    if (!(site.args[i] & kLastUseBit) || tensor.numel() <= most || !is_sole(tensor)) continue;
+    found = &tensor;
+    most = tensor.numel();
+  }
+  return found;
 }
 
 void fail_operand(const Operator& op, size_t arg, const Value& value) {

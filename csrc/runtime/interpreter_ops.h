@@ -30,6 +30,10 @@ const Operator& resolve(Site& site);
 [[noreturn]] void fail_scalar(const Value& value);
 [[noreturn]] void fail_attribute(const Value& object, int64_t slot);
 
+// The operand, among `args` of an operator's site, whose memory its result may take: one that dies
+// here, that nobody else holds, and large. Null: none, or a gradient is recorded.
+const Tensor* find_donor(const Site& site, const Value* args);
+
 // Moves results to their registers.
 void store_results(const Context& context, const Site& site, Value* results);
 

@@ -31,19 +31,22 @@ from weft.jit.markers import (
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
+    from weft.jit.planning import MemoryPlan, memory_plan
     from weft.jit.script_module import RecursiveScriptModule, ScriptModule
     from weft.jit.tracing.checks import TracingCheckError
     from weft.jit.tracing.modules import TopLevelTracedModule
     from weft.jit.tracing.places import TracerWarning
     from weft.jit.tracing.trace import trace, trace_module
 
-# Modules, and tracing them: importing them imports weft.nn.
+# Modules, and tracing them: importing them imports weft.nn. And what few programs need.
 _LATER = {
+    "MemoryPlan": "planning",
     "RecursiveScriptModule": "script_module",
     "ScriptModule": "script_module",
     "TopLevelTracedModule": "tracing.modules",
     "TracerWarning": "tracing.places",
     "TracingCheckError": "tracing.checks",
+    "memory_plan": "planning",
     "trace": "tracing.trace",
     "trace_module": "tracing.trace",
 }
@@ -68,6 +71,7 @@ __all__ = [
     "Final",
     "FrontendError",
     "Future",
+    "MemoryPlan",
     "NotSupportedError",
     "RecursiveScriptModule",
     "ScriptFunction",
@@ -87,6 +91,7 @@ __all__ = [
     "is_scripting",
     "is_tracing",
     "isinstance",
+    "memory_plan",
     "script",
     "script_method",
     "trace",

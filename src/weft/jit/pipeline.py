@@ -20,7 +20,9 @@ from weft.jit.passes import (
     inlining,
     list_lowering,
     loop_unrolling,
+    memory_planning,
     peephole,
+    scheduling,
     shape,
     tuple_lowering,
 )
@@ -53,6 +55,8 @@ PASSES: list[Pass] = [
     Pass("cse", cse.run, 2),
     Pass("dce", dce.run, 1),
     Pass("fusion", fusion.run, 2, repeats=False),
+    Pass("scheduling", scheduling.run, 2, repeats=False),
+    Pass("memory_planning", memory_planning.run, 2, repeats=False),
 ]
 _MOST_ROUNDS = 10
 

@@ -65,6 +65,8 @@ INSTRUCTIONS = (
     Instruction("raise", "raises the exception named x with the message b", b=OBJECT, x="Name"),
     # ---- calls ----
     _site("call_operator", "calls a table or builtin operator", "Operator"),
+    _site("call_reusing", "calls an operator, whose result may lie where an operand was that dies",
+          "Operator"),
     _site("call_function", "calls a function of the program", "Function"),
     _site("call_method", "calls the method of the first operand's class", "Name"),
     _site("call_external", "calls a function outside the program (Python)", "External"),

@@ -66,6 +66,9 @@ def _operator(low: Lowering, node: Node) -> None:
     except KeyError:
         schema = None  # of an archive, maybe: the program says so when it gets there
     extra = low.tables.string(node.kind)
+    if "reuses" in node.attrs:
+        low.site("call_reusing", inputs, node.outputs, dying, extra)
+        return
     if schema is None or not schema.varargs:
         low.site("call_operator", inputs, node.outputs, dying, extra)
         return

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.jit.codegen import heads
 from weft.jit.codegen.derivative import Edge, differentiate
-from weft.jit.codegen.rows import DROPPED, MEMBERS, NotFusible
+from weft.jit.codegen.rows import DROPPED, MEMBERS, NotFusible, RowResult
 from weft.jit.codegen.steps import Op, Operand, Steps
 from weft.jit.ir.graph import Block, Node, Value
 from weft.jit.ir.record import record
@@ -107,6 +107,20 @@ def is_head(node: Node) -> bool:
 
 def _holds_tensor(value: Value) -> bool:
     return non_none(value.type) == TENSOR and not (value.is_constant and value.constant is None)
+
+
+def is_one_step(node: Node) -> bool:
+    """Whether a composed operator is a single walk over elements for these constants."""
+    namespace, _, key = node.kind.partition("::")
+    if namespace != "aten" or table_row(key) is None:
+        return False
+    steps = Steps()
+    try:
+        result = steps.apply(key, [_argument(v, Operand("input", 0)) for v in node.inputs])
+    except (NotFusible, TypeError):
+        return False
+    walks = [op for op, _, _ in steps.steps if not isinstance(op, RowResult)]
+    return isinstance(result, Operand) and result.kind == "step" and len(walks) == 1
 
 
 def is_known(value: Value) -> bool:

@@ -1,0 +1,108 @@
+// Where the values of a group with row operators lie: in results, or in scratch of each thread.
+#include <algorithm>
+#include <span>
+
+#include "ops/donation.h"
+#include "runtime/fused_rows_run.h"
+#include "runtime/sole.h"
+
+namespace weft {
+namespace {
+
+using Kind = FusedOperand::Kind;
+using tile::Placed;
+
+constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
+
+Dims byte_strides(const Dims& sizes, DType dtype) {
+  Dims strides = contiguous_strides(sizes);
+  for (size_t d = 0; d < strides.size(); ++d) {
+    strides[d] = sizes[d] == 1 ? 0 : strides[d] * static_cast<int64_t>(item_size(dtype));
+  }
+  return strides;
+}
+
+}  // namespace
+
+bool FusedRows::Stage::reads(uint8_t input) const {
+  const std::vector<FusedOperand>& operands = is_row ? step->tensors : inputs;
+  return std::ranges::any_of(operands, [&](const FusedOperand& one) {
+    return one.kind == Kind::Input && one.index == input;
+  });
+}
+
+// Memory for a result of the stage that is planned last: that of an operand which dies here and
+// which no later stage reads. Blocks of rows do not meet, so that one block's results lie over
+// nothing but its own elements.
+Tensor FusedRowsRun::take_over(DType dtype) {
+  if (rows_ * length_ < tile::least_donated()) return {};
+  const size_t at = planned_.size() - 1;
+  const Stage& stage = group_.stages_[at];
+  const auto later = std::span(group_.stages_).subspan(at + 1);
+  for (uint8_t i = 0; i < group_.spec_.input_count; ++i) {
+    if (!(dying_ & group_.tensor_inputs_ & ~group_.spec_.dropped_inputs & bit(i))) continue;
+    const Tensor& tensor = args_[i].to_tensor();
+    if (tensor.dtype() != dtype || !(tensor.sizes() == shape_) || !tensor.is_contiguous() ||
+        !is_sole(tensor)) {
+      continue;
+    }
+    const bool order_fits =
+        !stage.is_row || !stage.reads(i) || tile::reads_before_it_writes(*stage.program);
+    if (!order_fits || std::ranges::any_of(later, [&](const Stage& s) { return s.reads(i); })) {
+      continue;
+    }
+    dying_ &= ~bit(i);
+    return {tensor.storage(), Layout::contiguous(shape_), dtype};
+  }
+  return {};
+}
+
+void FusedRowsRun::set_dtype(uint8_t value, DType dtype) {
+  Place& place = places_[value];
+  place.dtype = dtype;
+  const Extent extent = group_.values_[value].extent;
+  if (leaves_[value]) {
+    const Dims sizes = extent == Extent::All        ? Dims()
+                       : extent == Extent::Elements ? shape_
+                                                    : narrow_;
+    if (extent == Extent::Elements) place.tensor = take_over(dtype);
+    if (!place.tensor.defined()) place.tensor = Tensor::empty(sizes, dtype, {}, "fused");
+  } else {
+    const int64_t elements = !is_element(value) ? block_
+                             : group_.over_all_ ? tile::kFoldHorizontal
+                                                : block_ * length_;
+    place.block_bytes = tile::Arena::rounded(static_cast<size_t>(elements) * item_size(dtype));
+    scratch_bytes_ += place.block_bytes;
+  }
+}
+
+Placed FusedRowsRun::place_value(uint8_t value) const {
+  const Place& place = places_[value];
+  char* base = leaves_[value] ? static_cast<char*>(place.tensor.data()) : nullptr;
+  return {base, byte_strides(is_element(value) ? shape_ : narrow_, place.dtype), place.dtype};
+}
+
+Placed FusedRowsRun::place(const FusedOperand& one, const Dims& shape) const {
+  if (one.kind == Kind::Step) return place_value(one.index);
+  const Tensor& tensor = args_[one.index].to_tensor();
+  Dims strides;
+  if (group_.spec_.dropped_inputs & bit(one.index)) {
+    Dims outer(shape);
+    outer.resize(outer.size() - 1);
+    strides = tile::broadcast_strides(tensor, outer);
+    strides.push_back(0);
+  } else {
+    strides = tile::broadcast_strides(tensor, shape);
+  }
+  return {static_cast<char*>(tensor.data()), strides, tensor.dtype()};
+}
+
+// A tensor that stands for a value where only sizes, strides and dtype count.
+Tensor FusedRowsRun::row_operand(uint8_t value) {
+  if (leaves_[value]) return places_[value].tensor;
+  const Dims& sizes = is_element(value) ? shape_ : narrow_;
+  return Tensor(Storage::wrap(nullptr, 0, nullptr, nullptr), Layout::contiguous(sizes),
+                places_[value].dtype);
+}
+
+}  // namespace weft
