@@ -294,6 +294,35 @@ def test_not_unrolled():
         case(loop_unrolling.run, header + loop.format(trips, start, again), "%r", None)
 
 
+@pytest.mark.parametrize(
+    "trips",
+    [
+        "%n : int = aten::size.int(%x, %zero)",
+        "%rows : Tensor[] = aten::unbind.int(%x, %zero)\n  %n : int = aten::len.t(%rows)",
+        "%m : int = aten::size.int(%x, %zero)\n  %n : int = aten::mul.int(%m, %two)",
+    ],
+)
+def test_trips_that_follow_from_shapes(trips):
+    graph = read(
+        f"""
+graph(%x : Tensor(float32, [3, 4])):
+  %true : bool = prim::Constant[value=True]()
+  %zero : int = prim::Constant[value=0]()
+  %two : int = prim::Constant[value=2]()
+  {trips}
+  %r : Tensor = prim::Loop(%n, %true, %x)
+    block0(%i : int, %c : Tensor):
+      %d : Tensor = aten::mm(%c, %x)
+      -> (%true, %d)
+  return (%r)
+"""
+    )
+    pipeline.optimize_graph(graph)
+    kinds = [node.kind for node in graph.walk()]
+    assert "prim::Loop" not in kinds
+    assert kinds.count("aten::mm") == (6 if "%two)" in trips else 3)
+
+
 # ---- dead code ----
 
 

@@ -560,3 +560,40 @@ def test_groups_do_not_move_over_other_readers_of_the_same_tensor():
 def test_doctests(name):
     results = doctest.testmod(importlib.import_module(f"weft.jit.passes.{name}"))
     assert results.attempted > 0 and results.failed == 0
+
+
+@pytest.mark.parametrize(
+    ("parts", "count"),
+    [
+        ("aten::unbind.int(%t, %one)", 7),
+        ("aten::chunk(%t, %three, %one)", 3),
+        ("aten::chunk(%t, %five, %one)", 4),
+        ("aten::split.Tensor(%t, %three, %one)", 3),
+        ("aten::split.Tensor(%t, %three, %zero)", None),
+        ("aten::chunk(%t, %zero, %one)", None),
+    ],
+)
+def test_lengths_of_lists_of_parts(parts, count):
+    graph = """
+        graph(%t : Tensor(float32, [n, 7])):
+          %zero : int = prim::Constant[value=0]()
+          %one : int = prim::Constant[value=1]()
+          %three : int = prim::Constant[value=3]()
+          %five : int = prim::Constant[value=5]()
+          %xs : Tensor[] = {0}
+          {1}
+          return (%r)
+        """
+    after = f"%r : int = prim::Constant[value={count}]()"
+    before = graph.replace("{0}", parts).replace("{1}", "%r : int = aten::len.t(%xs)")
+    expected = graph.replace("{0}", parts).replace("{1}", after)
+    check(list_lowering.run, before, None if count is None else expected)
+    if count is not None:
+        number = {"three": 3, "five": 5}.get(parts.split("%")[2].split(",")[0], 0)
+        t = weft.zeros(2, 7)
+        real = {
+            "unbind": lambda: t.unbind(1),
+            "chunk": lambda: t.chunk(number, 1),
+            "split": lambda: t.split(number, 1),
+        }[parts[6:].split("(")[0].split(".")[0]]()
+        assert len(real) == count

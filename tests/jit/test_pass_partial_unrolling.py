@@ -102,6 +102,7 @@ SOURCES = [
     "def f(x, w, n: int):\n    for i in range(n):\n        x = x * 0.5 + w[i % 3]\n    return x\n",
     "def f(x, w, n: int):\n    for i in range(n):\n        x = x * (i * 0.1) - w[0]\n    return x\n",
     "def f(x, w, n: int):\n    y = x\n    for i in range(n):\n        x, y = y * 0.5, x + w[1]\n    return x - y\n",
+    "def f(x, w, n: int):\n    ys = [(w[0], w[1])] * (n if n > 0 else 0)\n    for a, b in ys:\n        x = x * a - b\n    return x\n",
     "def f(x, w, n: int):\n    for i in range(2, n, 3):\n        x = torch.relu(x * 1.5 - i)\n    return x\n",
 ]
 

@@ -2,6 +2,8 @@
 
 - A list that is made here and never written: its length, its items by constant index, and its
   unpacking are known.
+- A list of the parts of a tensor, never written: its length, where the tensor's size is known. So a
+  loop over the rows of a constant tensor is one of known trips.
 - A list that is made empty (or with some items) and filled by `append` in the same block, before
   anybody looks at it, is made at once:
 
@@ -15,9 +17,11 @@ from __future__ import annotations
 from weft.jit.ir import INT, Graph, Node, Value
 from weft.jit.ir.graph import Block
 from weft.jit.passes.aliasing import AliasAnalysis
+from weft.jit.passes.guards import size
 from weft.jit.passes.options import DEFAULT, Options
 
 _LENGTH = frozenset(("aten::len.t", "aten::len.any"))
+_PARTS = frozenset(("aten::unbind.int", "aten::chunk", "aten::split.Tensor"))
 _ITEM = frozenset(("aten::__getitem__.t", "aten::select.t"))
 
 
@@ -32,9 +36,13 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
         if not node.is_inserted or not node.inputs:
             continue
         made = node.inputs[0].node
-        if made is None or made.kind != "prim::ListConstruct":
+        if made is None or len(made.outputs) != 1:
             continue
-        known = _known(node, made)
+        if made.kind == "prim::ListConstruct":
+            known = _known(node, made)
+        else:
+            count = _count_of_parts(made) if node.kind in _LENGTH else None
+            known = None if count is None else [count]
         if known is None:
             continue
         # Of the graph before the first change: what goes here writes to nothing.
@@ -58,6 +66,20 @@ def _known(node: Node, made: Node) -> list[Value | int] | None:
     if node.kind == "prim::ListUnpack" and len(items) == len(node.outputs):
         return list(items)
     return None
+
+
+def _count_of_parts(made: Node) -> int | None:
+    """How many tensors an operator gives that parts one, if the sizes are known."""
+    if made.kind not in _PARTS or not all(value.is_constant for value in made.inputs[1:]):
+        return None
+    *count, dim = (value.constant for value in made.inputs[1:])
+    length = size(made.inputs[0], dim)
+    if length is None or not count:
+        return length
+    if length < 1 or count[0] < 1:
+        return None
+    each = count[0] if made.kind == "aten::split.Tensor" else -(-length // count[0])
+    return -(-length // each)
 
 
 def _constant(node: Node, value: int) -> Value:

@@ -21,7 +21,8 @@ over 64 elements 7.6 and 3.8 us. Loops of other bodies stay, because nothing is 
 - A function such as tanh or exp costs more than reading and writing its tensor. Two of them in a
   row were up to 1.5 times slower: a loop with both needs more registers than there are.
 - A body with products or branches does not become a group. What is left to save is the jump, 1 to 2
-  ns a trip, and a copy of the body pays as much for an index of its own. So loops over ints stay.
+  ns a trip, and a copy of the body pays as much for an index of its own: loops over ints and floats
+  written out four times were 1.05 to 1.17 times faster, an LSTM not at all.
 - A loop with a condition asks it after each trip.
 """
 
@@ -112,7 +113,7 @@ def _fits(loop: Node, steps: list[Node], factor: int, options: Options) -> bool:
     if size * factor > options.unroll_limit or len(steps) * factor > _MOST_STEPS:
         return False
     results = {node.output for node in steps} | set(body.params[1:])
-    own = {node.output for node in body} - results  # anew in each trip
+    own = {value for node in body for value in node.outputs} - results  # anew in each trip
     read = {v for node in steps for v in node.inputs if v not in results and not tiles.is_known(v)}
     operands = len(read - own) + factor * len(read & own) + 2 * (len(body.params) - 1)
     return operands <= tiles.MOST_OPERANDS
