@@ -319,6 +319,29 @@ def test_layouts_are_those_of_operators(at_once):
     assert weft.equal(got, weft.mm(x4, w4) + w4.unsqueeze(0)) and got.shape == (1, 4, 4)
 
 
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64, weft.bfloat16])
+@pytest.mark.parametrize("shape", [(100, 300), (2, 70_000), (5_000, 9), (30, 20, 40)])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_rows_in_their_own_place(at_once, shape, dim, dtype):
+    x = weft.randn(shape).to(dtype)
+    for name in ("softmax", "log_softmax"):
+        source = f"def f(x, dim: int):\n    return torch.{name}(torch.cat([x]), dim)\n"
+        run, plain = compiled(source), compiled(source, planned=False)
+        assert weft.equal(run(x, dim), getattr(weft, name)(x, dim))
+        before, after = use_of(plain, x, dim), use_of(run, x, dim)
+        assert (after.blocks, after.peak) < (before.blocks, before.peak)
+
+
+@pytest.mark.parametrize("shape", [(100, 300), (2, 70_000), (30, 20, 40)])
+def test_norms_in_their_own_place(at_once, shape):
+    x, size = weft.randn(shape), shape[-1]
+    w, b = weft.randn(size), weft.randn(size)
+    run = compiled(
+        "def f(x, w, b):\n    return torch.layer_norm(torch.cat([x]), [x.size(-1)], w, b, 1e-5)\n"
+    )
+    assert weft.equal(run(x, w, b), weft.layer_norm(x, [size], w, b, 1e-5))
+
+
 def test_a_part_of_a_large_storage_is_not_kept(at_once):
     source = "def part(x, w):\n    return torch.relu(torch.mm(x, w)[0])\n"
     x = weft.randn(64, 64)

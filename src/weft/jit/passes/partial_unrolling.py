@@ -115,7 +115,12 @@ def _fits(loop: Node, steps: list[Node], factor: int, options: Options) -> bool:
     results = {node.output for node in steps} | set(body.params[1:])
     own = {value for node in body for value in node.outputs} - results  # anew in each trip
     read = {v for node in steps for v in node.inputs if v not in results and not tiles.is_known(v)}
-    operands = len(read - own) + factor * len(read & own) + 2 * (len(body.params) - 1)
+    passed = len(body.params) - 1
+    operands = len(read - own) + factor * len(read & own) + 2 * passed
+    if options.gradients:  # the group that gives them takes results and theirs, and makes one for
+        # each place where an input is read
+        places = sum(value in read for node in steps for value in node.inputs)
+        operands += factor * places + 2 * passed
     return operands <= tiles.MOST_OPERANDS
 
 
