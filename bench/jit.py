@@ -34,6 +34,12 @@ def lstm(x: Tensor, h: Tensor, c: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -
         h = torch.sigmoid(o) * torch.tanh(c)
     return h
 """
+_FILTER = """
+def smoothed(x: Tensor, w: Tensor, n: int) -> Tensor:
+    for _ in range(n):
+        x = x * w + 0.5
+    return x
+"""
 _WARM_CALLS = 5  # torch.jit compiles in its second and third call, weft behind the second
 _SILENCE = 0.3  # seconds in which weft's compiler finishes nothing, when it has nothing to do
 
@@ -198,6 +204,11 @@ for _baseline in ("eager", "torch.jit"):
         f"scalar loop of 1,000 steps | {_baseline}",
         "run(*inputs)",
         _against(_baseline, _LOOP, "loop", lambda torch: (1000,)),
+    )
+    group.add(
+        f"x * w + 0.5 in a loop of 32, 1M | {_baseline}",
+        "run(*inputs)",
+        _against(_baseline, _FILTER, "smoothed", lambda torch: (*_vectors(1 << 20)(torch), 32)),
     )
     group.add(
         f"LSTM cell, 50 steps of 4x16 | {_baseline}",

@@ -58,8 +58,22 @@ print(peak())
 """
 )
 
+_SCORES = (
+    _PEAK
+    + """
+import {library} as torch
+source = "def scores(q, k):\\n    return torch.softmax(torch.mm(q, k) * 0.125, 1)\\n"
+scores = torch.jit.CompilationUnit(source).scores
+q, k = torch.randn(4096, 64), torch.randn(64, 4096)
+for _ in range(4):
+    scores(q, k)
+print(peak())
+"""
+)
+
 group.cases += [
     Probe("ten-line script", _TEN_LINES, "MB"),
     Probe("MLP training", _MLP, "MB"),
     Probe("z = x + y, 16M floats, 10 times", _ADD, "MB"),
+    Probe("scripted softmax of 4096x4096 scores", _SCORES, "MB"),
 ]
