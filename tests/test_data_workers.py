@@ -521,6 +521,19 @@ def test_what_a_worker_keeps_is_not_overwritten() -> None:
     assert all(fine for _, fine in loader)
 
 
+def test_workers_may_ask_for_shared_memory() -> None:
+    """A batch is there already as it is made; moving it would take the slab away."""
+
+    def collate(samples: list[Any]) -> Any:
+        batch = default_collate(samples)
+        before = batch.data_ptr()
+        return batch.share_memory_(), before == batch.data_ptr()
+
+    data = Items([lambda i=i: weft.full((BIG,), float(i)) for i in range(20)])
+    for number, (batch, stayed) in enumerate(DataLoader(data, num_workers=1, collate_fn=collate)):
+        assert stayed and batch.is_shared() and batch[0, ::999].tolist() == [number] * 21
+
+
 def test_descriptors_do_not_pile_up() -> None:
     loader = DataLoader(images(40), batch_size=2, num_workers=1, persistent_workers=True)
     before = None

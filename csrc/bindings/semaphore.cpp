@@ -130,7 +130,9 @@ void bind_semaphores(nb::module_& module) {
            "Takes it, waiting if need be; whether it was taken.")
       .def("release", &SemLock::release, "Gives it back.")
       .def("__enter__", [](SemLock& self) { return self.acquire(true, std::nullopt); })
-      .def("__exit__", [](SemLock& self, const nb::args&) { self.release(); })
+      .def(
+          "__exit__", [](SemLock& self, nb::handle, nb::handle, nb::handle) { self.release(); },
+          nb::arg().none(), nb::arg().none(), nb::arg().none())
       .def("_count", &SemLock::count, "How often this process has taken it.")
       .def("_is_mine", &SemLock::is_mine, "Whether this thread has taken it last.")
       .def("_get_value", &SemLock::value, "How often it can be taken now.")

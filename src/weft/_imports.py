@@ -18,8 +18,9 @@ from typing import Any
 _PATIENCE = 10.0  # seconds; then the fork goes on, as it would have without this
 _LOOK = 0.001
 
-# Python's own lists: names of modules that are being imported, and weak references to their locks.
-_locks: dict[str, Any] = _bootstrap._module_locks  # type: ignore[attr-defined]
+# Python's own list: names of modules that are being imported, and weak references to their locks.
+# Private, so a Python to come may have another one (tests/test_fork.py would hang).
+_locks: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
 _held = threading.local()  # .here: this thread has Python's import lock because it forks
 
 
