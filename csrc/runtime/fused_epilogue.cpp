@@ -42,7 +42,8 @@ void FusedEpilogue::make_results(const Tensor& product, const tile::Program& pro
 
 bool FusedEpilogue::begin(const Tensor& result, int64_t columns) {
   if (result.numel() < kWorthIt) return false;
-  args_.back() = Value(result);
+  product_ = Value(result);
+  args_.set(group_.spec().input_count - size_t{1}, product_);
   FusedGroup::Operands operands;
   if (!group_.classify(args_.data(), operands) || operands.wanting) return false;
   const auto [program, binding] = group_.ready(operands.key);

@@ -7,15 +7,19 @@
 
 #include "ops/epilogue.h"
 #include "ops/tile_walk.h"
+#include "runtime/borrowed.h"
 #include "runtime/fused.h"
 
 namespace weft {
 
+// The arguments of a group: most that there may be.
+using FusedArgs = Borrowed<64>;
+
 class FusedEpilogue final : public Epilogue {
  public:
-  // `args`: the group's, the product in the last place, which is still empty. `keeps`: the product
-  // itself is wanted too, so that nothing may be written over it.
-  FusedEpilogue(FusedGroup& group, std::vector<Value>& args, bool keeps)
+  // `args`: the group's; the last place is that of the product, and still empty. `keeps`: the
+  // product itself is wanted too, so that nothing may be written over it.
+  FusedEpilogue(FusedGroup& group, FusedArgs& args, bool keeps)
       : group_(group), args_(args), keeps_(keeps) {}
 
   bool begin(const Tensor& result, int64_t columns) override;
@@ -30,8 +34,9 @@ class FusedEpilogue final : public Epilogue {
   void make_results(const Tensor& product, const tile::Program& program);
 
   FusedGroup& group_;
-  std::vector<Value>& args_;
+  FusedArgs& args_;
   const bool keeps_;
+  Value product_;  // what the last place of `args_` refers to
   bool has_begun_ = false;
   int64_t columns_ = 0;
   std::vector<Tensor> results_;

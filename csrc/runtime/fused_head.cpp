@@ -2,20 +2,18 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "autograd/mode.h"
 #include "autograd/node.h"
 #include "core/error.h"
 #include "ops/heads.h"
-#include "runtime/fused_epilogue.h"
 
 namespace weft {
 namespace {
 
 using Kind = FusedOperand::Kind;
 using Over = FusedStep::Over;
-
-constexpr size_t kMostArguments = 8;
 
 struct Head {
   std::string_view id;  // of the row
@@ -132,7 +130,7 @@ FusedHead::FusedHead(const FusedSpec& spec) : spec_(spec) {
 }
 
 // The head's arguments; false where they are not what it takes, or have to be recorded.
-bool FusedHead::gather(const Value* args, Value* operands) const {
+bool FusedHead::gather(const Value* args, Arguments& arguments) const {
   if (autograd::mode.autocast) return false;
   for (uint8_t i = 0; i < spec_.input_count; ++i) {
     if (args[i].tag() != ValueTag::Tensor) continue;
@@ -141,41 +139,43 @@ bool FusedHead::gather(const Value* args, Value* operands) const {
   }
   const std::vector<FusedOperand>& from = spec_.steps[0].numbers;
   for (size_t i = 0; i < from.size(); ++i) {
-    operands[i] =
-        from[i].kind == Kind::Input ? args[from[i].index] : spec_.constants[from[i].index];
-    if (!operator_->accepts(i, operands[i].tag())) return false;
+    arguments.set(
+        i, from[i].kind == Kind::Input ? args[from[i].index] : spec_.constants[from[i].index]);
+    if (!operator_->accepts(i, arguments[i].tag())) return false;
   }
   return true;
 }
 
-void FusedHead::compute(const Value* operands, std::vector<Value>& inputs, Value* results) const {
+void FusedHead::compute(const Value* arguments, FusedArgs& inputs, Value* results) const {
   FusedEpilogue epilogue(*rest_, inputs, keeps_);
-  Value product(call_(operands, &epilogue));
-  std::vector<Value> made(rest_outputs_);
+  const Value product(call_(arguments, &epilogue));
+  std::vector<Value> apart(keeps_ ? rest_outputs_ : 0);
+  Value* const made = keeps_ ? apart.data() : results;
   if (epilogue.has_begun()) {
-    for (size_t i = 0; i < made.size(); ++i) made[i] = Value(std::move(epilogue.results()[i]));
+    for (size_t i = 0; i < rest_outputs_; ++i) made[i] = Value(std::move(epilogue.results()[i]));
   } else {
-    inputs.back() = keeps_ ? product : std::move(product);
+    inputs.set(spec_.input_count, product);
     const uint64_t dying = keeps_ ? 0 : uint64_t{1} << spec_.input_count;
-    if (!rest_->run(inputs.data(), made.data(), nullptr, dying)) {
-      rest_->run_operators(inputs.data(), made.data());
+    if (!rest_->run(inputs.data(), made, nullptr, dying)) {
+      rest_->run_operators(inputs.data(), made);
     }
   }
   size_t next = 0;
-  for (size_t i = 0; i < spec_.outputs.size(); ++i) {
-    results[i] = spec_.outputs[i] ? std::move(made[next++]) : product;
+  for (size_t i = 0; i < spec_.outputs.size() && keeps_; ++i) {
+    results[i] = spec_.outputs[i] ? std::move(apart[next++]) : product;
   }
 }
 
 bool FusedHead::run(const Value* args, Value* results) const {
-  Value operands[kMostArguments];
-  if (!gather(args, operands)) return false;
-  std::vector<Value> inputs(spec_.input_count + size_t{1});
-  std::copy_n(args, spec_.input_count, inputs.begin());
+  Arguments arguments;
+  FusedArgs inputs;
+  if (!gather(args, arguments)) return false;
+  for (size_t i = 0; i < spec_.input_count; ++i) inputs.set(i, args[i]);
   try {
-    compute(operands, inputs, results);
-  } catch (const Error&) {
-    return false;  // one of the operators raises it again, at its place in the program
+    compute(arguments.data(), inputs, results);
+  } catch (const Error&) {  // one of the operators raises it again, at its place in the program
+    std::fill_n(results, spec_.outputs.size(), Value());
+    return false;
   }
   return true;
 }

@@ -2,10 +2,7 @@
 // from its result.
 #pragma once
 
-#include <vector>
-
-#include "ops/epilogue.h"
-#include "runtime/fused.h"
+#include "runtime/fused_epilogue.h"
 #include "runtime/operator.h"
 
 namespace weft {
@@ -22,8 +19,11 @@ class FusedHead {
   using Call = Tensor (*)(const Value* args, Epilogue* epilogue);
 
  private:
-  bool gather(const Value* args, Value* operands) const;
-  void compute(const Value* operands, std::vector<Value>& inputs, Value* results) const;
+  static constexpr size_t kMostArguments = 8;
+  using Arguments = Borrowed<kMostArguments>;
+
+  bool gather(const Value* args, Arguments& arguments) const;
+  void compute(const Value* arguments, FusedArgs& inputs, Value* results) const;
 
   const FusedSpec& spec_;
   Call call_;

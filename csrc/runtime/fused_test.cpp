@@ -116,7 +116,9 @@ TEST(fused_epilogue_runs_on_parts) {
   const Tensor x = square(200, 1e-4), product = square(200, -2e-5);
   const Tensor expected = eager(x, product);
   for (bool keeps : {true, false}) {
-    std::vector<Value> args{Value(x), Value()};
+    const Value given(x);
+    FusedArgs args;
+    args.set(0, given);
     FusedEpilogue epilogue(*group, args, keeps);
     CHECK_TRUE(epilogue.begin(product, 200));
     epilogue.part({0, 200, 0, 120});
@@ -130,7 +132,9 @@ TEST(fused_epilogue_runs_on_parts) {
 TEST(fused_epilogue_leaves_what_lies_or_broadcasts_otherwise) {
   const auto group = make_ref<FusedGroup>(chain());
   const auto begins = [&](const Tensor& x, const Tensor& product) {
-    std::vector<Value> args{Value(x), Value()};
+    const Value given(x);
+    FusedArgs args;
+    args.set(0, given);
     return FusedEpilogue(*group, args, false).begin(product, product.sizes().back());
   };
   const Tensor product = square(200, 1e-4);
