@@ -30,6 +30,8 @@ _UNKNOWN = ShapeInfo()
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Sets the shape of every tensor in the graph; True if one was not the same before."""
     values = [v for v in _values(graph.block) if v.type == TENSOR]
+    if not any(value.shape for value in values) and all(map(_tells_nothing, graph.walk())):
+        return False
     before = [value.shape for value in values]
     _Propagation(graph).block(graph.block)
     return before != [value.shape for value in values]
@@ -129,6 +131,14 @@ class _Propagation:
                 self._set(param, joined)
         for _, param, _, output in carried:
             self._set(output, param.shape)
+
+
+def _tells_nothing(node: Node) -> bool:
+    """Whether a node has no shape to tell where none is known of what it reads."""
+    if node.kind == "prim::Constant":
+        return node.output.type != TENSOR
+    operator = operator_of(node)
+    return operator is not None and bool(operator.keeps_shapes)
 
 
 def _none_known(node: Node) -> bool:
