@@ -8,12 +8,13 @@ import sys
 
 import pytest
 
-from weft.jit.native import available, polite
+from weft.jit.native import available, compiler, polite
 from weft.jit.native.polite import yielding
 
 
 @pytest.fixture
 def interval():
+    compiler.stop()  # until the next program is made
     before = sys.getswitchinterval()
     yield before
     sys.setswitchinterval(before)

@@ -6,6 +6,7 @@ its group, and there is one at most. What stands behind it is arithmetic on elem
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from weft.jit.ir.graph import Node
@@ -22,5 +23,10 @@ class HeadStep(NamedTuple):
 
 def key_of(node: Node) -> str | None:
     """The key of a node that may be a head; None for others."""
-    namespace, _, key = node.kind.partition("::")
+    return _key_of(node.kind)
+
+
+@cache
+def _key_of(kind: str) -> str | None:
+    namespace, _, key = kind.partition("::")
     return key if namespace == "aten" and key in KEYS and row(key) is not None else None

@@ -29,6 +29,7 @@ MOST_OPERANDS = 16  # tensor inputs and outputs: beyond it there is no native co
 MOST_CALL_OPERANDS = 32
 MOST_NUMBERS = 32
 _NUMBER_TYPES = (INT, FLOAT, BOOL)
+_MEMBERS = {f"aten::{key}": key for key in MEMBERS}
 
 
 @record(frozen=True)
@@ -84,8 +85,8 @@ def row_of(node: Node) -> RowFacts | None:
 def row_operator(node: Node) -> bool:
     """Whether a node is a row operator that may be a member of a group, along the last dimension or
     all for what is known now."""
-    namespace, _, key = node.kind.partition("::")
-    if namespace != "aten" or key not in MEMBERS:
+    key = _MEMBERS.get(node.kind)
+    if key is None:
         return False
     for value in node.inputs:
         is_tensor = value.type == TENSOR and not value.is_constant
@@ -106,7 +107,10 @@ def is_head(node: Node) -> bool:
 
 
 def _holds_tensor(value: Value) -> bool:
-    return non_none(value.type) == TENSOR and not (value.is_constant and value.constant is None)
+    type_ = value.type
+    if type_ is INT or type_ is FLOAT:
+        return False
+    return non_none(type_) == TENSOR and not (value.is_constant and value.constant is None)
 
 
 def is_one_step(node: Node) -> bool:
@@ -126,10 +130,12 @@ def is_one_step(node: Node) -> bool:
 def is_known(value: Value) -> bool:
     """Whether a value is no tensor and known now: a constant, or a list of constants that nobody
     writes to."""
-    if value.is_constant:
-        return not _holds_tensor(value)
     node = value.node
-    if node is None or node.kind != "prim::ListConstruct":
+    if node is None:
+        return False
+    if node.kind == "prim::Constant":
+        return not _holds_tensor(value)
+    if node.kind != "prim::ListConstruct":
         return False
     return all(v.is_constant for v in node.inputs) and all(map(_reads_only, value.uses))
 

@@ -62,10 +62,10 @@ class _Order:
         return bool(moved)
 
     def _sink(self, node: Node) -> bool:
-        if not _may_move(node):
-            return False
         place = self.places[node]
         target = first_use = self._first_use(node)
+        if target <= place + 1 or not _may_move(node):
+            return False
         # Those that are made for the same node keep their order, if nothing is let go in between.
         while target > place + 1:
             before = self.nodes[target - 1]
