@@ -98,7 +98,8 @@ TEST(donation_programs_that_read_again) {
                       .attribute_count = 0,
                       .promotion = Promotion::Common,
                       .slots = slots,
-                      .steps = steps};
+                      .steps = steps,
+                      .passes = {}};
   CHECK_TRUE(!reads_before_it_writes(twice));
 }
 
