@@ -35,13 +35,13 @@ class Use(NamedTuple):
     blocks: int
 
 
-def use_of(run: Callable[..., Any], *args: Any, least: int = 0) -> Use:
-    """What `run(*args)` asks for, its result included; blocks of less than `least` bytes do not
-    count."""
+def use_of(run: Callable[..., Any], *args: Any, least: int = 0, most: int = 1 << 62) -> Use:
+    """What `run(*args)` asks for, its result included; blocks of less than `least` or more than
+    `most` bytes do not count."""
     with weft.memory.using(_RECORDING):
         _events.clear()
         result = run(*args)
-        events = [nbytes for nbytes in _events if abs(nbytes) >= least]
+        events = [nbytes for nbytes in _events if least <= abs(nbytes) <= most]
     del result
     now = peak = 0
     for nbytes in events:

@@ -113,6 +113,13 @@ def test_results_have_the_operators_bits(function, shapes, dtype, native):
             compile_parts()
 
 
+@pytest.fixture(autouse=True)
+def no_other_requests():
+    """Groups of other tests may have asked for code while the compiling thread was busy."""
+    while _C._fused_requests(0.0) is not None:
+        pass
+
+
 def compile_parts():
     """Serves what groups have asked for."""
     while (request := _C._fused_requests(0.0)) is not None:
