@@ -79,6 +79,14 @@ def test_a_plan_of_real_shapes_is_what_the_allocator_is_asked_for():
     assert int(str(peak)) == 2 * whole
 
 
+def test_products_do_not_lie_on_their_operands():
+    unit = weft.jit.CompilationUnit(
+        "def f(x):\n    y = torch.roll(x, 1, 0)\n    return torch.relu(torch.mm(y, y))\n"
+    )
+    plan = memory_plan(unit.f, SQUARE)
+    assert text(plan.peak) == ["8*n*n"] and len(plan.buffers) == 2
+
+
 def test_a_view_keeps_what_it_shows():
     plan = memory_plan(UNIT.views, SQUARE)
     spans = {b.tensors[0]: (b.first, b.last) for b in plan.buffers}

@@ -18,6 +18,7 @@ from weft.jit.ir.graph import Block
 from weft.jit.ir.record import record
 from weft.jit.passes import shape
 from weft.jit.passes.aliasing import AliasAnalysis
+from weft.jit.passes.memory_planning import may_reuse
 from weft.jit.passes.operators import MAY_GIVE_INPUT, operator_of
 from weft.jit.passes.options import INFERENCE
 from weft.jit.pipeline import optimize_graph
@@ -205,7 +206,7 @@ class _Planner:
     def _donors(self, node: Node) -> list[list[Value]]:
         """The places that may be taken over: of tensors whose last holder dies here."""
         if node.kind == tiles.FUSED:
-            given = list(node.inputs)
+            given = list(node.inputs) if _takes_over(node) else []
         else:
             given = [node.inputs[index] for index in node.attrs.get("reuses", ())]
         dying = [value for value in given if value in self.live.dies[node]]
@@ -283,6 +284,16 @@ def _values(block: Block) -> Iterator[Value]:
         if node.kind != tiles.FUSED:
             for inner in node.blocks:
                 yield from inner.params
+
+
+def _takes_over(group: Node) -> bool:
+    """Whether results of a group certainly lie where its operands lay: not behind a product, which
+    is made first, nor where a later stage of rows may read an operand again."""
+    (block,) = group.blocks
+    inside = [node for node in block if operator_of(node) is not None or node.kind == tiles.FUSED]
+    rows = any(map(tiles.row_operator, inside))
+    known = all(n.kind == tiles.FUSED or may_reuse(n) or tiles.row_operator(n) for n in inside)
+    return known and (not rows or len(group.outputs) == 1)
 
 
 def _is_fresh(node: Node) -> bool:
