@@ -287,12 +287,12 @@ def _values(block: Block) -> Iterator[Value]:
 
 
 def _takes_over(group: Node) -> bool:
-    """Whether results of a group certainly lie where its operands lay: not behind a product, which
-    is made first, nor where a later stage of rows may read an operand again."""
+    """Whether results of a group certainly lie where its operands lay: not behind a product or a
+    sum, which are made first, nor where a later stage of rows may read an operand again."""
     (block,) = group.blocks
     inside = [node for node in block if operator_of(node) is not None or node.kind == tiles.FUSED]
     rows = any(map(tiles.row_operator, inside))
-    known = all(n.kind == tiles.FUSED or may_reuse(n) or tiles.row_operator(n) for n in inside)
+    known = all(node.kind == tiles.FUSED or may_reuse(node) for node in inside)
     return known and (not rows or len(group.outputs) == 1)
 
 
