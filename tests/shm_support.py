@@ -28,6 +28,8 @@ def private_shm() -> Iterator[PrivateShm]:
     except FileNotFoundError:
         holder = None
     if holder is None or holder.stdout is None or holder.stdout.read(1) != b"\n":
+        if holder is not None:
+            holder.communicate()
         before = set(os.listdir("/dev/shm"))
         yield [], lambda: set(os.listdir("/dev/shm")) - before
         return
