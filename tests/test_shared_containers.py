@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import platform
 import subprocess
 import sys
 from collections import namedtuple
@@ -202,6 +203,34 @@ def test_eight_workers_over_a_million_objects() -> None:
     alone, begun, end = memory("SharedList", 1_000_000, 8)
     assert end - begun < 0.05 * alone, (alone, begun, end)
     assert begun - alone < 8 * 6_000, (alone, begun, end)
+
+
+BUILT = """
+import gc
+from weft.utils.data import SharedList
+
+def private():
+    with open("/proc/self/smaps_rollup") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Private_Dirty:"))
+
+before = private()
+items = SharedList([(f"images/{i:08d}.jpeg", i, f"a caption of some length, number {i}") for i in range(500_000)])
+gc.collect()
+print(items.nbytes // 1024, private() - before)
+"""
+
+
+@needs_smaps
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="gives memory back by itself or not at all"
+)
+def test_nothing_stays_of_what_it_was_made_from() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BUILT], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    bytes_of_list, grown = map(int, done.stdout.split())
+    assert grown < bytes_of_list + 12_000, done.stdout  # 35 MB; without giving back 24 MB more
 
 
 @needs_smaps

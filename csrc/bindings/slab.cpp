@@ -2,6 +2,7 @@
 // uint8 tensor over all of it.
 #include "core/slab.h"
 
+#include <malloc.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
@@ -34,6 +35,14 @@ int new_file(size_t nbytes) {
   return new_shared_file("shared memory", nbytes);
 }
 
+// What the C library keeps of memory that was freed goes back to the system.
+void trim_heap() {
+#ifdef __GLIBC__
+  const ReleaseGil release;
+  malloc_trim(0);
+#endif
+}
+
 Tensor map_file(int descriptor, size_t nbytes) { return whole(map_shared(descriptor, nbytes)); }
 
 // One tensor per (offset, nbytes, dtype, size, stride), where offset counts bytes of the slab.
@@ -60,6 +69,7 @@ void bind_slabs(nb::module_& m) {
   m.attr("SLAB_HEADER") = kSlabHeader;
   m.def("_shared_file", new_file, nb::arg("nbytes"));
   m.def("_map_shared", map_file, nb::arg("descriptor"), nb::arg("nbytes"));
+  m.def("_trim_heap", trim_heap);
   m.def("_watch_parent", watch_parent, nb::arg("parent"), nb::arg("direct"), nb::arg("socket"),
         nb::arg("patience"));
   m.def("_set_watch_patience", set_watch_patience);

@@ -12,7 +12,10 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
+from weft import _C
 from weft.utils.data.columns import Column, Numbers, column, integers
+
+_LARGE = 1 << 22  # bytes
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -39,6 +42,8 @@ class SharedList(Sequence[T]):
         values = items if isinstance(items, list | tuple) else list(items)
         self._length = len(values)
         self._column: Column = column(values)
+        if self.nbytes >= _LARGE:
+            _C._trim_heap()  # the lists in between were larger than this one
 
     def __len__(self) -> int:
         return self._length
