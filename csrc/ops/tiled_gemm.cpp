@@ -70,20 +70,21 @@ bool lies_well(const Matrix<const T>& a, int64_t n) {
 }
 
 // The strips of one block of b. Each is packed when the first block of a needs it, and fetched into
-// the cache before, while the strip in front of it is multiplied.
+// the cache before, while the strip in front of it is multiplied. Where there is only one block of
+// a, all of them are packed into the same place, which stays in the nearest cache.
 template <class T>
 class Strips {
  public:
-  Strips(const Matrix<const T>& b, int64_t depth, int64_t columns, T* packed)
-      : b_(b), depth_(depth), columns_(columns), packed_(packed) {}
+  Strips(const Matrix<const T>& b, int64_t depth, int64_t columns, bool kept, T* packed)
+      : b_(b), depth_(depth), columns_(columns), distance_(kept ? depth : 0), packed_(packed) {}
 
   const T* pack(int64_t j) {
-    T* const strip = packed_ + j * depth_;
+    T* const strip = packed_ + j * distance_;
     pack_strips<T>({b_.data + j * b_.column, b_.row, b_.column}, depth_,
                    std::min(kStripColumns, columns_ - j), kStripColumns, strip);
     return strip;
   }
-  const T* packed(int64_t j) const { return packed_ + j * depth_; }
+  const T* packed(int64_t j) const { return packed_ + j * distance_; }
 
   // What m rows of tiles fetch while they meet strip j: the next one.
   Ahead ahead(int64_t j, int64_t m) const {
@@ -98,14 +99,12 @@ class Strips {
     const int64_t each = std::max<int64_t>(2, (kStripColumns + tiles - 1) / tiles);
     return {next, each * column, column, kLine, static_cast<int>(each)};
   }
-  Ahead nothing(int64_t j) const {
-    return {reinterpret_cast<const char*>(packed_ + j * depth_), 0, 0, 0, 0};
-  }
+  Ahead nothing(int64_t j) const { return {reinterpret_cast<const char*>(packed(j)), 0, 0, 0, 0}; }
 
  private:
   static constexpr int64_t kLine = 64;
   const Matrix<const T> b_;
-  const int64_t depth_, columns_;
+  const int64_t depth_, columns_, distance_;
   T* const packed_;
 };
 
@@ -113,13 +112,16 @@ class Strips {
 template <class T>
 void gemm_by_blocks(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
                     const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
-  const int64_t width = (std::min(n, kWidth) + kStripColumns - 1) / kStripColumns * kStripColumns;
+  const bool kept = m > kHeight;
+  const int64_t width =
+      kept ? (std::min(n, kWidth) + kStripColumns - 1) / kStripColumns * kStripColumns
+           : kStripColumns;
   Scratch<T> strips(std::min(k, kDepth) * width), rows(std::min(m, kHeight) * kPackedRow);
   for (int64_t j = 0; j < n; j += kWidth) {
     const int64_t columns = std::min(kWidth, n - j);
     for (int64_t p = 0; p < k; p += kDepth) {
       const int64_t depth = std::min(kDepth, k - p);
-      Strips<T> block({b.data + p * b.row + j * b.column, b.row, b.column}, depth, columns,
+      Strips<T> block({b.data + p * b.row + j * b.column, b.row, b.column}, depth, columns, kept,
                       strips.data());
       for (int64_t i = 0; i < m; i += kHeight) {
         const int64_t height = std::min(kHeight, m - i);

@@ -173,7 +173,7 @@ TEST(fused_head_refuses_bad_specs) {
   CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected distinct steps as outputs, got 0");
   spec = headed();
   spec.outputs = {0};
-  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected 1 to 64 steps and some output");
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected 1 to 64 steps and some output, got 1 and 0");
   spec = chain();
   spec.steps[1].over = FusedStep::Over::Head;
   CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected 'exp' as the first step, got it as step 1");
