@@ -1,7 +1,8 @@
 """Random programs as Python source: typed, with nested control flow, calls, containers, strings, tensors.
 
 Every program is legal TorchScript and legal Python, so the same text runs eagerly, scripted as it is, and
-optimised. Shapes are sub-shapes of (2, 3), so operands broadcast; where they do not, all runs raise alike.
+optimised. Shapes are sub-shapes of (2, 3), so operands broadcast; where they do not, all runs raise alike. Nothing grows by more than a few items
+in a step: a list that doubles in nested loops would take all memory, in Python as in a program.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ EXPRESSIONS: dict[str, list[str]] = {
         "'{{}}/{{}}'.format({I}, {S})[:9]", "({S}).replace('a', 'bc')[:12]", "({S})[{I}:]",
     ],
     INTS: [
-        "[{I}, {I}]", "{L} + {L}", "{L}[{I}:]", "[i * {I} for i in {L}]", "[i for i in {L} if {B}]",
+        "[{I}, {I}]", "({L} + {L})[:12]", "{L}[{I}:]", "[i * {I} for i in {L}]", "[i for i in {L} if {B}]",
         "list(range({I} % 5))", "sorted({L})", "{L}[::-1]", "({L} if {B} else {L})", "{L}[:4]",
         "[a - b for a, b in zip({L}, {L})]", "list({T}.shape)",
     ],
@@ -204,7 +205,7 @@ class Program:
             return self.assign(depth)
         name, type = self.random.choice(targets)
         forms = {
-            INTS: [f"{name}.append({{I}})", f"{name}[{{I}}] = {{I}}", f"{name} += {{L}}", f"{name}.pop()"],
+            INTS: [f"{name}.append({{I}})", f"{name}[{{I}}] = {{I}}", f"{name} += ({{L}})[:3]", f"{name}.pop()"],
             TENSORS: [f"{name}.append({{T}})", f"{name}[0] = {{T}}"],
             DICT: [f"{name}[{{S}}] = {{I}}", f"{name}.update({{D}})"],
             TENSOR: [f"{name}.add_({{T}})", f"{name}[0] = {{F}}", f"{name} *= {{F}}",

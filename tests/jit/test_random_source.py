@@ -88,7 +88,8 @@ def check(random: Random, gradient: bool) -> None:
         run = executable(scripted.function, level=level)
         for time in range(2):  # groups run their operators first and as one later
             got, got_error = outcome(run, args, gradient)
-            assert got_error == error, (text, args, level, time)
+            # Where two operators of a program fail, a group may tell of the later one.
+            assert got_error == error or (level and error and got_error), (text, args, level, time)
             assert bits(got) == bits(wanted), (text, args, level, time)
 
 
