@@ -95,6 +95,59 @@ MODULES = {
     "NLLLoss": (lambda: nn.NLLLoss(), lambda: (f(4, 5), ints(4))),
     "BCEWithLogitsLoss": (lambda: nn.BCEWithLogitsLoss(), lambda: (f(4), weft.rand(4))),
 }  # fmt: skip
+S, P, Q = (2, 4, 6), (1, 4, 6, 6), (1, 2, 4, 6, 6)  # of [n, c, l], of images, of volumes
+
+
+def unpooled(n):
+    """The inputs of an unpooling in n dimensions."""
+    places = (weft.arange(2**n) * 2).reshape(1, 1, *[2] * n)
+    return f(1, 2, *[2] * n), places.expand(1, 2, *[2] * n)
+
+
+# By name: arguments of the class, and the shapes of the inputs or the inputs.
+for _name, _options, _inputs in [
+    ("AdaptiveAvgPool1d", [2], [S]), ("AdaptiveAvgPool3d", [(2, 3, None)], [Q]), ("AdaptiveMaxPool1d", [2], [S]),
+    ("AdaptiveMaxPool2d", [(2, None)], [P]), ("AdaptiveMaxPool3d", [2, True], [Q]), ("AvgPool1d", [2], [S]),
+    ("AvgPool3d", [2, 1], [Q]), ("BatchNorm3d", [2], [Q]), ("Bilinear", [6, 6, 3], [(4, 6), (4, 6)]),
+    ("ChannelShuffle", [2], [P]), ("CircularPad1d", [1], [S]), ("CircularPad2d", [(1, 2, 0, 1)], [P]),
+    ("CircularPad3d", [1], [Q]), ("ConstantPad1d", [1, 0.5], [S]), ("ConstantPad2d", [(1, 2, 0, 1), 2.0], [P]),
+    ("ConstantPad3d", [1, 0.5], [Q]), ("Conv3d", [2, 3, 2], [Q]), ("ConvTranspose1d", [4, 3, 3, 2], [S]),
+    ("ConvTranspose3d", [2, 3, 2], [Q]), ("CosineSimilarity", [], [(4, 6), (4, 6)]), ("Fold", [4, 2, 1, 0, 2], [(1, 8, 4)]),
+    ("HuberLoss", ["sum", 0.5], [(4, 6), (4, 6)]), ("InstanceNorm1d", [4], [S]), ("InstanceNorm2d", [4, 1e-3, 0.1, True], [P]),
+    ("InstanceNorm3d", [2, 1e-5, 0.1, True, True], [Q]), ("KLDivLoss", [None, None, "batchmean"], lambda: (f(4, 6), weft.rand(4, 6))),
+    ("LocalResponseNorm", [2], [P]), ("MaxPool1d", [2], [S]), ("MaxPool3d", [2, 1, 0, 1, True], [Q]),
+    ("PairwiseDistance", [1.0], [(4, 6), (4, 6)]), ("PixelShuffle", [2], [P]), ("PixelUnshuffle", [3], [P]),
+    ("PoissonNLLLoss", [], [(4, 6), (4, 6)]), ("ReflectionPad1d", [2], [S]), ("ReflectionPad2d", [(1, 2, 0, 1)], [P]),
+    ("ReflectionPad3d", [1], [Q]), ("ReplicationPad1d", [2], [S]), ("ReplicationPad2d", [1], [P]),
+    ("ReplicationPad3d", [(1, 0, 2, 1, 0, 0)], [Q]), ("SmoothL1Loss", [], [(4, 6), (4, 6)]), ("Threshold", [0.1, 20.0], [S]),
+    ("SoftMarginLoss", [], [(4, 6), (4, 6)]), ("TripletMarginLoss", [0.5], [(4, 6)] * 3), ("Unfold", [2], [P]),
+    ("TripletMarginWithDistanceLoss", [], [(4, 6)] * 3), ("Upsample", [None, 2.0], [P]), ("Upsample", [(3, 4), None, "bilinear"], [P]),
+    ("UpsamplingBilinear2d", [(3, 8)], [P]), ("UpsamplingNearest2d", [None, 2], [P]), ("ZeroPad1d", [1], [S]),
+    ("ZeroPad2d", [(1, 2, 0, -1)], [P]), ("ZeroPad3d", [1], [Q]), ("Softmax2d", [], [P]), ("EmbeddingBag", [5, 3], lambda: (ints(2, 4),)),
+    ("EmbeddingBag", [5, 3, None, 2.0, False, "sum"], lambda: (ints(6), weft.tensor([0, 2, 2]))),
+    ("BCELoss", [], lambda: (weft.rand(4), weft.rand(4))), ("LPPool1d", [2.0, 2], lambda: (f(*S).abs(),)),
+    ("LPPool2d", [2, (2, 3), 1], lambda: (f(*P).abs(),)), ("LPPool3d", [1.5, 2], lambda: (f(*Q).abs(),)),
+    ("MaxUnpool1d", [2], lambda: unpooled(1)), ("MaxUnpool2d", [2], lambda: (*unpooled(2), [5, 4])), ("MaxUnpool3d", [2], lambda: unpooled(3)),
+    ("CTCLoss", [], lambda: (f(6, 2, 5).log_softmax(-1), ints(2, 3) % 4 + 1, weft.tensor([6, 5]), weft.tensor([3, 2]))),
+    ("CosineEmbeddingLoss", [0.1], lambda: (f(4, 6), f(4, 6), weft.tensor([1, -1, 1, -1]))),
+    ("GaussianNLLLoss", [], lambda: (f(4, 6), f(4, 6), weft.rand(4, 6))), ("HingeEmbeddingLoss", [], lambda: (f(4), weft.tensor([1, -1, 1, -1]))),
+    ("MarginRankingLoss", [0.5], lambda: (f(4), f(4), weft.tensor([1, -1, 1, -1]))), ("MultiMarginLoss", [2], lambda: (f(4, 5), ints(4))),
+    ("MultiLabelMarginLoss", [], lambda: (f(2, 4), weft.tensor([[0, 2, -1, 1], [3, -1, 0, 0]]))),
+    ("MultiLabelSoftMarginLoss", [], lambda: (f(2, 4), weft.ones(2, 4))),
+    ("Transformer", [4, 2, 1, 1, 8, 0.0], [(3, 2, 4), (5, 2, 4)]),
+    ("TransformerDecoderLayer", [4, 2, 8, 0.0], [(3, 2, 4), (5, 2, 4)]),
+]:  # fmt: skip
+    if hasattr(nn, _name):
+        _make = (
+            _inputs if callable(_inputs) else lambda shapes=_inputs: tuple(f(*s) for s in shapes)
+        )
+        _key = _name if _name not in MODULES else f"{_name} otherwise"
+        MODULES[_key] = (lambda n=_name, options=_options: getattr(nn, n)(*options), _make)
+MODULES["TransformerDecoder"] = (
+    lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8, 0.0), 2), lambda: (f(3, 2, 4), f(5, 2, 4)),
+)  # fmt: skip
+for _name, _shape in [("AlphaDropout", S), ("Dropout1d", S), ("Dropout2d", P), ("Dropout3d", Q), ("FeatureAlphaDropout", P), ("RReLU", S)]:  # fmt: skip
+    MODULES[_name] = (lambda n=_name: getattr(nn, n)().eval(), lambda shape=_shape: (f(*shape),))
 for _name in ["ReLU", "GELU", "SiLU", "LeakyReLU", "Tanh", "Sigmoid", "ELU", "SELU", "CELU", "Hardtanh", "ReLU6", "Hardsigmoid", "Hardswish", "LogSigmoid", "Mish", "Softplus", "Softsign", "Tanhshrink", "Hardshrink", "Softshrink", "GLU", "PReLU"]:  # fmt: skip
     if hasattr(nn, _name):
         MODULES[_name] = (getattr(nn, _name), lambda: (f(2, 4),))
@@ -133,3 +186,15 @@ def test_scripted_module_equals_module(name):
             assert a.grad is None or weft.allclose(a.grad, b.grad), key
     for (key, a), (_, b) in zip(module.state_dict().items(), scripted.state_dict().items()):
         assert weft.equal(a, b), key
+
+
+def test_every_module_is_here():
+    without_forward = {
+        "Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "RNNBase", "RNNCellBase",
+    }  # fmt: skip
+    classes = {
+        name
+        for name, each in vars(nn).items()
+        if isinstance(each, type) and issubclass(each, nn.Module) and name != "Container"
+    }
+    assert classes - without_forward - {name.partition(" ")[0] for name in MODULES} == set()

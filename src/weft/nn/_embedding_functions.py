@@ -29,7 +29,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
     if not inside or (starts.numel() and int(starts[0]) != 0):
         raise ValueError(
             f"embedding_bag: expected offsets that rise from 0 to at most {input.numel()}, got "
-            f"{offsets.tolist()}"
+            f"{[int(n) for n in offsets]}"
         )
     places = weft.arange(input.numel())
     return weft.searchsorted(starts, places, right=True) - 1, starts.numel()

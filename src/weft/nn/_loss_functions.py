@@ -115,12 +115,14 @@ def kl_div(
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
-    var: Tensor,
+    var: Any,
     full: bool = False,
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
     """(log var + (input - target)^2 / var) / 2; var at least eps."""
+    if isinstance(var, float):
+        var = input.detach().new_full(input.shape, var)
     if (var.detach() < 0).any():
         raise ValueError("gaussian_nll_loss: expected var >= 0, got negative values")
     if var.dim() == input.dim() - 1:

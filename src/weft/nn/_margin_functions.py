@@ -143,7 +143,8 @@ def triplet_margin_with_distance_loss(
     """triplet_margin_loss by any distance (pairwise_distance unless given)."""
     return _triplet(
         "triplet_margin_with_distance_loss", anchor, positive, negative,
-        distance_function or pairwise_distance, margin, swap, reduction,
+        pairwise_distance if distance_function is None else distance_function, margin, swap,
+        reduction,
     )  # fmt: skip
 
 
@@ -318,8 +319,12 @@ def _normality(x: Tensor, lengths: list[int]) -> Tensor:
 
 
 def _lengths(what: str, given: Any, batch: int, limit: int) -> list[int]:
-    values = given.reshape(-1).tolist() if isinstance(given, Tensor) else given
-    listed = [int(v) for v in (values if isinstance(values, (list, tuple)) else [values])]
+    if isinstance(given, Tensor):
+        listed = [int(v) for v in given.reshape(-1)]
+    elif isinstance(given, (list, tuple)):
+        listed = [int(v) for v in given]
+    else:
+        listed = [int(given)]
     if len(listed) != batch or any(not 0 <= v <= limit for v in listed):
         raise RuntimeError(f"ctc_loss: expected {batch} {what} in [0, {limit}], got {listed}")
     return listed
@@ -327,7 +332,7 @@ def _lengths(what: str, given: Any, batch: int, limit: int) -> list[int]:
 
 def _label_rows(targets: Tensor, counts: list[int], batch: int) -> Tensor:
     """[n, longest] labels, 0 behind the shorter ones."""
-    longest = max(counts, default=0)
+    longest = max([0, *counts])
     if targets.dim() == 2:
         return targets[:, :longest].to(weft.int64)
     if sum(counts) > targets.numel():

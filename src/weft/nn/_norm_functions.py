@@ -60,7 +60,7 @@ def _move_running(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float
 ) -> None:
     """Moves the statistics of instance_norm, one number a channel, as batch_norm would."""
-    positions = tuple(range(2, input.dim()))
+    positions = list(range(2, input.dim()))
     if running_mean is not None:
         running_mean.lerp_(input.mean(positions).mean(0).to(running_mean.dtype), momentum)
     if running_var is not None:
@@ -101,7 +101,7 @@ def rms_norm(
 
     eps is the dtype's machine epsilon unless given.
     """
-    dims = tuple(range(-len(normalized_shape), 0))
+    dims = list(range(-len(normalized_shape), 0))
     if tuple(input.shape[input.dim() - len(dims) :]) != tuple(normalized_shape):
         raise RuntimeError(
             f"rms_norm: expected input whose last sizes are {tuple(normalized_shape)}, "

@@ -8,12 +8,7 @@ from typing import Any
 import weft
 from weft import Tensor
 
-# mode: the entry of n that a place shows, counted from the first
-_PLACES = {
-    "reflect": lambda i, n: n - 1 - abs(n - 1 - abs(i)),
-    "replicate": lambda i, n: i.clamp(0, n - 1),
-    "circular": lambda i, n: i % n,
-}
+_MODES = ("reflect", "replicate", "circular")
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Tensor:
@@ -33,7 +28,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
         return weft.constant_pad_nd(input, widths, 0 if value is None else value)
     if value is not None and value != 0:
         raise ValueError(f"pad: expected no value for mode {mode!r}, got {value}")
-    if mode not in _PLACES:
+    if mode not in _MODES:
         raise NotImplementedError(
             f"pad: expected mode constant, reflect, replicate or circular, got {mode!r}"
         )
@@ -52,8 +47,9 @@ def _padded(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
     """One dimension padded."""
     size = x.size(dim)
     most = max(before, after)
-    limit = {"reflect": size - 1, "circular": size}.get(mode)
-    if size + before + after < 0 or (limit is not None and most > limit) or size == 0:
+    limit = size - 1 if mode == "reflect" else size
+    too_far = mode != "replicate" and most > limit
+    if size + before + after < 0 or too_far or size == 0:
         raise RuntimeError(
             f"pad: expected widths of at most {limit} for mode {mode!r}, got {before} and "
             f"{after} for a dimension of size {size}"
@@ -63,8 +59,14 @@ def _padded(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
     if mode == "circular" and min(before, after) < 0:  # goes round what is left after cutting
         x = weft.constant_pad_nd(x, [0] * (2 * (-dim - 1)) + [min(before, 0), min(after, 0)])
         before, after, size = max(before, 0), max(after, 0), x.size(dim)
-    place = _PLACES[mode]
-    return x.index_select(dim, place(weft.arange(-before, size + after), size))
+    return x.index_select(dim, _places(weft.arange(-before, size + after), size, mode))
+
+
+def _places(i: Tensor, n: int, mode: str) -> Tensor:
+    """The entries of n, counted from the first, that places show."""
+    if mode == "reflect":
+        return n - 1 - (n - 1 - i.abs()).abs()
+    return i.clamp(0, n - 1) if mode == "replicate" else i % n
 
 
 __all__ = ["pad"]

@@ -3,7 +3,6 @@ dimensional operators. `weft.nn.functional` shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import weft
@@ -87,7 +86,8 @@ def max_pool3d_with_indices(
     step = _stride("max_pool3d", stride, kernel)
     room = _times("max_pool3d", "padding", padding, 3)
     apart = _times("max_pool3d", "dilation", dilation, 3)
-    *lead, depth, height, width = input.shape
+    lead = list(input.shape[:-3])
+    depth, height, width = input.size(-3), input.size(-2), input.size(-1)
     # Rows and columns of each slice first, then over the slices: the first of equals still wins.
     flat = input.reshape(-1, height, width)
     values, places = _max_pool2d(flat, kernel[1:], step[1:], room[1:], apart[1:], ceil_mode)
@@ -99,7 +99,7 @@ def max_pool3d_with_indices(
     )  # fmt: skip
     inner = places.reshape(-1, depth * count).gather(1, rows.flatten(1)).reshape(rows.shape)
     places = rows // count * (height * width) + inner
-    shape = (*lead, values.size(1), *plane)
+    shape = [*lead, values.size(1), *plane]
     return values.reshape(shape), places.reshape(shape)
 
 
@@ -152,25 +152,26 @@ def avg_pool3d(
 ) -> Tensor:
     """The mean of each window of [n, c, d, h, w], or its sum over divisor_override."""
     _check_dims("avg_pool3d", input, 3)
-    if divisor_override == 0:
+    if divisor_override is not None and divisor_override == 0:
         raise RuntimeError("avg_pool3d: expected divisor_override other than 0, got 0")
     kernel = _times("avg_pool3d", "kernel_size", kernel_size, 3)
     step = _stride("avg_pool3d", stride, kernel)
     room = _times("avg_pool3d", "padding", padding, 3)
-    *lead, depth, height, width = input.shape
+    lead = list(input.shape[:-3])
+    depth, height, width = input.size(-3), input.size(-2), input.size(-1)
     # A window's size is the product of its sizes along each dimension, and so is the mean.
-    own, planes = (None, None) if divisor_override is None else (1, 1)
+    own = None if divisor_override is None else 1
     x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
     flat = x.reshape(-1, height, width)
     means = _nn.avg_pool2d(flat, kernel[1:], step[1:], room[1:], ceil_mode, count_include_pad, own)
     plane = means.shape[-2:]
     means = _nn.avg_pool2d(
         means.reshape(-1, depth, plane[0] * plane[1]), (kernel[0], 1), (step[0], 1), (room[0], 0),
-        ceil_mode, count_include_pad, planes,
+        ceil_mode, count_include_pad, own,
     )  # fmt: skip
     if divisor_override is not None:
         means = means / divisor_override
-    return means.reshape(*lead, means.size(1), *plane).to(input.dtype)
+    return means.reshape([*lead, means.size(1), *plane]).to(input.dtype)
 
 
 def lp_pool1d(
@@ -230,17 +231,18 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows of [n, c, d, h, w] so that the result is [n, c, *output_size]."""
     size = _wanted("adaptive_avg_pool3d", input, output_size, 3)
-    *lead, depth, height, width = input.shape
+    lead = list(input.shape[:-3])
+    depth, height, width = input.size(-3), input.size(-2), input.size(-1)
     x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
     planes = _nn.adaptive_avg_pool2d(x.reshape(-1, height, width), size[1:])
     columns = planes.reshape(-1, depth, size[1] * size[2])
     means = _nn.adaptive_avg_pool2d(columns, (size[0], columns.size(-1)))
-    return means.reshape(*lead, *size).to(input.dtype)
+    return means.reshape([*lead, *size]).to(input.dtype)
 
 
-def _windows(size: int, out: int) -> list[range]:
+def _windows(size: int, out: int) -> list[list[int]]:
     """The windows of adaptive pooling along one dimension."""
-    return [range(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
+    return [list(range(i * size // out, -(-(i + 1) * size // out))) for i in range(out)]
 
 
 def _adaptive_max(
@@ -254,7 +256,8 @@ def _adaptive_max(
     count = 1
     for n in inner:
         count *= n
-    values, places = input, weft.arange(count).reshape(inner).expand(input.shape)
+    values = input
+    places = weft.arange(count).reshape(inner).expand(input.shape)
     for i in reversed(range(spatial)):
         dim = input.dim() - spatial + i
         values, places = _max_along(values, places, dim, _windows(inner[i], sizes[i]))
@@ -262,13 +265,13 @@ def _adaptive_max(
 
 
 def _max_along(
-    values: Tensor, places: Tensor, dim: int, windows: Sequence[range]
+    values: Tensor, places: Tensor, dim: int, windows: list[list[int]]
 ) -> tuple[Tensor, Tensor]:
     """The greatest entry of each window of a dimension, and the place that belongs to it."""
     if not windows:
         shape = [*values.shape[:dim], 0, *values.shape[dim + 1 :]]
         return values.new_empty(shape), places.new_empty(shape)
-    longest = max(map(len, windows))
+    longest = max([len(w) for w in windows])
     # Shorter windows repeat their last entry, which changes no maximum.
     index = [[w[min(k, len(w) - 1)] for k in range(longest)] for w in windows]
     taken = weft.tensor(index).reshape(-1)

@@ -8,8 +8,10 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft.nn._pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool3d
 
 _resample = weft._C._aten._resample
+_adaptive_avg_pool2d = weft._C._nn.adaptive_avg_pool2d
 
 # mode: how many dimensions an input has
 _DIMS = {
@@ -64,8 +66,9 @@ def interpolate(
         table = _cubic_filter if mode == "bicubic" else _linear_filter
     x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
     for i in reversed(range(spatial)):
-        if sizes[i] != input.size(i + 2) or scales[i] not in (None, 1.0):
-            x = _resample(x, i + 2, *table(x, i + 2, sizes[i], scales[i], bool(align_corners)))
+        if sizes[i] != input.size(i + 2) or scales[i] not in (0.0, 1.0):
+            index, weights = table(x, i + 2, sizes[i], scales[i], bool(align_corners))
+            x = _resample(x, i + 2, index, weights)
     return x.to(input.dtype) if x is not input else input.clone()
 
 
@@ -77,8 +80,8 @@ def _check_floating(mode: str, x: Tensor) -> None:
 
 def _sizes_and_scales(
     x: Tensor, size: Any, scale_factor: Any, recompute: bool | None, spatial: int
-) -> tuple[list[int], list[float | None]]:
-    """The result's sizes; and the scales that count instead of the quotient of the sizes."""
+) -> tuple[list[int], list[float]]:
+    """The result's sizes; and the scales that count instead of the quotient of the sizes, or 0."""
     if (size is None) == (scale_factor is None):
         raise ValueError(
             f"interpolate: expected either size or scale_factor, got {size} and {scale_factor}"
@@ -90,29 +93,29 @@ def _sizes_and_scales(
     if scale_factor is None:
         if recompute:
             raise ValueError("interpolate: expected scale_factor to recompute, got size")
-        return [n if isinstance(n, int) else int(n) for n in listed], [None] * spatial
-    scales: list[float | None] = [float(s) for s in listed]
-    sizes = [math.floor(n * float(s)) for n, s in zip(x.shape[2:], listed)]
-    return sizes, [None] * spatial if recompute else scales
+        return [n if isinstance(n, int) else int(n) for n in listed], [0.0] * spatial
+    scales = [float(s) for s in listed]
+    sizes = [math.floor(n * s) for n, s in zip(x.shape[2:], scales)]
+    return sizes, [0.0] * spatial if recompute else scales
 
 
-def _step(size: int, out: int, scale: float | None) -> float:
+def _step(size: int, out: int, scale: float) -> float:
     """Input pixels an output pixel."""
-    return 1.0 / scale if scale is not None and scale > 0 else size / out
+    return 1.0 / scale if scale > 0 else size / out
 
 
 def _compute_dtype(x: Tensor) -> Any:
     return weft.float64 if x.dtype == weft.float64 else weft.float32
 
 
-def _nearest(x: Tensor, dim: int, out: int, scale: float | None, shift: float) -> Tensor:
+def _nearest(x: Tensor, dim: int, out: int, scale: float, shift: float) -> Tensor:
     # In float32, as PyTorch has it: the last bit decides between neighbours.
     step = weft.tensor(_step(x.size(dim), out, scale), dtype=weft.float32)
     places = (weft.arange(out, dtype=weft.float32) + shift) * step
     return places.floor().clamp(0, x.size(dim) - 1).to(weft.int64)
 
 
-def _places(x: Tensor, dim: int, out: int, scale: float | None, align: bool) -> Tensor:
+def _places(x: Tensor, dim: int, out: int, scale: float, align: bool) -> Tensor:
     """Where the output pixels lie in the input."""
     kind = _compute_dtype(x)
     at = weft.arange(out, dtype=kind)
@@ -122,9 +125,7 @@ def _places(x: Tensor, dim: int, out: int, scale: float | None, align: bool) -> 
     return (at + 0.5) * step - 0.5
 
 
-def _linear_taps(
-    x: Tensor, dim: int, out: int, scale: float | None, align: bool
-) -> tuple[Tensor, Tensor]:
+def _linear_taps(x: Tensor, dim: int, out: int, scale: float, align: bool) -> tuple[Tensor, Tensor]:
     places = _places(x, dim, out, scale, align).clamp_min(0)
     last = x.size(dim) - 1
     low = places.floor().clamp_max(last)
@@ -145,9 +146,7 @@ def _cubic_weights(t: Tensor, a: float = -0.75) -> list[Tensor]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _cubic_taps(
-    x: Tensor, dim: int, out: int, scale: float | None, align: bool
-) -> tuple[Tensor, Tensor]:
+def _cubic_taps(x: Tensor, dim: int, out: int, scale: float, align: bool) -> tuple[Tensor, Tensor]:
     places = _places(x, dim, out, scale, align)
     low = places.floor()
     around = [(low + i).clamp(0, x.size(dim) - 1) for i in (-1, 0, 1, 2)]
@@ -155,7 +154,7 @@ def _cubic_taps(
 
 
 def _filtered(
-    x: Tensor, dim: int, out: int, scale: float | None, align: bool, radius: int, kernel: Any
+    x: Tensor, dim: int, out: int, scale: float, align: bool, radius: int, kernel: Any
 ) -> tuple[Tensor, Tensor]:
     """A kernel stretched over the pixels that an output pixel covers; the weights sum to 1."""
     size, kind = x.size(dim), _compute_dtype(x)
@@ -187,22 +186,23 @@ def _keys(d: Tensor) -> Tensor:
 
 
 def _linear_filter(
-    x: Tensor, dim: int, out: int, scale: float | None, align: bool
+    x: Tensor, dim: int, out: int, scale: float, align: bool
 ) -> tuple[Tensor, Tensor]:
     return _filtered(x, dim, out, scale, align, 1, _triangle)
 
 
 def _cubic_filter(
-    x: Tensor, dim: int, out: int, scale: float | None, align: bool
+    x: Tensor, dim: int, out: int, scale: float, align: bool
 ) -> tuple[Tensor, Tensor]:
     return _filtered(x, dim, out, scale, align, 2, _keys)
 
 
 def _area(x: Tensor, sizes: list[int]) -> Tensor:
-    from weft.nn import functional as F
-
-    pools = {1: F.adaptive_avg_pool1d, 2: F.adaptive_avg_pool2d, 3: F.adaptive_avg_pool3d}
-    return pools[len(sizes)](x, sizes)
+    if len(sizes) == 1:
+        return adaptive_avg_pool1d(x, sizes)
+    if len(sizes) == 3:
+        return adaptive_avg_pool3d(x, sizes)
+    return _adaptive_avg_pool2d(x, sizes)
 
 
 def upsample(
@@ -238,11 +238,12 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
             f"affine_grid: expected theta (n, 2, 3) or (n, 3, 4) for the size {tuple(size)}, got "
             f"shape {tuple(theta.shape)}"
         )
-    axes = [_unit_places(n, bool(align_corners), theta.dtype) for n in size[2:]]
-    places = weft.meshgrid(*axes, indexing="ij")[::-1]
-    ones = weft.ones(tuple(size[2:]), dtype=theta.dtype)
+    inner = [int(n) for n in size[2:]]
+    axes = [_unit_places(n, bool(align_corners), theta.dtype) for n in inner]
+    places = list(weft.meshgrid(axes, indexing="ij"))[::-1]
+    ones = weft.ones(inner, dtype=theta.dtype)
     base = weft.stack([*places, ones], -1).reshape(1, -1, spatial + 1)
-    return (base.expand(size[0], -1, -1) @ theta.mT).reshape(size[0], *size[2:], spatial)
+    return (base.expand(size[0], -1, -1) @ theta.mT).reshape([size[0], *inner, spatial])
 
 
 def _unit_places(count: int, align: bool, dtype: Any) -> Tensor:
@@ -294,15 +295,26 @@ def grid_sample(
     if mode == "nearest":
         return _gathered(x, [place.detach().round() for place in places], sizes).to(input.dtype)
     lows = [place.detach().floor() for place in places]
-    result: Any = 0
-    for corner in range(1 << spatial):
-        highs = [bool(corner >> i & 1) for i in range(spatial)]
-        weight: Any = 1
-        for place, low, high in zip(places, lows, highs):
-            weight = weight * (place - low if high else low + 1 - place)
-        value = _gathered(x, [low + 1 if high else low for low, high in zip(lows, highs)], sizes)
-        result = result + value * weight.unsqueeze(1)
+    result = _corner(x, places, lows, sizes, 0)
+    for corner in range(1, 1 << spatial):
+        result = result + _corner(x, places, lows, sizes, corner)
     return result.to(input.dtype)
+
+
+def _corner(
+    x: Tensor, places: list[Tensor], lows: list[Tensor], sizes: list[int], corner: int
+) -> Tensor:
+    """One of the pixels around each place, weighted; bit i of `corner`: the upper one along i."""
+    at: list[Tensor] = []
+    weights: list[Tensor] = []
+    for i, low in enumerate(lows):
+        high = corner >> i & 1 == 1
+        at.append(low + 1 if high else low)
+        weights.append(places[i] - low if high else low + 1 - places[i])
+    weight = weights[0]
+    for other in weights[1:]:
+        weight = weight * other
+    return _gathered(x, at, sizes) * weight.unsqueeze(1)
 
 
 def _pixels(place: Tensor, n: int, align: bool) -> Tensor:
@@ -326,15 +338,15 @@ def _inside(place: Tensor, n: int, align: bool, padding_mode: str) -> Tensor:
 
 def _gathered(x: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
     """The pixels at whole places [n, *]: [n, c, *]; 0 outside."""
-    flat: Any = 0
-    inside: Any = True
-    for place, n in zip(places, sizes):
-        within = (place >= 0).logical_and(place <= n - 1)
-        inside = within if inside is True else inside.logical_and(within)
-        flat = flat * n + weft.where(within, place, 0.0).to(weft.int64)
-    n, c = x.shape[:2]
+    inside = (places[0] >= 0).logical_and(places[0] <= sizes[0] - 1)
+    flat = weft.where(inside, places[0], 0.0).to(weft.int64)
+    for i in range(1, len(places)):
+        within = (places[i] >= 0).logical_and(places[i] <= sizes[i] - 1)
+        inside = inside.logical_and(within)
+        flat = flat * sizes[i] + weft.where(within, places[i], 0.0).to(weft.int64)
+    n, c = x.size(0), x.size(1)
     index = flat.reshape(n, 1, -1).expand(-1, c, -1)
-    values = x.reshape(n, c, -1).gather(2, index).reshape(n, c, *flat.shape[1:])
+    values = x.reshape(n, c, -1).gather(2, index).reshape([n, c, *flat.shape[1:]])
     return values.masked_fill(inside.logical_not().unsqueeze(1), 0)
 
 
@@ -342,12 +354,16 @@ def _bicubic(
     x: Tensor, places: list[Tensor], sizes: list[int], bounded: Callable[[Tensor, int], Tensor]
 ) -> Tensor:
     lows = [place.detach().floor() for place in places]
-    rows, columns = (_cubic_weights(place - low) for place, low in zip(places, lows))
-    result: Any = 0
+    rows = _cubic_weights(places[0] - lows[0])
+    columns = _cubic_weights(places[1] - lows[1])
+    parts = []
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
-            at = [bounded(low + k - 1, n) for low, k, n in zip(lows, (i, j), sizes)]
-            result = result + _gathered(x, at, sizes) * (row * column).unsqueeze(1)
+            at = [bounded(lows[0] + i - 1, sizes[0]), bounded(lows[1] + j - 1, sizes[1])]
+            parts.append(_gathered(x, at, sizes) * (row * column).unsqueeze(1))
+    result = parts[0]
+    for part in parts[1:]:
+        result = result + part
     return result
 
 

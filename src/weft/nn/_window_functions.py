@@ -23,12 +23,16 @@ def _geometry(
     function: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> list[tuple[int, int, int, int]]:
     """(kernel, dilation, padding, stride) of both dimensions."""
-    given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
-    pairs = [_times(function, what, value, 2) for what, value in given.items()]
-    for (what, value), pair in zip(given.items(), pairs):
-        if min(pair) < (0 if what == "padding" else 1):
-            raise RuntimeError(f"{function}: expected {what} > 0 (padding >= 0), got {value}")
-    return list(zip(*pairs))  # type: ignore[arg-type]
+    kernel = _times(function, "kernel_size", kernel_size, 2)
+    apart = _times(function, "dilation", dilation, 2)
+    room = _times(function, "padding", padding, 2)
+    step = _times(function, "stride", stride, 2)
+    if min([*kernel, *apart, *step]) < 1 or min(room) < 0:
+        raise RuntimeError(
+            f"{function}: expected kernel_size, dilation and stride > 0 and padding >= 0, got "
+            f"{kernel_size}, {dilation}, {stride} and {padding}"
+        )
+    return [(kernel[i], apart[i], room[i], step[i]) for i in range(2)]
 
 
 def unfold(
@@ -44,13 +48,13 @@ def unfold(
             f"unfold: expected windows that fit the input, got shape {tuple(input.shape)} and "
             f"kernel_size {kernel_size}"
         )
-    *lead, c = input.shape[:-2]
+    lead, c = list(input.shape[:-3]), input.size(-3)
     x = weft.constant_pad_nd(input, [columns[2], columns[2], rows[2], rows[2]])
     x = x.index_select(-2, down.reshape(-1)).index_select(-1, across.reshape(-1))
     x = x.unflatten(-1, tuple(across.shape)).unflatten(-3, tuple(down.shape))
     # [*, c, kh, lh, kw, lw] to [*, c kh kw, lh lw]
     x = x.transpose(-3, -2)
-    return x.reshape(*lead, c * rows[0] * columns[0], down.size(1) * across.size(1))
+    return x.reshape([*lead, c * rows[0] * columns[0], down.size(1) * across.size(1)])
 
 
 def fold(
@@ -71,15 +75,15 @@ def fold(
     rows, columns = _geometry("fold", kernel_size, dilation, padding, stride)
     down, across = _positions(height, *rows), _positions(width, *columns)
     taps, windows = rows[0] * columns[0], down.size(1) * across.size(1)
-    *lead, channels, count = input.shape
+    lead, channels, count = list(input.shape[:-2]), input.size(-2), input.size(-1)
     if channels % taps or count != windows:
         raise RuntimeError(
             f"fold: expected channels divisible by {taps} and {windows} windows, got shape "
             f"{tuple(input.shape)}"
         )
     c = channels // taps
-    x = input.reshape(*lead, c, rows[0], columns[0], down.size(1), across.size(1)).transpose(-3, -2)
-    x = x.reshape(*lead, c, down.numel(), across.numel())
+    x = input.reshape([*lead, c, rows[0], columns[0], down.size(1), across.size(1)])
+    x = x.transpose(-3, -2).reshape([*lead, c, down.numel(), across.numel()])
     high, wide = height + 2 * rows[2], width + 2 * columns[2]
     x = x.new_zeros([*lead, c, high, across.numel()]).index_add(-2, down.reshape(-1), x)
     x = x.new_zeros([*lead, c, high, wide]).index_add(-1, across.reshape(-1), x)
