@@ -95,15 +95,24 @@ def test_preserved_attributes_stay():
     assert kept == ["layer", "weight"]
 
 
-def test_calls_are_refused():
-    function = ir.Function("f", read("graph(%n : int):\n  return (%n)\n"), ["n"])
+def test_what_calls_may_reach_stays():
+    body = ir.parse_ir("graph(%l : Layer, %n : int):\n  return (%n)\n", CLASSES)
+    function = ir.Function("f", body, ["l", "n"])
     graph = read(
-        "graph(%self : Net, %n : int):\n  %m : int = prim::CallFunction[function=@f](%n)\n  return (%m)\n",
+        """graph(%self : Net):
+  %n : int = prim::GetAttr[name="count"](%self)
+  %layer : Layer = prim::GetAttr[name="layer"](%self)
+  %w : Tensor = prim::GetAttr[name="weight"](%layer)
+  %m : int = prim::CallFunction[function=@f](%layer, %n)
+  return (%m, %w)
+""",
         CLASSES,
         {"f": function},
     )
-    with pytest.raises(ValueError, match="expected a graph without calls"):
-        freezing.run(graph, net())
+    assert freezing.run(graph, net())
+    kept = [node.attrs["name"] for node in graph.walk() if node.kind == "prim::GetAttr"]
+    assert kept == ["layer", "weight"]
+    assert freezing.paths(graph, net()) == {"layer", "layer.weight"}
 
 
 def conv_graph(bias=True, affine=True, training=False):

@@ -2,6 +2,7 @@
 
 script(f)     compiles a function, a module or a class from its source
 trace(f, x)   runs a function or a module and compiles what ran
+freeze(m)     makes what a compiled module holds constants of its program
 ignore, unused, export, annotate, isinstance, interface, Final, Attribute
               what programs are written with
 """
@@ -31,6 +32,7 @@ from weft.jit.markers import (
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
+    from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
     from weft.jit.planning import MemoryPlan, memory_plan
     from weft.jit.script_module import RecursiveScriptModule, ScriptModule
     from weft.jit.tracing.checks import TracingCheckError
@@ -47,6 +49,9 @@ _LATER = {
     "TracerWarning": "tracing.places",
     "TracingCheckError": "tracing.checks",
     "memory_plan": "planning",
+    "freeze": "frozen",
+    "optimize_for_inference": "frozen",
+    "run_frozen_optimizations": "frozen",
     "trace": "tracing.trace",
     "trace_module": "tracing.trace",
 }
@@ -85,6 +90,7 @@ __all__ = [
     "annotate",
     "export",
     "fork",
+    "freeze",
     "frontend",
     "ignore",
     "interface",
@@ -92,6 +98,8 @@ __all__ = [
     "is_tracing",
     "isinstance",
     "memory_plan",
+    "optimize_for_inference",
+    "run_frozen_optimizations",
     "script",
     "script_method",
     "trace",

@@ -84,19 +84,20 @@ def freeze(
     preserved: Collection[str] = (),
     options: Options = INFERENCE,
     observer: Observer | None = None,
+    numerics: bool = True,
 ) -> Function:
     """A copy of a method in which what `module` holds are constants, optimised for inference:
-    without gradients, batch_norm folded into the layers before it. Its first argument, the module,
-    stays. `preserved`: attributes that stay, by path ("layer.0.weight").
-
-    ValueError if a call could not be inlined.
+    without gradients, batch_norm folded into the layers before it (`numerics`, since it changes
+    last bits). Its first argument, the module, stays. `preserved`: attributes that stay, by path
+    ("layer.0.weight").
     """
     graph = function.graph.copy()
     optimize_graph(graph, 1, options, observer)
     while freezing.run(graph, module, preserved):
         # Once `training` is a constant, what only training writes to can be one too.
         optimize_graph(graph, 1, options, observer)
-    conv_bn.run(graph)
+    if numerics:
+        conv_bn.run(graph)
     optimize_graph(graph, 2, options, observer)
     return Function(function.name, graph, function.arg_names, function.defaults, function.doc)
 

@@ -11,7 +11,7 @@ anything from outside of its type; what goes outside before the end joins it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from weft.jit.ir import types as ty
@@ -78,10 +78,16 @@ def _mark_external(cell: _Cell) -> None:
 
 
 class AliasAnalysis:
-    """The analysis of one graph as it is now; after changes, make another."""
+    """The analysis of one graph as it is now; after changes, make another.
 
-    def __init__(self, graph: Graph) -> None:
+    `known`: values read from outside of which it is known where they lie: they alias those with an
+    equal key and nothing else from outside.
+    """
+
+    def __init__(self, graph: Graph, known: Mapping[Value, Any] | None = None) -> None:
         self._cells: dict[Value, _Cell] = {}
+        self._known = known or {}
+        self._places: dict[Any, _Cell] = {}
         self._outside: dict[str, _Cell] = {}
         types = {value.type for value in _values(graph.block)}
         self._one_world = any(
@@ -227,7 +233,11 @@ class AliasAnalysis:
         operator = operator_of(node)
         if operator is None:  # attributes, calls, constants, what is not known
             for value in (*node.inputs, *node.outputs):
-                self._from_outside(value)
+                if value in self._known:
+                    place = self._places.setdefault(self._known[value], _Cell())
+                    _join(self._cell(value), place)
+                else:
+                    self._from_outside(value)
             return
         if operator.is_separate and node.kind not in MAY_GIVE_INPUT:
             return

@@ -23,25 +23,30 @@ _PLAIN = (ty.INT, ty.FLOAT, BOOL, ty.STR, ty.COMPLEX, ty.DTYPE, ty.DEVICE, ty.NO
 
 def run(graph: Graph, module: Any, preserved: Collection[str] = ()) -> bool:
     """Freezes the graph of a method, whose first input is `module` (anything whose attributes can
-    be read with getattr). Calls must have been inlined; ValueError if one is left. `preserved`:
-    attributes by their path from the module ("bias", "layer.0.weight"). True if anything changed.
+    be read with getattr). Calls should have been inlined: what one that is left could read or set
+    stays. `preserved`: attributes by their path from the module ("bias", "layer.0.weight"). No
+    argument of the method may share memory with what the module holds. True if anything changed.
     """
-    for node in graph.walk():
-        if node.kind in CALLS:
-            raise ValueError(f"freeze: expected a graph without calls, got {node!r}")
     freezer = _Freezer(graph, module, frozenset(preserved))
     return freezer.run()
+
+
+def paths(graph: Graph, module: Any) -> set[str]:
+    """The attributes of the module that a graph reads or sets, objects on the way included."""
+    return _Freezer(graph, module, frozenset()).paths()
 
 
 class _Freezer:
     def __init__(self, graph: Graph, module: Any, preserved: frozenset[str]) -> None:
         self.graph = graph
         self.preserved = preserved
-        self.aliases = AliasAnalysis(graph)
         self.objects: dict[Value, tuple[Any, str]] = {graph.inputs[0]: (module, "")}
         self.constants: dict[tuple[int, str], Value] = {}
+        self.found = self.find_objects()
+        self.aliases = AliasAnalysis(graph, self._places())
 
-    def run(self) -> bool:
+    def find_objects(self) -> list[Node]:
+        """Follows attributes to the objects they hold; gives the nodes that read attributes."""
         found = [node for node in self.graph.walk() if node.kind == "prim::GetAttr"]
         for node in found:  # outer objects come first
             owner = self.objects.get(node.inputs[0])
@@ -49,12 +54,49 @@ class _Freezer:
                 name = node.attrs["name"]
                 path = f"{owner[1]}.{name}" if owner[1] else name
                 self.objects[node.output] = (getattr(owner[0], name), path)
-        kept = self._set_attributes()
-        changed = False
-        for node in found:
+        return found
+
+    def _places(self) -> dict[Value, Any]:
+        """Where the tensors and lists that the graph reads from the module lie."""
+        places: dict[Value, Any] = {}
+        for node in self.found:
             if node.inputs[0] in self.objects and not _is_object(node.output.type):
+                owner, path = self.objects[node.inputs[0]]
+                held = getattr(owner, node.attrs["name"])
+                is_tensor = hasattr(held, "untyped_storage")
+                address = held.untyped_storage().data_ptr() if is_tensor else 0
+                places[node.output] = address or f"{path}.{node.attrs['name']}"
+        return places
+
+    def run(self) -> bool:
+        kept, exposed = self._set_attributes(), self._exposed()
+        changed = False
+        for node in self.found:
+            owner = self.objects.get(node.inputs[0])
+            if owner is None or _is_object(node.output.type):
+                continue
+            inside = (path in ("", owner[1]) or owner[1].startswith(f"{path}.") for path in exposed)
+            if not any(inside):
                 changed |= self._freeze(node, kept)
         return changed
+
+    def paths(self) -> set[str]:
+        """The attributes that the graph reads or sets, by path."""
+        found = set()
+        for node in self.graph.walk():
+            owner = self.objects.get(node.inputs[0]) if node.inputs else None
+            if node.kind in ("prim::GetAttr", "prim::SetAttr") and owner is not None:
+                name = node.attrs["name"]
+                found.add(f"{owner[1]}.{name}" if owner[1] else name)
+        return found
+
+    def _exposed(self) -> set[str]:
+        """The objects that calls get, by path; "" is the module, and with it everything."""
+        found = set()
+        for node in self.graph.walk():
+            if node.kind in CALLS:
+                found |= {self.objects[v][1] for v in node.inputs if v in self.objects}
+        return found
 
     def _set_attributes(self) -> set[tuple[Any, str]]:
         """Attributes that the graph sets: (object, name), or (class name, name) where the object is
@@ -70,7 +112,7 @@ class _Freezer:
     def _freeze(self, node: Node, kept: set[tuple[Any, str]]) -> bool:
         (owner, path), name = self.objects[node.inputs[0]], node.attrs["name"]
         full = f"{path}.{name}" if path else name
-        if full in self.preserved or kept & {(id(owner), name), (str(node.inputs[0].type), name)}:
+        if self._is_preserved(full) or kept & {(id(owner), name), (str(node.inputs[0].type), name)}:
             return False
         if not self._is_frozen_type(node.output):
             return False
@@ -78,6 +120,10 @@ class _Freezer:
         node.output.replace_all_uses_with(constant)
         node.destroy()
         return True
+
+    def _is_preserved(self, path: str) -> bool:
+        """Whether an attribute, or an object that it belongs to, is to stay."""
+        return any(path == each or path.startswith(f"{each}.") for each in self.preserved)
 
     def _is_frozen_type(self, value: Value) -> bool:
         """Whether a constant can stand for the attribute: nobody writes to it or keeps it."""
@@ -95,6 +141,9 @@ class _Freezer:
         known = self.constants.get(key)
         if known is None:
             value = value.detach() if ty.non_none(type_) == TENSOR and value is not None else value
+            plain = ty.non_none(type_)
+            if isinstance(plain, ty.EnumType) and value is not None:
+                value = ty.EnumValue(plain, value.name)
             with self.graph.inserting(at_start=self.graph.block):
                 known = self.constants[key] = self.graph.constant(value, type_)
             known.name = key[1]

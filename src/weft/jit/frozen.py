@@ -1,0 +1,210 @@
+"""weft.jit.freeze: compiled modules whose parameters and attributes are constants."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from weft.jit.execution import LOCK, class_of
+from weft.jit.frontend.classes import unique_name
+from weft.jit.frontend.functions import Compiled
+from weft.jit.frontend.module_types import ModuleInfo
+from weft.jit.frontend.resolver import MISSING
+from weft.jit.ir import Function
+from weft.jit.ir import types as ty
+from weft.jit.passes import freezing
+from weft.jit.passes.options import DEFAULT
+from weft.jit.pipeline import freeze as freeze_method
+from weft.jit.pipeline import optimize_graph
+from weft.jit.script_module import RecursiveScriptModule, add_method, compiled_method
+
+
+class FrozenInfo(ModuleInfo):
+    """A class type without source: its methods are those that were frozen."""
+
+    def find(self, name: str) -> Any:
+        """Nothing else of the Python class is there any more."""
+        return MISSING
+
+
+def freeze(
+    mod: Any, preserved_attrs: Sequence[str] | None = None, optimize_numerics: bool = True
+) -> RecursiveScriptModule:
+    """A copy of a compiled module in evaluation mode, with forward and what preserved_attrs names:
+    methods, and attributes that stay attributes. All other parameters, buffers and attributes
+    become constants, branches that they decide are decided, and (optimize_numerics) batch_norm is
+    folded into the layers before it, which changes the last bits. What forward changes stays.
+
+    Later changes of `mod` do not reach the copy, and it does not train; gradients of its inputs are
+    recorded.
+
+    >>> import weft
+    >>> module = weft.nn.Sequential(weft.nn.Linear(2, 2), weft.nn.Dropout())
+    >>> frozen = freeze(weft.jit.script(module.eval()))
+    >>> x = weft.ones(1, 2)
+    >>> bool((frozen(x) == module(x)).all()), list(frozen.parameters())
+    (True, [])
+    """
+    _check(mod)
+    names = list(preserved_attrs or ())
+    with LOCK:
+        methods, attributes = _split(mod, names)
+        held = copy.deepcopy(mod)
+        functions = _freeze_all(held, methods, attributes, optimize_numerics)
+        return _assemble(held, functions, attributes)
+
+
+def optimize_for_inference(
+    mod: Any, other_methods: Sequence[str] | None = None
+) -> RecursiveScriptModule:
+    """freeze, for a module that is not frozen yet. other_methods: to keep beside forward."""
+    if isinstance(mod, RecursiveScriptModule) and isinstance(mod._jit_info, FrozenInfo):
+        return mod
+    if isinstance(mod, RecursiveScriptModule):
+        mod.eval()
+    return freeze(mod, other_methods)
+
+
+def run_frozen_optimizations(
+    mod: RecursiveScriptModule,
+    optimize_numerics: bool = True,
+    preserved_methods: Sequence[str] | None = None,
+) -> None:
+    """What freeze(optimize_numerics=True) does beyond freezing, on a frozen module, in place."""
+    from weft.jit.passes import conv_bn
+
+    if not isinstance(mod, RecursiveScriptModule) or not isinstance(mod._jit_info, FrozenInfo):
+        raise RuntimeError("run_frozen_optimizations: expected a frozen module, got another")
+    with LOCK:
+        for compiled in mod._jit_info.compiled.values():
+            if optimize_numerics and conv_bn.run(compiled.function.graph):
+                optimize_graph(compiled.function.graph, 1, DEFAULT)
+        mod._jit_info.executables.clear()
+
+
+def _check(mod: Any) -> None:
+    if not isinstance(mod, RecursiveScriptModule):
+        raise RuntimeError(
+            f"freeze: expected a compiled module, got {type(mod).__name__}; use weft.jit.script or "
+            "weft.jit.trace first"
+        )
+    if getattr(mod, "training", False):
+        raise RuntimeError(
+            "freeze: expected a module in evaluation mode, got one in training; call eval() first"
+        )
+
+
+def _split(mod: RecursiveScriptModule, names: Sequence[str]) -> tuple[list[str], set[str]]:
+    """Methods and attributes among what is to be preserved; forward is a method of its own."""
+    info = mod._jit_info
+    is_called = "forward" in info.compiled or info.find("forward") is not MISSING
+    methods, attributes = ["forward"] if is_called else [], set()
+    for name in names:
+        head = name.partition(".")[0]
+        if head in info.type.attributes:
+            attributes.add(name)
+        elif name in info.compiled:
+            methods.append(name)
+        else:
+            raise RuntimeError(
+                f"freeze: expected preserved_attrs to name attributes and compiled methods of "
+                f"{mod.original_name}, got {name!r}"
+            )
+    return list(dict.fromkeys(methods)), attributes
+
+
+def _freeze_all(
+    held: RecursiveScriptModule, methods: Sequence[str], attributes: set[str], numerics: bool
+) -> dict[str, tuple[Compiled, Function]]:
+    """The frozen methods by name; what one of them still reads or sets is an attribute for all."""
+    info = held._jit_info
+    sources = {
+        name: compiled_method(info, "__hooked__" if name == "forward" and _hooked(info) else name)
+        for name in methods
+    }
+    while True:
+        found = {
+            name: (each, freeze_method(each.function, held, attributes, DEFAULT, numerics=numerics))
+            for name, each in sources.items()
+        }
+        kept = {
+            path
+            for _, function in found.values()
+            for path in freezing.paths(function.graph, held)
+            if not _is_object(held, path)
+        }
+        if kept <= attributes or len(found) < 2:
+            return found
+        attributes = attributes | kept
+
+
+def _hooked(info: ModuleInfo) -> bool:
+    return bool(info.hooks or info.pre_hooks)
+
+
+def _is_object(held: RecursiveScriptModule, path: str) -> bool:
+    value: Any = held
+    for name in path.split("."):
+        value = getattr(value, name)
+    return isinstance(value, RecursiveScriptModule)
+
+
+def _assemble(
+    held: RecursiveScriptModule,
+    functions: dict[str, tuple[Compiled, Function]],
+    attributes: Collection[str],
+) -> RecursiveScriptModule:
+    """A module of the frozen methods, with only the members that they and the user need."""
+    old = held._jit_info
+    paths = {p for _, f in functions.values() for p in freezing.paths(f.graph, held)}
+    exposed = any(_escapes(f) for _, f in functions.values())
+    needed = {path.partition(".")[0] for path in paths | set(attributes)}
+    members = {
+        name: each
+        for name, each in old.type.attributes.items()
+        if exposed or name in needed or each.kind == "constant"
+    }
+    type_ = ty.ClassType(unique_name(old.type.name), members, is_module=True)
+    info = FrozenInfo(type_, held, {})
+    info.python_class, info.container = old.python_class, old.container
+    info.children = {name: each for name, each in old.children.items() if name in members}
+    info.classes = set(old.classes)
+    type_.info = info
+    for name, (source, function) in functions.items():
+        _add(info, name, source, function)
+    return _filled(held, info)
+
+
+def _escapes(function: Function) -> bool:
+    """Whether the module itself goes anywhere but to where its attributes are read and set."""
+    plain = ("prim::GetAttr", "prim::SetAttr")
+    uses = function.graph.inputs[0].uses
+    return any(getattr(use.user, "kind", "") not in plain or use.index for use in uses)
+
+
+def _add(info: FrozenInfo, name: str, source: Compiled, function: Function) -> None:
+    function.graph.inputs[0].type = info.type
+    parameters = [source.parameters[0]._replace(type=info.type), *source.parameters[1:]]
+    made = Compiled(f"{info.type.name}.{name}", parameters, source.returns)
+    made.function.graph, made.function.doc = function.graph, function.doc
+    add_method(info, name, made)
+
+
+def _filled(held: RecursiveScriptModule, info: FrozenInfo) -> RecursiveScriptModule:
+    obj = class_of(info.type).new()
+    made = RecursiveScriptModule(info, obj, None)
+    for name, declared in info.type.attributes.items():
+        if declared.kind == "constant" or declared.type is ty.NONE:
+            continue
+        value = getattr(held, name)
+        if declared.kind == "module":
+            made._children[name] = value
+            value = value._jit_object
+        setattr(obj, name, value)
+    if "training" not in info.type.attributes:
+        object.__setattr__(made, "training", False)
+    return made
+
+
+__all__ = ["freeze", "optimize_for_inference", "run_frozen_optimizations"]
