@@ -341,6 +341,10 @@ bool to_value(const Type& type, PyObject* object, Value& out) {
     }
     case TypeKind::Any:
       return to_any_value(object, out);
+    case TypeKind::AnyList:
+    case TypeKind::AnyTuple:
+    case TypeKind::AnyDict:
+      return false;  // only isinstance asks for them
     case TypeKind::List:
       return to_list(*type.children[0], object, out);
     case TypeKind::Dict:

@@ -186,7 +186,20 @@ PyObject* function_vectorcall(PyObject* object, PyObject* const* args, size_t fl
   }
 }
 
+// A program's source may refer to the function that was made of it: types, methods, programs.
+int function_traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(as_function(object).source);
+  return 0;
+}
+
+int function_clear(PyObject* object) {
+  Py_CLEAR(as_function(object).source);
+  return 0;
+}
+
 void function_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
   FunctionObject& self = as_function(object);
   PyTypeObject* type = Py_TYPE(object);
   for (PyObject* name : self.names) Py_DECREF(name);
@@ -240,14 +253,16 @@ PyObject* make_function(Ref<const Program> program, const Function& function) {
 void init_jit_function(PyObject* module) {
   PyType_Slot slots[] = {
       {Py_tp_dealloc, reinterpret_cast<void*>(function_dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(function_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(function_clear)},
       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
       {Py_tp_repr, reinterpret_cast<void*>(function_repr)},
       {Py_tp_getset, function_getset},
       {Py_tp_members, function_members},
       {0, nullptr},
   };
-  constexpr unsigned flags =
-      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  constexpr unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC |
+                             Py_TPFLAGS_DISALLOW_INSTANTIATION;
   PyType_Spec spec = {"weft._C.JitFunction", sizeof(FunctionObject), 0, flags, slots};
   function_type =
       reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());

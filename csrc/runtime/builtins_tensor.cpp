@@ -33,6 +33,10 @@ Tensor tensor_requires_grad_(const Tensor& tensor, bool value) {
   autograd::set_requires_grad(tensor, value);
   return tensor;
 }
+Tensor tensor_detach_(const Tensor& tensor) {
+  autograd::detach_(tensor);
+  return tensor;
+}
 Tensor tensor_cpu(const Tensor& tensor) { return ops::to(tensor, Device{}, tensor.dtype()); }
 
 Tensor tensor_reversed(const Tensor& tensor) {

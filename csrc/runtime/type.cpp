@@ -145,6 +145,12 @@ bool matches(const Type& type, const Value& value) {
              tag == ValueTag::Complex;
     case TypeKind::Any:
       return true;
+    case TypeKind::AnyList:
+      return is_list(tag);
+    case TypeKind::AnyTuple:
+      return tag == ValueTag::Tuple;
+    case TypeKind::AnyDict:
+      return tag == ValueTag::Dict;
     case TypeKind::List:
       return matches_list(type, value);
     case TypeKind::Dict:

@@ -27,7 +27,10 @@ namespace weft {
   X(MemoryFormat, "MemoryFormat") \
   X(Generator, "Generator")       \
   X(Number, "Scalar")             \
-  X(Any, "Any")
+  X(Any, "Any")                   \
+  X(AnyList, "list")              \
+  X(AnyTuple, "tuple")            \
+  X(AnyDict, "dict")
 
 enum class TypeKind : uint8_t {
 #define X(id, text) id,

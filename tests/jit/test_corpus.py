@@ -33,10 +33,6 @@ FAMILIES = [
 FILES = {name: importlib.import_module(f"{__package__}.corpus.{name}") for name in FAMILIES}
 CASES = [(family, name) for family, file in FILES.items() for name in file.CASES]
 
-# Cases that fail, and why.
-FAULTS: dict[str, str] = {
-    "any, list": "isinstance(x, list) of an Any value is refused: only lists of a given type can be asked for",
-}
 # Sources that run under PyTorch in Python, but that its compiler does not take.
 NOT_TORCHSCRIPT: dict[str, str] = {
     "experts": "PyTorch has no continue in a loop over a module list",
@@ -53,14 +49,6 @@ RANDOM = {"autoencoder", "graph net", "encoder", "causal encoder, norms first"}
 # Modules whose result has no gradient: numbers and texts.
 WITHOUT_GRADIENT = {"anchors", "beam search", "life"}
 CALLS = 3  # the runtime makes native code after some calls; state goes on from call to call
-
-
-def cases():
-    """All cases, with the marks of those that fail."""
-    for family, name in CASES:
-        reason = FAULTS.get(name)
-        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-        yield pytest.param(family, name, id=name, marks=marks)
 
 
 def leaves(value):
@@ -158,7 +146,7 @@ MODES = pytest.mark.parametrize("training", [False, True], ids=["inference", "tr
 
 
 @MODES
-@pytest.mark.parametrize(("family", "name"), list(cases()))
+@pytest.mark.parametrize(("family", "name"), CASES)
 def test_script_equals_python(family, name, training):
     obj, inputs = prepare(family, name)
     program, plainly = scripted(obj, training), scripted(obj, training)
@@ -292,7 +280,7 @@ def ready(name, module):
 
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
-@pytest.mark.parametrize(("family", "name"), list(cases()))
+@pytest.mark.parametrize(("family", "name"), CASES)
 def test_same_as_pytorch(family, name, torch_files):
     import torch
 

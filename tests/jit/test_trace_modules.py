@@ -14,6 +14,7 @@ import pytest
 
 import weft
 from weft import jit, nn
+from weft.jit.ir import ClassType
 
 X = weft.arange(6.0).reshape(2, 3)
 
@@ -286,3 +287,31 @@ def test_a_trace_that_fails_keeps_nothing() -> None:
                 jit.trace(function, given)
     gc.collect()
     assert sys.getrefcount(given) == count
+
+
+@pytest.mark.parametrize("compile", [jit.script, lambda module: jit.trace(module, weft.ones(1, 2))])
+def test_modules_and_their_types_are_freed(compile):
+    def types():
+        gc.collect()
+        return sum(isinstance(each, ClassType) for each in gc.get_objects())
+
+    def use():
+        class Local(weft.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = weft.nn.Linear(2, 2)
+
+            def forward(self, x):
+                return self.inner(x).relu() * 2
+
+        module = Local()
+        program = compile(module)
+        for _ in range(3):
+            program(weft.ones(1, 2))
+        return weakref.ref(module), weakref.ref(program)
+
+    use()
+    before = types()
+    made = [use() for _ in range(5)]
+    assert types() - before <= 2  # the thread that compiles groups may hold the last one
+    assert sum(each() is not None for pair in made for each in pair) <= 2

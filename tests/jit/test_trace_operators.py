@@ -131,3 +131,22 @@ def test_a_traced_call_replays_on_other_values(case: Case, function: Any) -> Non
             to_library(realise(sample, case, dtype, i), weft, dtype) for i in (index, index + 100)
         )
         replay(function, first, second, case)
+
+
+def detached(x: weft.Tensor) -> weft.Tensor:
+    y = x * 2
+    z = y + 1
+    y.detach_()
+    return (z * 3).sum() + (y * x).sum()
+
+
+@pytest.mark.parametrize("compile", [jit.script, lambda f: jit.trace(f, weft.ones(3))])
+def test_detach_in_place(compile: Any) -> None:
+    x = weft.tensor([1.0, 2.0, -3.0], requires_grad=True)
+    (expected,) = weft.autograd.grad(detached(x), x)
+    program = compile(detached)
+    for _ in range(3):
+        result = program(x)
+        assert result.item() == detached(x).item()
+        (gradient,) = weft.autograd.grad(result, x)
+        assert gradient.tolist() == expected.tolist()

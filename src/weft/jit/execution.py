@@ -56,24 +56,22 @@ os.register_at_fork(
     after_in_parent=LOCK.after_fork_in_parent,
     after_in_child=LOCK.after_fork_in_child,
 )
-# Classes that programs have in common, by name: an object goes from one program to another.
-CLASSES: dict[str, Any] = {}
 _LEVEL = 2
 
 
 def class_of(type: ty.ClassType) -> Any:
-    """The runtime class of a class type; all programs share it."""
+    """The runtime class of a class type. All programs share it, so that an object goes from one to
+    another."""
     from weft.jit.codegen import compile_program
 
     with LOCK:
-        known = CLASSES.get(type.name)
-        if known is None:
-            for inner in _classes_within(type):
-                if inner.name not in CLASSES:
-                    program = compile_program([], [inner], CLASSES)
-                    CLASSES[inner.name] = program.class_(inner.name)
-            known = CLASSES[type.name]
-        return known
+        if type.runtime is None:
+            within = _classes_within(type)
+            for inner in within:
+                if inner.runtime is None:
+                    known = {each.name: each.runtime for each in within if each.runtime is not None}
+                    inner.runtime = compile_program([], [inner], known).class_(inner.name)
+        return type.runtime
 
 
 def _classes_within(type: ty.ClassType) -> list[ty.ClassType]:
@@ -121,7 +119,7 @@ def executable(
 
 
 def _load(
-    function: Function, classes: Iterable[ty.ClassType], level: int, options: Options
+    function: Function, held: Iterable[ty.ClassType], level: int, options: Options
 ) -> Callable[..., Any]:
     # Imported under LOCK: a child of fork would wait for ever for a thread that imports.
     from weft.jit import native
@@ -129,10 +127,10 @@ def _load(
 
     native.start()
     optimized = optimize(function, level, options)
-    data = lower_program([optimized], classes, options.gradients)
-    for type in data.tables.classes:
-        class_of(type)
-    program = _C.JitProgram(data.encode(), data.tables.inputs, data.callables, dict(CLASSES))
+    data = lower_program([optimized], held, options.gradients)
+    encoded = data.encode()  # which brings the last classes
+    classes = {type.name: class_of(type) for type in data.tables.classes}
+    program = _C.JitProgram(encoded, data.tables.inputs, data.callables, classes)
     run = program.function(optimized.name)
     run._source = function  # for traces that call it
     return run  # type: ignore[no-any-return]

@@ -15,6 +15,7 @@ from weft.jit.frontend import modules
 from weft.jit.frontend.class_methods import compile_text_as_method
 from weft.jit.frontend.classes import annotations_of
 from weft.jit.frontend.errors import FrontendError, from_outside
+from weft.jit.frontend.functions import Compiled
 from weft.jit.frontend.ignored import mode_of
 from weft.jit.frontend.module_types import JitAttribute, ModuleInfo, module_info
 from weft.jit.frontend.resolver import MISSING, Resolver
@@ -353,10 +354,22 @@ def compiled_method(info: ModuleInfo, name: str) -> Any:
         return compile_as_method(info, name, getattr(function, "_jit_form", function))
 
 
+def add_method(info: ModuleInfo, name: str, compiled: Compiled) -> None:
+    """Gives a type without source a method."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError(f"{name} is a program")
+
+    method.__name__ = name
+    method.__module__ = "__torch__"
+    info.methods[name] = method
+    info.compiled[name] = compiled
+    info.type.methods[name] = compiled.function
+
+
 def _compile_hooked(info: ModuleInfo) -> Any:
     """forward with its hooks as one method."""
     from weft.jit.frontend.emitter import Emitter
-    from weft.jit.frontend.functions import Compiled
     from weft.jit.frontend.sugared import Arg, Simple
 
     forward = compiled_method(info, "forward")

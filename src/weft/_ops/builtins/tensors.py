@@ -97,6 +97,8 @@ builtin("H(Tensor(a) self) -> Tensor(a)", "tensor_H", _attribute("H"),
 builtin("prim::name(Tensor a) -> str?", "tensor_name", lambda a: None, "Always None.")
 builtin("requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)",
         "tensor_requires_grad_", None, "Starts or stops recording gradients.")  # fmt: skip
+builtin("detach_(Tensor(a!) self) -> Tensor(a!)", "tensor_detach_", None,
+        "Forgets, in place, how the tensor was made.")  # fmt: skip
 builtin("cpu(Tensor(a) self) -> Tensor(a)", "tensor_cpu", None, "The tensor on the CPU.")
 
 builtin("prim::type(Device self) -> str", "device_type", _attribute("type"), '"cpu", "cuda".')

@@ -11,7 +11,7 @@ from weft.jit.ir import types as ty
 # As csrc/runtime/type.h numbers them.
 _PLAIN = (
     "Tensor", "int", "float", "bool", "complex", "str", "NoneType", "Device", "dtype", "Layout",
-    "MemoryFormat", "Generator", "Scalar", "Any",
+    "MemoryFormat", "Generator", "Scalar", "Any", "AnyList", "AnyTuple", "AnyDict",
 )  # fmt: skip
 _LIST, _DICT, _TUPLE, _OPTIONAL, _UNION, _FUTURE, _CLASS, _ENUM, _INTERFACE = range(
     len(_PLAIN), len(_PLAIN) + 9

@@ -23,9 +23,9 @@ def _print(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) ->
     values = [arg.value for arg in args]
     kwargs = dict(kwargs)
     separator = kwargs.pop("sep", None)
-    if "end" in kwargs or "file" in kwargs or "flush" in kwargs:
-        fail("print: expected sep as the only keyword argument, got another", range)
-    no_keywords("print", range, kwargs)
+    if kwargs:
+        other = next(iter(kwargs))
+        fail(f"print: expected sep as the only keyword argument, got {other}", range)
     if separator is not None and separator.value.static(e) != " ":
         texts = [Simple(text_of(e, value, range)) for value in values]
         made = Simple(e.emit("prim::ListConstruct", [t.v for t in texts], ty.ListType(ty.STR)))
@@ -83,7 +83,8 @@ def _type(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> 
     value = args[0].value
     cls = python_class_of(value.v.type) if isinstance(value, Simple) else None
     if cls is None:
-        fail("type: expected an object of a class", range, "isinstance(x, T)")
+        got = type_of(e, value, range).annotation
+        fail(f"type: expected an object of a class, got {got}", range, "isinstance(x, T)")
     return class_value(cls, cls.__name__)
 
 

@@ -221,10 +221,10 @@ def as_list(e: Emitter, value: Sugared, range: SourceRange, hint: ty.Type | None
     if not isinstance(found, Counted):
         wanted = hint.elem if isinstance(hint, ty.ListType) else None
         return Simple(make_list(e, found, wanted, range))
-    return _collect(e, found, range)
+    return collect(e, found, range)
 
 
-def _collect(e: Emitter, found: Counted, range: SourceRange) -> Sugared:
+def collect(e: Emitter, found: Counted, range: SourceRange) -> Sugared:
     """A list of what a loop gives."""
     out = e.emit("prim::ListConstruct", (), ty.ListType(ty.TENSOR), range=range)
 
@@ -335,15 +335,12 @@ def _repeat(
 
 @handles(python.sorted)
 def _sorted(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    from weft.jit.frontend.sorting import sort_list
+
     count("sorted", range, args, 1, 1)
-    if "key" in kwargs:
-        fail("sorted: expected no key, got one", kwargs["key"].range, "a class with __lt__")
     made = as_list(e, args[0].value, range)
-    kwargs = dict(kwargs)
-    reverse = kwargs.pop("reverse", None)
-    no_keywords("sorted", range, kwargs)
-    given = [Arg(made, range)] if reverse is None else [Arg(made, range), reverse]
-    call_operator(e, "aten::sort", range, given, {})
+    no_keywords("sorted", range, {k: v for k, v in kwargs.items() if k not in ("key", "reverse")})
+    sort_list(e, made.value(e, range), range, (), kwargs)
     return made
 
 

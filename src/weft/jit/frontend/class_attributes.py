@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.frontend.class_methods import ClassMethod, Method, ReadyMethod, info_of
-from weft.jit.frontend.classes import INFO, ClassInfo
+from weft.jit.frontend.classes import ClassInfo, known_info
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
@@ -27,7 +27,7 @@ from weft.jit.ir.source import SourceRange
 def class_attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
     """v.name for an object."""
     assert isinstance(v.type, ty.ClassType)
-    info = INFO.get(v.type)
+    info = known_info(v.type)
     declared = v.type.attributes.get(name)
     if declared is not None and declared.kind == "constant":
         return sugar(e, declared.value, range, name)
@@ -87,7 +87,7 @@ def class_has(type: ty.ClassType, name: str) -> bool:
 
     if name in type.attributes:
         return True
-    info = INFO.get(type)
+    info = known_info(type)
     if info is None:
         return name in type.methods
     if isinstance(info, ModuleInfo):
@@ -99,7 +99,7 @@ def class_has(type: ty.ClassType, name: str) -> bool:
 def set_class_attribute(e: Emitter, range: SourceRange, v: Value, name: str, held: Sugared) -> None:
     """v.name = held."""
     assert isinstance(v.type, ty.ClassType)
-    info = INFO.get(v.type)
+    info = known_info(v.type)
     declared = v.type.attributes.get(name)
     if declared is None and info is not None:
         found = info.find(name)
@@ -241,8 +241,8 @@ def container_item(
     e: Emitter, owner: Sugared, index: Sugared, range: SourceRange, hint: ty.Type | None
 ) -> Sugared:
     """owner[index] for an object: a container of modules, or one with __getitem__."""
+    from weft.jit.frontend.containers import module_item
     from weft.jit.frontend.module_types import ModuleInfo
-    from weft.jit.frontend.modules import module_item
 
     v = owner.value(e, range)
     info = info_of(v.type)

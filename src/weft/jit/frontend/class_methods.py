@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from weft.jit.frontend.annotations import Annotations
 from weft.jit.frontend.calls import convert_arguments
-from weft.jit.frontend.classes import INFO, ClassInfo
+from weft.jit.frontend.classes import ClassInfo
 from weft.jit.frontend.conversions import Parameter
+from weft.jit.frontend.dataclass_methods import written_method
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import compiling, fail
 from weft.jit.frontend.functions import Compiled, compile_body, is_library, known_return
@@ -26,7 +27,8 @@ from weft.jit.ir.source import SourceRange
 def info_of(type: ty.Type) -> ClassInfo:
     """What the compiler knows of a class type."""
     assert isinstance(type, ty.ClassType)
-    return INFO[type]
+    assert isinstance(type.info, ClassInfo)
+    return type.info
 
 
 class ReadyMethod(Sugared):
@@ -188,8 +190,10 @@ def compile_as_method(
     overload: tuple[list[Parameter], Any] | None = None,
 ) -> Compiled:
     """Compiles a Python function as a method of a class, under a name."""
-    code = code_of(function)
-    node = definition(code, function.__name__)
+    owner = _owner_class(info.python_class, function)
+    written = written_method(owner, function)
+    code = code_of(function) if written is None else written[1]
+    node = definition(code, function.__name__) if written is None else written[0]
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         fail(f"{function.__qualname__}: expected a method", code.range(node))
     text = Text(
@@ -197,7 +201,7 @@ def compile_as_method(
         code,
         resolver_of_function(function, info.extra, info.names()),
         defaults_of(function),
-        _owner_class(info.python_class, function),
+        owner,
         is_library(function),
         function.__qualname__,
     )

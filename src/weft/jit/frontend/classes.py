@@ -42,7 +42,6 @@ class ClassInfo:
         return inspect.getattr_static(self.python_class, name, MISSING)
 
 
-INFO: dict[ty.ClassType, ClassInfo] = {}
 _classes: dict[type, ClassInfo] = {}
 _enums: dict[type, ty.EnumType] = {}
 _tuples: dict[type, ty.TupleType] = {}
@@ -59,9 +58,14 @@ def unique_name(name: str) -> str:
     return f"{head}.___torch_mangle_{count - 1}.{rest}"
 
 
+def known_info(type: ty.Type) -> ClassInfo | None:
+    """What the compiler knows of a class type; None for other types and types without source."""
+    return type.info if isinstance(type, ty.ClassType) else None
+
+
 def python_class_of(type: ty.Type) -> type | None:
     """The Python class behind a class type."""
-    info = INFO.get(type) if isinstance(type, ty.ClassType) else None
+    info = known_info(type)
     return None if info is None else info.python_class
 
 
@@ -256,7 +260,7 @@ def class_info(cls: type, range: Any = None, extra: dict[str, Any] | None = None
     info = ClassInfo(ty.ClassType(unique_name(qualified_name(cls))), cls)
     info.extra = extra or {}
     _classes[cls] = info
-    INFO[info.type] = info
+    info.type.info = info
     from weft.jit.script_class import register_class
 
     register_class(info.type.name, cls)

@@ -111,6 +111,8 @@ def truth(e: Emitter, value: Sugared, range: SourceRange) -> Value:
     v = value.value(e, range)
     if v.type is ty.BOOL:
         return v
+    if v.type is ty.NONE:
+        return e.constant(False)
     arg = Arg(Simple(v), range)
     if isinstance(v.type, ty.ListType | ty.DictType | ty.TupleType) or v.type is ty.STR:
         if isinstance(v.type, ty.TupleType):

@@ -112,9 +112,16 @@ def _merge_name(
 
 
 def _merge(
-    e: Emitter, node: Node, sides: Sequence[Side], pair: Any, range: SourceRange, name: str
+    e: Emitter,
+    node: Node,
+    sides: Sequence[Side],
+    pair: Any,
+    range: SourceRange,
+    name: str,
+    declared: ty.Type | None = None,
 ) -> Sugared | Poison:
-    """One value of two; None stands for one that is never read."""
+    """One value of two; None stands for one that is never read. `declared`: the type of both, where
+    they have no narrower one in common."""
     first, second = pair
     if first is not None and second is not None and first.key() == second.key():
         return first
@@ -132,7 +139,8 @@ def _merge(
             return Poison(f"{name}: expected a value on both paths; {error.message}")
     types = [v.type for v in values if v is not None]
     type = types[0] if len(types) == 1 else ty.unify(types[0], types[1])
-    declared = e.scope.declared_type(name)
+    for side in sides:
+        declared = declared or side.scope.declared_type(name)
     if type is None and declared is not None and all(ty.is_subtype(t, declared) for t in types):
         type = declared
     if type is None:
@@ -190,7 +198,7 @@ def _merge_result(e: Emitter, node: Node, sides: Sequence[Side], range: SourceRa
     if all(isinstance(v, Simple) for v in pair) and pair[0].v is pair[1].v:
         e.scope.set(RESULT, pair[0])
         return
-    found = _merge(e, node, sides, tuple(pair), range, "return")
+    found = _merge(e, node, sides, tuple(pair), range, "return", e.returns.declared)
     if isinstance(found, Poison):
         raise FrontendError(found.message, range, found.hint)
     e.scope.set(RESULT, found)

@@ -241,6 +241,20 @@ def _convert_value(arg: Arg, actual: ty.Type, formal: ty.Type, level: int) -> Co
     return make
 
 
+def _settles(actual: ty.Type, wanted: ty.Type) -> bool:
+    """Whether a value that is returned or assigned becomes one of the declared type. It stays what
+    it is, but for an int where a float is declared, and for a number of any kind (x.item())."""
+    target = ty.non_none(wanted)
+    if isinstance(actual, ty.TupleType) and isinstance(target, ty.TupleType):
+        pairs = list(zip(actual.elems, target.elems))
+        return len(actual.elems) == len(target.elems) and all(
+            ty.is_subtype(a, w) or _settles(a, w) for a, w in pairs
+        )
+    if actual is ty.NUMBER:
+        return target in _FROM_NUMBER
+    return actual is ty.INT and target is ty.FLOAT
+
+
 def coerce(
     e: Emitter,
     value: Sugared,
@@ -252,9 +266,7 @@ def coerce(
     """The value as one of the wanted type, with the conversions of a call unless `strict`."""
     arg = Arg(value, range)
     actual = type_of(e, value, range)
-    # What is returned or assigned stays what it is, but an int where a float is declared.
-    keeps = strict and not (actual is ty.INT and ty.non_none(wanted) is ty.FLOAT)
-    for level in LEVELS[:1] if keeps else LEVELS:
+    for level in LEVELS[:1] if strict and not _settles(actual, wanted) else LEVELS:
         convert = converter(e, arg, Parameter(what, wanted), level, {})
         if convert is not None:
             return convert(e, range)

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import weft
 from weft.jit.frontend.annotations import Annotations
 from weft.jit.frontend.calls import convert_arguments
 from weft.jit.frontend.control_flow import then
@@ -310,6 +311,10 @@ def bound_method(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared
     owner = obj.__self__
     if isinstance(owner, type):  # a class method
         from weft.jit.frontend.classes import class_value
+        from weft.jit.frontend.ignored import AutogradFunction
+
+        if obj.__name__ == "apply" and issubclass(owner, weft.autograd.Function):
+            return AutogradFunction(owner)
 
         return class_value(owner, what).attr(e, range, obj.__name__)
     from weft.jit.frontend.objects import sugar

@@ -9,6 +9,7 @@ from weft.jit.frontend.annotations import Annotations
 from weft.jit.frontend.calls import convert_arguments
 from weft.jit.frontend.conversions import Parameter
 from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
 from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.resolver import resolver_of_function
 from weft.jit.frontend.signatures import defaults_of, signature_of, type_or_tensor
@@ -68,6 +69,9 @@ class IgnoredFunction(Sugared):
         attrs = {"callable": self.function}
         return Simple(e.emit("prim::CallPython", values, returns, attrs, range))
 
+    def key(self) -> Any:
+        return ("ignored", self.function, self.owner)
+
     def _signature(self) -> tuple[list[Parameter], ty.Type]:
         code = code_of(self.function)
         node: Any = definition(code, self.function.__name__)
@@ -86,3 +90,39 @@ class IgnoredFunction(Sugared):
             for each in declared
         ]
         return parameters, signature.returns or ty.TENSOR
+
+
+class AutogradFunction(Sugared):
+    """F.apply of an autograd function: called in Python, which records its backward."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the autograd function {self.cls.__qualname__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        if kwargs:
+            fail(f"{self.cls.__qualname__}: expected no keyword arguments, got some", range)
+        values = [arg.value.value(e, arg.range) for arg in args]
+        attrs = {"callable": self.cls.apply}  # type: ignore[attr-defined]
+        return Simple(e.emit("prim::CallPython", values, self._returns(), attrs, range))
+
+    def key(self) -> Any:
+        return ("autograd function", self.cls)
+
+    def _returns(self) -> ty.Type:
+        """What forward declares; one tensor if nothing."""
+        forward = self.cls.forward  # type: ignore[attr-defined]
+        code = code_of(forward)
+        node: Any = definition(code, forward.__name__)
+        reader = Annotations(code, resolver_of_function(forward))
+        declared = None if node.returns is None else reader.read(node.returns)
+        return declared if isinstance(declared, ty.Type) else ty.TENSOR

@@ -21,6 +21,11 @@ _LOOSE: dict[Any, Any] = {
     tuple: ty.TupleType,
     dict: ty.DictType,
 }
+_ANY_OF: dict[Any, ty.Type] = {
+    ty.ListType: ty.ANY_LIST,
+    ty.TupleType: ty.ANY_TUPLE,
+    ty.DictType: ty.ANY_DICT,
+}
 
 
 def isinstance_call(e: Emitter, node: ast.Call) -> Condition | None:
@@ -130,17 +135,18 @@ def _dynamic_any(
 ) -> Condition:
     types: list[ty.Type] = []
     for test in tests:
+        test = _ANY_OF.get(test, test)
         if not isinstance(test, ty.Type):
             fail(
-                "isinstance: expected types with all their parts for a value of type Any, got "
+                "isinstance: expected types of the language for a value of type Any, got "
                 f"{getattr(test, '__name__', test)}",
                 range,
-                "weft.jit.isinstance(x, List[int])",
             )
         types.append(test)
         if test is ty.INT:
             types.append(ty.BOOL)
     v = subject.value(e, range)
     made = e.emit("prim::isinstance", (v,), ty.BOOL, {"types": tuple(types)}, range)
-    facts = {} if name is None or len(tests) != 1 else {name: types[0]}
-    return Condition(made, None, facts)
+    # A list of anything has no type of its own: its name stays Any.
+    told = name is not None and len(tests) == 1 and types[0] not in _ANY_OF.values()
+    return Condition(made, None, {name: types[0]} if name is not None and told else {})

@@ -55,8 +55,11 @@ def special_method(
         items = as_list(e, args[0].value, range)
         given = [Arg(Simple(v), range), Arg(items, args[0].range)]
         return call_operator(e, "aten::join", range, given, {})
-    if isinstance(v.type, ty.ListType) and name == "sort" and "key" in kwargs:
-        fail("sort: expected no key, got one", kwargs["key"].range, "a class with __lt__")
+    if isinstance(v.type, ty.ListType) and name == "sort":
+        from weft.jit.frontend.sorting import sort_list
+
+        sort_list(e, v, range, args, kwargs)
+        return e.none()
     if isinstance(v.type, ty.ListType) and name == "extend" and len(args) == 1:
         from weft.jit.frontend.builtins import as_list
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import weakref
 from typing import Any
 
 import weft
 from weft.jit.frontend.annotations import Annotations, type_of_value
 from weft.jit.frontend.classes import (
-    INFO,
     ClassInfo,
     annotations_of,
     unique_name,
@@ -37,7 +37,8 @@ class JitAttribute:
 
 
 class ModuleInfo(ClassInfo):
-    """A class type of modules. `container` is "list" or "dict" for those that hold modules."""
+    """A class type of modules. `container` is "list" or "dict" for those that hold modules,
+    "parameters" or "parameter dict" for those that hold parameters."""
 
     def __init__(self, type: ty.ClassType, module: weft.nn.Module, extra: dict[str, Any]) -> None:
         super().__init__(type, module.__class__)
@@ -66,21 +67,25 @@ def _container(module: weft.nn.Module) -> str | None:
         return "list"
     if isinstance(module, weft.nn.ModuleDict):
         return "dict"
+    if isinstance(module, weft.nn.ParameterDict):
+        return "parameter dict"
     return "parameters" if isinstance(module, weft.nn.ParameterList) else None
 
 
-_types: dict[Any, ModuleInfo] = {}
+# As long as a compiled module or a program has the type.
+_types: weakref.WeakValueDictionary[Any, ModuleInfo] = weakref.WeakValueDictionary()
 
 
 def module_info(module: weft.nn.Module, extra: dict[str, Any] | None = None) -> ModuleInfo:
     """The type of a module: an existing one where another module had the same."""
     found = _Survey(module, extra or {})
     key = found.key()
-    if key is not None and key in _types:
-        return _types[key]
+    known = None if key is None else _types.get(key)
+    if known is not None:
+        return known
     info = ModuleInfo(_new_type(module), module, extra or {})
     found.fill(info)
-    INFO[info.type] = info
+    info.type.info = info
     if key is not None:
         _types[key] = info
     return info

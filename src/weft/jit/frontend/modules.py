@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import weft
 from weft.jit.frontend.class_methods import Method, compile_as_method
-from weft.jit.frontend.classes import INFO
-from weft.jit.frontend.conversions import coerce
+from weft.jit.frontend.classes import known_info
+from weft.jit.frontend.containers import DICTS, HeldKeys, child, dict_parts, names_in
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.ignored import EXPORT, ignored_value, mode_of
 from weft.jit.frontend.module_types import ModuleInfo
 from weft.jit.frontend.objects import sugar
-from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, StaticMethod, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Simple, StaticMethod, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -34,10 +32,6 @@ _WALKS = frozenset(
         "named_buffers",
     ]
 )
-
-
-# From a module to its type --------------------------------------------------------------------
-
 
 # Attributes in a program ----------------------------------------------------------------------
 
@@ -64,11 +58,13 @@ def module_member(
         return module_member(e, info, v, "forward", range) or forward_of(info, v, range)
     if name in _WALKS:
         return StaticWalk(v, info, name)
-    if info.container == "dict" and name in ("keys", "values", "items"):
-        items = _dict_parts(e, info, v, name, range)
+    if info.container in DICTS and name == "__contains__":
+        return HeldKeys(names_in(info))
+    if info.container in DICTS and name in ("keys", "values", "items"):
+        items = dict_parts(e, info, v, name, range)
         return StaticMethod(lambda: TupleLiteral(items), name)
-    if info.container in ("list", "parameters") and name == "__len__":
-        return StaticMethod(lambda: len(_children(info)), name)
+    if info.container is not None and name == "__len__":
+        return StaticMethod(lambda: len(names_in(info)), name)
     return None
 
 
@@ -87,137 +83,6 @@ def closed_over(e: Emitter, module: Any, range: SourceRange, what: str) -> Sugar
         range,
         "self.name = module in __init__, and self.name(...) in forward",
     )
-
-
-def child(e: Emitter, info: ModuleInfo, v: Value, name: str, range: SourceRange) -> Sugared:
-    """A member of a container."""
-    declared = info.type.attributes[name]
-    if declared.type is ty.NONE:
-        return e.none()
-    return Simple(e.emit("prim::GetAttr", (v,), declared.type, {"name": name}, range))
-
-
-def _children(info: ModuleInfo) -> list[str]:
-    kind = "parameter" if info.container == "parameters" else "module"
-    return [name for name, each in info.type.attributes.items() if each.kind == kind]
-
-
-def children_of(e: Emitter, v: Value, range: SourceRange) -> list[Sugared] | None:
-    """The items of a container of modules; None for other objects."""
-    info = INFO.get(v.type) if isinstance(v.type, ty.ClassType) else None
-    if not isinstance(info, ModuleInfo) or info.container is None:
-        return None
-    if info.container == "dict":
-        return [Simple(e.constant(name)) for name in _children(info)]
-    return [child(e, info, v, name, range) for name in _children(info)]
-
-
-def _dict_parts(
-    e: Emitter, info: ModuleInfo, v: Value, what: str, range: SourceRange
-) -> list[Sugared]:
-    names = _children(info)
-    keys: list[Sugared] = [Simple(e.constant(name)) for name in names]
-    if what == "keys":
-        return keys
-    values = [child(e, info, v, name, range) for name in names]
-    if what == "values":
-        return values
-    return [TupleLiteral(pair) for pair in zip(keys, values)]
-
-
-def module_item(
-    e: Emitter,
-    info: ModuleInfo,
-    v: Value,
-    index: Sugared,
-    range: SourceRange,
-    hint: ty.Type | None = None,
-) -> Sugared:
-    """container[index]. Where an interface is wanted the index may be known only at run time."""
-    names = _children(info)
-    known = index.static(e)
-    what = info.python_class.__name__
-    if known is UNKNOWN and isinstance(hint, ty.InterfaceType) and names:
-        return picked_module(e, info, v, index, range, hint)
-    if info.container == "dict":
-        if not isinstance(known, str) or known not in names:
-            shown = repr(known) if known is not UNKNOWN else "one known only at run time"
-            fail(f"{what}: expected one of the keys {names}, got {shown}", range)
-        return child(e, info, v, known, range)
-    if isinstance(known, slice):
-        return TupleLiteral([child(e, info, v, name, range) for name in names[known]])
-    if isinstance(known, bool) or not isinstance(known, int):
-        fail(
-            f"{what}: expected an index known while compiling, got one known only at run time",
-            range,
-            "item: Interface = self.modules_list[index], with a class marked @weft.jit.interface, "
-            "or for i, module in enumerate(self.modules_list): if i == index: ...",
-        )
-    if not -len(names) <= known < len(names):
-        fail(f"{what}: expected an index in [-{len(names)}, {len(names)}), got {known}", range)
-    return child(e, info, v, names[known], range)
-
-
-def picked_module(
-    e: Emitter,
-    info: ModuleInfo,
-    v: Value,
-    index: Sugared,
-    range: SourceRange,
-    wanted: ty.InterfaceType,
-) -> Sugared:
-    """container[index] by a row of comparisons; all members stand behind the interface."""
-    names = _children(info)
-    for name in names:
-        inner = info.type.attributes[name].type
-        implement(inner, wanted)
-        if isinstance(inner, ty.ClassType):
-            info.classes.add(inner)
-    by_name = info.container == "dict"
-    given = coerce(e, index, ty.STR if by_name else ty.INT, range, "index")
-    place = given if by_name else _from_the_end(e, given, len(names), range)
-    error, equal = (KeyError, "aten::eq.str") if by_name else (IndexError, "aten::eq.int")
-
-    def from_member(i: int) -> Value:
-        if i == len(names):
-            text = f"{info.python_class.__name__}: expected an index in it, got another"
-            emit_raise(e, error, e.constant(text), range)
-            return e.uninitialized(wanted)
-        key = e.constant(names[i] if by_name else i)
-        return _either(
-            e, e.emit(equal, (place, key), ty.BOOL, range=range), wanted,
-            lambda: coerce(e, child(e, info, v, names[i], range), wanted, range, names[i]),
-            lambda: from_member(i + 1), range,
-        )  # fmt: skip
-
-    return Simple(from_member(0))
-
-
-def _from_the_end(e: Emitter, index: Value, size: int, range: SourceRange) -> Value:
-    """A negative index counted from the end."""
-    below = e.emit("aten::lt.int", (index, e.constant(0)), ty.BOOL, range=range)
-    return _either(
-        e, below, ty.INT,
-        lambda: e.emit("aten::add.int", (index, e.constant(size)), ty.INT, range=range),
-        lambda: index, range,
-    )  # fmt: skip
-
-
-def _either(
-    e: Emitter,
-    test: Value,
-    type: ty.Type,
-    yes: Callable[[], Value],
-    no: Callable[[], Value],
-    range: SourceRange,
-) -> Value:
-    node = e.node("prim::If", (test,), (type,), range=range)
-    for make in (yes, no):
-        block = node.add_block()
-        with e.within(block, Scope(e.scope)):
-            made = make()
-        block.set_returns([made])
-    return node.output
 
 
 class StaticWalk(Sugared):
@@ -345,7 +210,7 @@ def compile_interfaces(info: ModuleInfo) -> None:
 
 def implement(type: ty.Type, interface: ty.InterfaceType) -> None:
     """Compiles the methods of a class that an interface asks for."""
-    info = INFO.get(type) if isinstance(type, ty.ClassType) else None
+    info = known_info(type)
     if info is None or (interface.is_module and not info.type.is_module):
         return
     for name in interface.methods:

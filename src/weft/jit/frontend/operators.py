@@ -56,6 +56,7 @@ _COMPARE: dict[type[ast.cmpop], tuple[str, str, str]] = {
     ast.Gt: (">", "gt", "lt"),
     ast.GtE: (">=", "ge", "le"),
 }
+_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _NUMBERS = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
 
 
@@ -86,13 +87,16 @@ def binary(
         if found is not None:
             return found
     args = [Arg(left, range), Arg(right, range)]
+    if {a, b} in ({ty.BOOL}, {ty.BOOL, ty.INT}) and not (a is b and op in _OF_BITS):
+        a, b = ty.INT, ty.INT  # as in Python
+        args = [Arg(_as_int(e, arg), arg.range) for arg in args]
     if a in _NUMBERS and b is ty.TENSOR:
         return _number_and_tensor(e, op, args, range)
     name = of_tensors if ty.TENSOR in (a, b) else of_others
     if op is ast.Mod and a is ty.STR:
         name = "aten::percentFormat"
     if op is ast.Pow and a is ty.INT and b is ty.INT:
-        power = right.static(e)
+        power = args[1].value.static(e)
         if isinstance(power, int) and power >= 0:  # an int, as in Python
             return emit_operator(
                 e,
@@ -126,6 +130,16 @@ def _method_of_class(
         ):
             return owner.attr(e, range, name).call(e, range, [Arg(other, range)], {})
     return None
+
+
+def _as_int(e: Emitter, arg: Arg) -> Sugared:
+    """The number as an int: a bool as 0 or 1."""
+    known = arg.value.static(e)
+    if isinstance(known, bool):
+        return Simple(e.constant(int(known)))
+    if type_of(e, arg.value, arg.range) is ty.INT:
+        return arg.value
+    return call_operator(e, "aten::Int", arg.range, [arg], {})
 
 
 def _number_and_tensor(

@@ -145,7 +145,7 @@ class Simple(Sugared):
         if isinstance(self.v.type, ty.TupleType):
             return e.unpack_tuple(self.v, range)
         if isinstance(self.v.type, ty.ClassType):
-            from weft.jit.frontend.modules import children_of
+            from weft.jit.frontend.containers import children_of
 
             return children_of(e, self.v, range)
         return None

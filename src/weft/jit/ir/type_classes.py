@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
+    "ANY_DICT",
+    "ANY_LIST",
+    "ANY_TUPLE",
     "BASE_TYPES",
     "BOOL",
     "COMPLEX",
@@ -115,6 +118,10 @@ MEMORY_FORMAT = BaseType("MemoryFormat", "torch.memory_format")
 GENERATOR = BaseType("Generator", "torch.Generator")
 NUMBER = BaseType("Scalar", "Union[int, float, complex, bool]")
 ANY = BaseType("Any", "Any")
+# What isinstance asks of a value of type Any: a container of anything. No value has such a type.
+ANY_LIST = BaseType("AnyList", "list")
+ANY_TUPLE = BaseType("AnyTuple", "tuple")
+ANY_DICT = BaseType("AnyDict", "dict")
 
 BASE_TYPES: dict[str, BaseType] = {
     t.name: t
@@ -133,6 +140,9 @@ BASE_TYPES: dict[str, BaseType] = {
         GENERATOR,
         NUMBER,
         ANY,
+        ANY_LIST,
+        ANY_TUPLE,
+        ANY_DICT,
     )
 }
 
@@ -306,12 +316,18 @@ class Attribute:
 
 @record(eq=False, repr=False)
 class ClassType(Type):
-    """A class: attributes in order of declaration, compiled methods. Mutable, nominal."""
+    """A class: attributes in order of declaration, compiled methods. Mutable, nominal.
+
+    `info` and `runtime`: what the frontend knows of it, and its class in programs. They are freed
+    with it, as all that belongs to a program that nobody has any more.
+    """
 
     name: str
     attributes: dict[str, Attribute] = field(default_factory=dict)
     methods: dict[str, Function] = field(default_factory=dict)
     is_module: bool = False
+    info: Any = None
+    runtime: Any = None
 
     @property
     def annotation(self) -> str:

@@ -3,6 +3,9 @@
 from weft.jit.ir.relations import bind, has_variables, is_subtype, substitute, unify
 from weft.jit.ir.type_classes import (
     ANY,
+    ANY_DICT,
+    ANY_LIST,
+    ANY_TUPLE,
     BASE_TYPES,
     BOOL,
     COMPLEX,
@@ -43,6 +46,9 @@ from weft.jit.ir.type_text import parse_type
 
 __all__ = [
     "ANY",
+    "ANY_DICT",
+    "ANY_LIST",
+    "ANY_TUPLE",
     "BASE_TYPES",
     "BOOL",
     "COMPLEX",

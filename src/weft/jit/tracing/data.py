@@ -114,12 +114,18 @@ for _name in ("from_numpy", "frombuffer", "from_dlpack"):
     _outside(_name)
 
 
-def _storage(name: str) -> None:
+def _storage(name: str, public: str) -> None:
     def call(rec: Recorder, *args: Any, **kwargs: Any) -> NoReturn:
-        unsupported(f"{name[1:]}, which works on the storage of a tensor")
+        unsupported(f"{public}, which works on the storage of a tensor")
 
     FACES[f"weft.{name}"] = call
 
 
-for _name in ("_storage_view", "_from_storage", "_storage_resize", "_set", "_resize"):
-    _storage(_name)
+for _name, _public in (
+    ("_storage_view", "untyped_storage()"),
+    ("_from_storage", "a tensor made of a storage"),
+    ("_storage_resize", "resize_() of a storage"),
+    ("_set", "set_()"),
+    ("_resize", "resize_()"),
+):
+    _storage(_name, _public)

@@ -372,6 +372,8 @@ def _view(rec: Recorder, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 
 @face("detach_")
 def _detach_(rec: Recorder, self: Tensor) -> Tensor:
-    if rec.follows(self) and self.requires_grad:
-        unsupported("detach_(), which programs do not have; use detach()")
-    return original(rec, "detach_", self)  # type: ignore[no-any-return]
+    original(rec, "detach_", self)
+    if rec.follows(self):
+        value = rec.emit("aten::detach_", [rec.tensor(self)], [ty.TENSOR]).output
+        rec.bind(self, value)
+    return self

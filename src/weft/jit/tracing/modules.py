@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft.jit.execution import class_of
-from weft.jit.frontend.classes import INFO, unique_name
+from weft.jit.frontend.classes import unique_name
 from weft.jit.frontend.functions import qualified_name
 from weft.jit.frontend.module_types import ModuleInfo
 from weft.jit.frontend.resolver import MISSING
@@ -46,7 +46,7 @@ def traced_info(module: Module, made: dict[int, ModuleInfo]) -> ModuleInfo:
     type_ = ty.ClassType(unique_name(qualified_name(type(module))))
     type_.is_module = True
     info = made[id(module)] = TracedInfo(type_, module, {})
-    INFO[type_] = info
+    type_.info = info
     for name, kind in module._kinds.items():
         value = module.__dict__[name]
         if value is None:

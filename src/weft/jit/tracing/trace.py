@@ -16,7 +16,7 @@ from weft.jit.ir import Graph
 from weft.jit.ir import types as ty
 from weft.jit.ir.verify import verify
 from weft.jit.script import ScriptFunction
-from weft.jit.script_module import RecursiveScriptModule
+from weft.jit.script_module import RecursiveScriptModule, add_method
 from weft.jit.tracing import calls as _calls  # noqa: F401  (registers its faces)
 from weft.jit.tracing import checks, structures
 from weft.jit.tracing import indexing as _indexing  # noqa: F401  (registers its faces)
@@ -268,7 +268,7 @@ def _trace_module(
 
         traced = record(Call.of(given, by_name))
         with LOCK:
-            _add_method(info, name, traced.compiled())
+            add_method(info, name, traced.compiled())
         records[name] = (traced.graph, func, record)
     with LOCK:
         made = wrap(module, info, {}, TopLevelTracedModule)
@@ -278,17 +278,6 @@ def _trace_module(
         run = made if name == "forward" else getattr(made, name)
         checks.check(graph, run, func, record, others, tolerance, module)
     return made  # type: ignore[return-value]
-
-
-def _add_method(info: Any, name: str, compiled: Compiled) -> None:
-    def traced(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise AssertionError(f"{name} is a program")
-
-    traced.__name__ = name
-    traced.__module__ = "__torch__"
-    info.methods[name] = traced
-    info.compiled[name] = compiled
-    info.type.methods[name] = compiled.function
 
 
 __all__ = ["TopLevelTracedModule", "TracerWarning", "trace", "trace_module"]

@@ -1,0 +1,40 @@
+"""The methods that @dataclass writes: they have no source, so programs get the same from here."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from typing import Any
+
+from weft.jit.frontend.source import Code
+
+# How two objects compare that are equal in all fields.
+_OF_EQUALS = {"__lt__": False, "__le__": True, "__gt__": False, "__ge__": True}
+_SYMBOLS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+
+
+def written_method(cls: type, function: Any) -> tuple[ast.FunctionDef, Code] | None:
+    """The comparison that @dataclass made for a class, as source; None for other functions."""
+    name = getattr(function, "__name__", "")
+    if not dataclasses.is_dataclass(cls) or function.__code__.co_filename != "<string>":
+        return None
+    fields = [each.name for each in dataclasses.fields(cls) if each.compare]
+    if name == "__eq__":
+        lines = [
+            f"    if not self.{field} == other.{field}:\n        return False" for field in fields
+        ]
+        lines.append("    return True")
+    elif name in _SYMBOLS:
+        lines = [
+            f"    if not self.{field} == other.{field}:\n"
+            f"        return self.{field} {_SYMBOLS[name]} other.{field}"
+            for field in fields
+        ]
+        lines.append(f"    return {_OF_EQUALS[name]}")
+    else:
+        return None
+    text = f"def {name}(self, other: {cls.__name__}) -> bool:\n" + "\n".join(lines) + "\n"
+    code = Code(text, f"<dataclass {cls.__qualname__}>", 1)
+    node = code.tree.body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return node, code
