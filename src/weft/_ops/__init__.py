@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 # In this order the rows are listed and generated.
 FAMILIES = (
     "arithmetic",
+    "choices",
     "unary",
     "compare",
     "activations",
     "reductions",
+    "moments",
     "rows",
     "views",
     "linalg",

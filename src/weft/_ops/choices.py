@@ -1,0 +1,220 @@
+"""The greater and the lesser of two, limits, and choice by a mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._kernels.lang import maximum, minimum, where
+from weft._ops.table import FLOATS, INTEGERS, backward_op, op, ops
+
+_REAL = INTEGERS + FLOATS
+
+# ---- the greater and the lesser, limits ----
+
+op(
+    "maximum(Tensor self, Tensor other) -> Tensor",
+    doc="The greater of both, element by element; NaN wins.",
+    pointwise=lambda self, other: maximum(self, other),
+    dtypes=("bool", *_REAL),
+    tags=("commutative",),
+    grad={
+        "self": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
+        "other": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
+    },
+    inplace=None,
+)
+op(
+    "minimum(Tensor self, Tensor other) -> Tensor",
+    doc="The lesser of both, element by element; NaN wins.",
+    pointwise=lambda self, other: minimum(self, other),
+    dtypes=("bool", *_REAL),
+    tags=("commutative",),
+    grad={
+        "self": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
+        "other": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
+    },
+    inplace=None,
+)
+
+
+def _clamp(self: Any, min: Any, max: Any) -> Any:
+    if min is None and max is None:
+        ops.check(False, "clamp: expected min or max or both, got none")
+    if max is None:
+        return self.clamp_min(min)
+    if min is None:
+        return self.clamp_max(max)
+    return ops._clamp(self, min, max)
+
+
+def _clamp_in_place(self: Any, min: Any, max: Any) -> Any:
+    if min is None and max is None:
+        ops.check(False, "clamp_: expected min or max or both, got none")
+    if max is None:
+        return self.clamp_min_(min)
+    if min is None:
+        return self.clamp_max_(max)
+    return ops._clamp_(self, min, max)
+
+
+def _clamp_tensor(self: Any, min: Any, max: Any) -> Any:
+    if min is None and max is None:
+        ops.check(False, "clamp: expected min or max or both, got none")
+    if max is None:
+        return self.clamp_min(min)
+    if min is None:
+        return self.clamp_max(max)
+    return self.clamp_min(min).clamp_max(max)
+
+
+def _clamp_tensor_in_place(self: Any, min: Any, max: Any) -> Any:
+    if min is None and max is None:
+        ops.check(False, "clamp_: expected min or max or both, got none")
+    if max is None:
+        return self.clamp_min_(min)
+    if min is None:
+        return self.clamp_max_(max)
+    return self.clamp_min_(min).clamp_max_(max)
+
+
+op(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    doc="self held between min and max; either may be None.",
+    compose=_clamp,
+    out="out",
+)
+op(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    doc="self held between the tensors min and max; either may be None.",
+    compose=_clamp_tensor,
+    out="Tensor_out",
+)
+op(
+    "clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
+    doc="In-place clamp.",
+    compose=_clamp_in_place,
+    variants="fm",
+)
+op(
+    "clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
+    doc="In-place clamp by tensors.",
+    compose=_clamp_tensor_in_place,
+    variants="fm",
+)
+backward_op(
+    "_clamp(Tensor self, Scalar min, Scalar max) -> Tensor",
+    doc="self held between min and max.",
+    pointwise=lambda self, min, max: minimum(maximum(self, min), max),
+    dtypes=_REAL,
+    grad={"self": "where((self >= min).logical_and(self <= max), grad, 0)"},
+    inplace="",
+)
+op(
+    "clamp_min(Tensor self, Scalar min) -> Tensor",
+    doc="self, but at least min.",
+    pointwise=lambda self, min: maximum(self, min),
+    dtypes=("bool", *_REAL),
+    grad={"self": "where(self >= min, grad, 0)"},
+    inplace_variants="fm",
+)
+op(
+    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+    doc="self, but at least min, element by element.",
+    pointwise=lambda self, min: maximum(self, min),
+    dtypes=("bool", *_REAL),
+    grad={"self": "where(self >= min, grad, 0)", "min": "where(self < min, grad, 0)"},
+    inplace_variants="fm",
+)
+op(
+    "clamp_max(Tensor self, Scalar max) -> Tensor",
+    doc="self, but at most max.",
+    pointwise=lambda self, max: minimum(self, max),
+    dtypes=("bool", *_REAL),
+    grad={"self": "where(self <= max, grad, 0)"},
+    inplace_variants="fm",
+)
+op(
+    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+    doc="self, but at most max, element by element.",
+    pointwise=lambda self, max: minimum(self, max),
+    dtypes=("bool", *_REAL),
+    grad={"self": "where(self <= max, grad, 0)", "max": "where(self > max, grad, 0)"},
+    inplace_variants="fm",
+)
+
+# ---- choice ----
+
+op(
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    doc="self where condition holds, else other.",
+    pointwise=lambda condition, self, other: where(condition, self, other),
+    bool_inputs=("condition",),
+    grad={"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"},
+    variants="fm",
+)
+op(
+    "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+    doc="The number self where condition holds, else other.",
+    pointwise=lambda condition, self, other: where(condition, self, other),
+    bool_inputs=("condition",),
+    grad={"other": "where(condition, 0, grad)"},
+    variants="f",
+    out=None,
+)
+op(
+    "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+    doc="self where condition holds, else the number other.",
+    pointwise=lambda condition, self, other: where(condition, self, other),
+    bool_inputs=("condition",),
+    grad={"self": "where(condition, grad, 0)"},
+    variants="fm",
+    out=None,
+)
+op(
+    "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+    doc="The number self where condition holds, else the number other.",
+    compose="where(condition, scalar_tensor(self, dtype=self.dtype), "
+    "scalar_tensor(other, dtype=other.dtype))",
+    variants="f",
+)
+op(
+    "where(Tensor condition) -> Tensor[]",
+    doc="Indices of the elements that hold, one tensor a dimension; a number counts as a vector.",
+    compose="(condition if condition.dim() > 0 else condition.unsqueeze(0)).nonzero().unbind(1)",
+    tags=("nondifferentiable",),
+    variants="f",
+)
+op(
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    doc="self with `value` where mask holds.",
+    pointwise=lambda self, mask, value: where(mask, value, self),
+    bool_inputs=("mask",),
+    weak=("value",),
+    grad={"self": "grad.masked_fill(mask, 0)"},
+    out=None,
+    precheck="value_fits",
+)
+
+
+def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
+    """The result is of self's dtype, whatever the value's."""
+    ops.check(value.dim() == 0, "masked_fill: expected a 0-d value, got shape ", value.shape)
+    return ops.where(mask, ops._value_as(value, self.dtype), self)
+
+
+backward_op(
+    "_value_as(Tensor value, ScalarType dtype) -> Tensor",
+    doc="A 0-d tensor in another dtype, which it must fit.",
+    native="value_as",
+    tags=("composite",),
+)
+op(
+    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    doc="self with the 0-d tensor `value` where mask holds.",
+    compose=_masked_fill,
+)
+op(
+    "masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
+    doc="In-place masked_fill.",
+    compose="self.copy_(self.masked_fill(mask, value))",
+)
