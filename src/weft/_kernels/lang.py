@@ -17,17 +17,7 @@ from . import complexmath as _complex
 from . import math as _math
 from . import special as _special
 from . import trig as _trig
-from .expr import (
-    Complex,
-    Expr,
-    Operand,
-    Unsupported,
-    Value,
-    node,
-    select,
-    unify,
-    value_of,
-)
+from .expr import Complex, Expr, Operand, Unsupported, Value, node, select, unify, value_of
 from .expr import cast as _cast
 from .types import BOOL, I64, DType, min_value
 from .types import dtype as _dtype
