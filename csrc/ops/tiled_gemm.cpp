@@ -28,8 +28,8 @@ void pack_rows(const Matrix<const T>& a, int64_t rows, int64_t columns, T* out, 
 
 namespace {
 
-// How a product is cut: blocks of b of kDepth x kWidth are packed into strips, blocks of a of
-// kHeight x kDepth meet them while both stay in the second-level cache.
+// How a product is cut: blocks of a of kHeight x kDepth, which stay in the second-level cache, meet
+// blocks of b of kDepth x kWidth strip by strip.
 constexpr int64_t kWidth = 1024, kHeight = 22 * kTileRows;
 // Columns of a finished part, at least: each row of it is a stretch of memory.
 constexpr int64_t kPartColumns = 1024;
@@ -69,72 +69,59 @@ bool lies_well(const Matrix<const T>& a, int64_t n) {
   return a.column == 1 && static_cast<size_t>(a.row) * sizeof(T) % 1024 != 0;
 }
 
-// The strips of one block of b. Each is packed when the first block of a needs it, and fetched into
-// the cache before, while the strip in front of it is multiplied. Where there is only one block of
-// a, all of them are packed into the same place, which stays in the nearest cache.
+// What m rows of tiles fetch while they meet a strip: the next one, which begins at b and of which
+// they need so many rows. Strips are packed as they are needed, all into the same place, which
+// stays in the nearest cache; packing a block of b as a whole wrote to memory that no cache held,
+// and took longer than packing it again for each block of a.
 template <class T>
-class Strips {
- public:
-  Strips(const Matrix<const T>& b, int64_t depth, int64_t columns, bool kept, T* packed)
-      : b_(b), depth_(depth), columns_(columns), distance_(kept ? depth : 0), packed_(packed) {}
+Ahead next_strip(const Matrix<const T>& b, int64_t m) {
+  constexpr int64_t item = sizeof(T), kLine = 64;
+  const char* at = reinterpret_cast<const char*>(b.data);
+  if (b.column == 1) return {at, kLanes * b.row * item, kLine, b.row * item, 2};
+  if (b.row != 1) return {at, 0, 0, 0, 0};
+  // Columns that each tile fetches, so that all tiles fetch all of them.
+  const int64_t tiles = std::max<int64_t>(1, m / kTileRows);
+  const int64_t each = std::max<int64_t>(2, (kStripColumns + tiles - 1) / tiles);
+  return {at, each * b.column * item, b.column * item, kLine, static_cast<int>(each)};
+}
 
-  const T* pack(int64_t j) {
-    T* const strip = packed_ + j * distance_;
-    pack_strips<T>({b_.data + j * b_.column, b_.row, b_.column}, depth_,
-                   std::min(kStripColumns, columns_ - j), kStripColumns, strip);
-    return strip;
+// c = alpha * a @ b + beta * c for a packed block of a and as much of b as it meets.
+template <class T>
+void multiply_block(int64_t m, int64_t n, int64_t depth, T alpha, const T* a,
+                    const Matrix<const T>& b, T* strip, T beta, T* c, int64_t c_row) {
+  for (int64_t j = 0; j < n; j += kStripColumns) {
+    const int64_t columns = std::min(kStripColumns, n - j);
+    pack_strips<T>({b.data + j * b.column, b.row, b.column}, depth, columns, kStripColumns, strip);
+    const bool whole_next = j + 2 * kStripColumns <= n;
+    const Ahead ahead =
+        whole_next ? next_strip<T>({b.data + (j + kStripColumns) * b.column, b.row, b.column}, m)
+                   : Ahead{reinterpret_cast<const char*>(strip), 0, 0, 0, 0};
+    gemm_block(m, columns, depth, alpha, a, strip, beta, c + j, c_row, ahead);
   }
-  const T* packed(int64_t j) const { return packed_ + j * distance_; }
+}
 
-  // What m rows of tiles fetch while they meet strip j: the next one.
-  Ahead ahead(int64_t j, int64_t m) const {
-    constexpr auto item = static_cast<int64_t>(sizeof(T));
-    const int64_t row = b_.row * item, column = b_.column * item;
-    const char* next = reinterpret_cast<const char*>(b_.data) + (j + kStripColumns) * column;
-    if (j + 2 * kStripColumns > columns_) return nothing(j);
-    if (b_.column == 1) return {next, kLanes * row, kLine, row, 2};
-    if (b_.row != 1) return nothing(j);
-    // Columns of the strip that each tile fetches, so that all tiles fetch all of them.
-    const int64_t tiles = std::max<int64_t>(1, m / kTileRows);
-    const int64_t each = std::max<int64_t>(2, (kStripColumns + tiles - 1) / tiles);
-    return {next, each * column, column, kLine, static_cast<int>(each)};
-  }
-  Ahead nothing(int64_t j) const { return {reinterpret_cast<const char*>(packed(j)), 0, 0, 0, 0}; }
-
- private:
-  static constexpr int64_t kLine = 64;
-  const Matrix<const T> b_;
-  const int64_t depth_, columns_, distance_;
-  T* const packed_;
-};
-
-// Products of several strips: blocks of a and b are packed.
+// Products of several strips: blocks of a and strips of b are packed. A block of the result stays
+// in the second-level cache until it is finished.
 template <class T>
 void gemm_by_blocks(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
                     const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
-  const bool kept = m > kHeight;
-  const int64_t width =
-      kept ? (std::min(n, kWidth) + kStripColumns - 1) / kStripColumns * kStripColumns
-           : kStripColumns;
-  Scratch<T> strips(std::min(k, kDepth) * width), rows(std::min(m, kHeight) * kPackedRow);
-  for (int64_t j = 0; j < n; j += kWidth) {
-    const int64_t columns = std::min(kWidth, n - j);
-    for (int64_t p = 0; p < k; p += kDepth) {
-      const int64_t depth = std::min(kDepth, k - p);
-      Strips<T> block({b.data + p * b.row + j * b.column, b.row, b.column}, depth, columns, kept,
-                      strips.data());
-      for (int64_t i = 0; i < m; i += kHeight) {
-        const int64_t height = std::min(kHeight, m - i);
-        pack_rows<T>({a.data + i * a.row + p * a.column, a.row, a.column}, height, depth,
-                     rows.data(), kPackedRow);
-        for (int64_t s = 0; s < columns; s += kStripColumns) {
-          const T* strip = i == 0 ? block.pack(s) : block.packed(s);
-          gemm_block(height, std::min(kStripColumns, columns - s), depth, alpha, rows.data(), strip,
-                     p == 0 ? beta : T(1), c + i * c_row + j + s, c_row,
-                     i == 0 ? block.ahead(s, height) : block.nothing(s));
-        }
-        if (p + depth == k) finish.at(i, j)(height, columns);
+  // Blocks of about one height: each of them packs b.
+  const int64_t blocks = (m + kHeight - 1) / kHeight, rows = (m + blocks - 1) / blocks;
+  const int64_t height = (rows + kTileRows - 1) / kTileRows * kTileRows;
+  Scratch<T> strip(std::min(k, kDepth) * kStripColumns), packed(height * kPackedRow);
+  for (int64_t i = 0; i < m; i += height) {
+    const int64_t here = std::min(height, m - i);
+    for (int64_t j = 0; j < n; j += kWidth) {
+      const int64_t columns = std::min(kWidth, n - j);
+      for (int64_t p = 0; p < k; p += kDepth) {
+        const int64_t depth = std::min(kDepth, k - p);
+        pack_rows<T>({a.data + i * a.row + p * a.column, a.row, a.column}, here, depth,
+                     packed.data(), kPackedRow);
+        multiply_block<T>(here, columns, depth, alpha, packed.data(),
+                          {b.data + p * b.row + j * b.column, b.row, b.column}, strip.data(),
+                          p == 0 ? beta : T(1), c + i * c_row + j, c_row);
       }
+      finish.at(i, j)(here, columns);
     }
   }
 }
