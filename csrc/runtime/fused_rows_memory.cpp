@@ -31,6 +31,16 @@ bool FusedRows::Stage::reads(uint8_t input) const {
   });
 }
 
+// Those of the operands that die here whose memory nobody else can see. To be asked before plans
+// hold the operands too.
+uint64_t FusedRowsRun::sole_among(uint64_t dying) const {
+  for (uint8_t i = 0; i < group_.spec_.input_count; ++i) {
+    const bool asked = dying & group_.tensor_inputs_ & bit(i);
+    if (!asked || !is_sole(args_[i].to_tensor())) dying &= ~bit(i);
+  }
+  return dying;
+}
+
 // Memory for a result of the stage that is planned last: that of an operand which dies here and
 // which no later stage reads. Blocks of rows do not meet, so that one block's results lie over
 // nothing but its own elements.
@@ -40,12 +50,9 @@ Tensor FusedRowsRun::take_over(DType dtype) {
   const Stage& stage = group_.stages_[at];
   const auto later = std::span(group_.stages_).subspan(at + 1);
   for (uint8_t i = 0; i < group_.spec_.input_count; ++i) {
-    if (!(dying_ & group_.tensor_inputs_ & ~group_.spec_.dropped_inputs & bit(i))) continue;
+    if (!(dying_ & ~group_.spec_.dropped_inputs & bit(i))) continue;
     const Tensor& tensor = args_[i].to_tensor();
-    if (tensor.dtype() != dtype || !(tensor.sizes() == shape_) || !tensor.is_contiguous() ||
-        !is_sole(tensor)) {
-      continue;
-    }
+    if (tensor.dtype() != dtype || !(tensor.sizes() == shape_) || !tensor.is_contiguous()) continue;
     const bool order_fits =
         !stage.is_row || !stage.reads(i) || tile::reads_before_it_writes(*stage.program);
     if (!order_fits || std::ranges::any_of(later, [&](const Stage& s) { return s.reads(i); })) {

@@ -50,7 +50,7 @@ FusedRowsRun::FusedRowsRun(const FusedRows& group, const FusedKey& key, const Va
       key_(key),
       args_(args),
       shape_(shape),
-      dying_(dying),
+      dying_(sole_among(dying)),
       narrow_(shape),
       length_(shape.back()),
       rows_(1),

@@ -55,6 +55,7 @@ class FusedRowsRun {
   Tensor row_operand(uint8_t value);
   void set_dtype(uint8_t value, DType dtype);
   Tensor take_over(DType dtype);
+  uint64_t sole_among(uint64_t dying) const;
   bool numbers(const std::vector<FusedOperand>& operands, const Stage& stage,
                const tile::Program& program, Scalar* out) const;
   Scalar number(const FusedOperand& one) const;

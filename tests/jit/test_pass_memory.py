@@ -248,6 +248,23 @@ def test_groups_with_rows_take_over_too():
         assert use_of(run, x, x, least=KB256) == (KB256, 1)
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        "torch.softmax(y, -1) - 0.5",
+        "(torch.relu(y) - y.mean(-1, True)) * 2.0",
+        "torch.softmax(y, -1) + y",
+    ],
+)
+def test_the_last_stage_of_rows_takes_over(result):
+    source = f"def rows(x):\n    y = torch.roll(x, 1, 0)\n    return {result}\n"
+    x = weft.randn(256, 256)
+    run = compiled(source)
+    expected = eval(result, {"torch": weft, "y": weft.roll(x, 1, 0)})
+    assert weft.equal(run(x), expected)
+    assert use_of(run, x, least=KB256) == (KB256, 1)
+
+
 def test_small_results_have_memory_of_their_own():
     x, w = weft.randn(8, 8), weft.randn(8, 8)
     run = compiled(CHAIN)
