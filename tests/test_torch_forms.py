@@ -167,3 +167,15 @@ def test_gradients_of_normal_numbers_are_zeros() -> None:
 def test_scatter_refuses_other_reductions() -> None:
     with pytest.raises(RuntimeError, match='scatter: expected reduce "add" or "multiply", got "m'):
         weft.ones(3).scatter(0, weft.tensor([0]), weft.ones(1), reduce="mean")
+
+
+@pytest.mark.parametrize(
+    "name",
+    "add sub mul div true_divide floor_divide remainder fmod pow copysign eq ne lt le gt ge".split(),
+)
+def test_an_operand_that_is_a_number_beside_out(name: str) -> None:
+    function, x = getattr(weft, name), weft.tensor([1.5, -2.0, 7.25])
+    expected = function(x, 2)
+    out = weft.empty(3, dtype=expected.dtype)
+    assert function(x, 2, out=out) is out
+    assert weft.equal(out, expected)
