@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -231,6 +233,22 @@ def test_native_code_comes_in_the_background():
         made.run([x, y])
     assert compiler.wait(made, weft.float32)
     assert bits(made.run([x, y])[0]) == bits(chain(x, y))
+
+
+def test_the_recursion_limit_changes_for_deep_groups_only(monkeypatch):
+    limits, set_limit = [], sys.setrecursionlimit
+    monkeypatch.setattr(sys, "setrecursionlimit", limits.append)
+    compile_now(group(2, CHAIN, [7], [1, 0.5]))
+    assert limits == []
+    before = sys.getrecursionlimit()
+    deep = [("tanh", [f"s{i - 1}" if i else "i0"], []) for i in range(40)]
+    monkeypatch.setattr(sys, "setrecursionlimit", lambda n: limits.append(n) or set_limit(n))
+    set_limit(300)  # what pytest itself needs is around 100
+    try:
+        compile_now(group(1, deep, [39]))
+        assert limits == [20_000, 300]
+    finally:
+        set_limit(before)
 
 
 def test_images_are_cached_on_disk(tmp_path, monkeypatch):

@@ -138,9 +138,18 @@ def _image(group: Any, compute: str, masks: int, ints: int = 0) -> bytes:
     if not is_x86():
         target, triple = AARCH64, "aarch64-unknown-linux-gnu"
     spec = compose.Group(group.constants, group.steps, group.outputs)
-    with DeepRecursion():  # operators that feed each other are expressions within expressions
-        kernel = compose.kernel(spec, compute, masks, ints)
-        text = compose.text(kernel, target, triple)
+
+    def text_of() -> str:
+        return compose.text(compose.kernel(spec, compute, masks, ints), target, triple)
+
+    try:
+        text = text_of()
+    except RecursionError:
+        # Operators that feed each other are expressions within expressions. The limit belongs to
+        # the process, and a thread that parses Python while it changes gets a SystemError: so it
+        # changes for the deepest groups only.
+        with DeepRecursion():
+            text = text_of()
     name = cache.key(FORMAT, target.name, text)
     made = cache.load(name)
     if made is None:
