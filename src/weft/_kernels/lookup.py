@@ -95,7 +95,7 @@ def tanh(x: Value) -> Value:
 
 
 def sqrt(x: Value) -> Value:
-    """The root rounded correctly, in a third of the time of the instruction for it.
+    """The root rounded correctly, in less time than the instruction for it takes.
 
     One step of Goldschmidt's from an estimate of 1 / sqrt(x), then the root is corrected by its
     exact remainder: Markstein, "Software Division and Square Root Using Goldschmidt's Algorithms",
