@@ -1,4 +1,4 @@
-"""Reductions that look at a row more than once: variances, norms, logsumexp."""
+"""Reductions that are more than one fold of a row: variances, norms, logsumexp."""
 
 from __future__ import annotations
 
