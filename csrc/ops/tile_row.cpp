@@ -60,6 +60,7 @@ void run_shared(const RowWalk& walk) {
 }
 
 void run_blocks(const RowWalk& walk) {
+  constexpr int64_t kPiecesEach = 8;  // at least, where there is enough to do
   const int64_t rows = walk.outer.numel, length = std::max<int64_t>(walk.row.numel, 1);
   if (rows * length <= kGrain) return RowWorker(walk).run(0, rows);
   if (shares_rows(walk)) return run_shared(walk);
@@ -67,7 +68,10 @@ void run_blocks(const RowWalk& walk) {
   if (walk.vertical && walk.passes[0].rule.whole_rows) {
     unit = walk.width / walk.outer.sizes[0] * walk.outer.sizes[0];
   }
-  const int64_t grain = std::max<int64_t>(1, kPiece / (unit * length));
+  // A worker is made for each piece, which should not cost as much as the rows of it.
+  const int64_t share = rows * length / (kPiecesEach * num_threads());
+  const int64_t grain =
+      std::max<int64_t>(1, std::clamp(share, kPiece, 4 * kPiece) / (unit * length));
   parallel_sweep((rows + unit - 1) / unit, grain, [&](int64_t begin, int64_t end) {
     RowWorker(walk).run(begin * unit, std::min(end * unit, rows));
   });

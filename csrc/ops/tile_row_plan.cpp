@@ -341,9 +341,10 @@ void Planner::size_blocks() {
     walk_.wide = kWidest / rows;
     walk_.fold = kFoldVertical * walk_.wide;
   } else if (!walk_.vertical) {
-    constexpr int64_t kBlockElements = 4096;
+    // Several passes come back to the block: it should still be in L1. One pass need not.
+    const int64_t elements = walk_.passes.size() > 1 ? 4096 : 16384;
     walk_.fold = kFoldHorizontal;
-    walk_.width = std::min(std::clamp<int64_t>(kBlockElements / length, 1, 256), rows);
+    walk_.width = std::min(std::clamp<int64_t>(elements / length, 1, 256), rows);
   } else {
     // Several passes come back to the block: it should still be in the cache.
     constexpr int64_t kBlockElements = 32768, kNarrow = 64;
