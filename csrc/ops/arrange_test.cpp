@@ -1,4 +1,9 @@
 // Joining, splitting, sorting, patterns: native operators that put elements in places.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/thread_pool.h"
 #include "native.h"
 #include "ops/samples.h"
 #include "ops/sort_keys.h"
@@ -45,24 +50,86 @@ TEST(sort_orders_every_dtype) {
            (Ints{1, 2, 0}));
 }
 
+// Many equal values, the zeros of both signs and NaN among them.
+template <class T>
+Tensor crowded(int64_t rows, int64_t length) {
+  const Tensor x = noise<T>({rows, length}, 5);
+  T* data = x.data_as<T>();
+  for (int64_t i = 0; i < x.numel(); ++i) data[i] *= static_cast<T>(1 + i % 100);
+  for (int64_t i = 0; i < x.numel(); i += 7) data[i] = i % 2 ? T(0) : -T(0);
+  for (int64_t i = 3; i < x.numel(); i += 11) data[i] = std::numeric_limits<T>::quiet_NaN();
+  return x;
+}
+
+template <class T>
+bool comes_before(T a, T b, bool descending) {
+  if (descending) std::swap(a, b);
+  return std::isnan(b) ? !std::isnan(a) : a < b;
+}
+
+template <class T>
+void check_stable_sort(int64_t length) {
+  const Tensor x = crowded<T>(2, length);
+  const auto original = values<T>(x);
+  for (bool descending : {false, true}) {
+    const auto [sorted, at] = native::sort(x, 1, descending);
+    const auto v = values<T>(sorted);
+    const auto index = values<int64_t>(at);
+    bool same = true, ordered = true;
+    for (size_t i = 0; i < v.size(); ++i) {
+      const T from = original[i / static_cast<size_t>(length) * static_cast<size_t>(length) +
+                              static_cast<size_t>(index[i])];
+      same = same && std::memcmp(&v[i], &from, sizeof(T)) == 0;
+      if (i % static_cast<size_t>(length) == 0) continue;
+      ordered = ordered && (comes_before(v[i - 1], v[i], descending) ||
+                            (!comes_before(v[i], v[i - 1], descending) && index[i - 1] < index[i]));
+    }
+    CHECK_TRUE(same);
+    CHECK_TRUE(ordered);
+  }
+}
+
 TEST(sort_long_rows_are_stable) {
-  for (int64_t n : {511, 512, 3000}) {
-    const Tensor x = noise<double>({2, n}, 5);  // few different values
-    for (bool descending : {false, true}) {
-      const auto [sorted, at] = native::sort(x, 1, descending);
-      const auto v = values<double>(sorted), original = values<double>(x);
-      const auto index = values<int64_t>(at);
-      for (int64_t r = 0; r < 2; ++r) {
-        for (int64_t i = 0; i < n; ++i) {
-          const int64_t here = r * n + i;
-          CHECK_EQ(v[here], original[r * n + index[here]]);
-          if (i == 0) continue;
-          CHECK_TRUE(descending ? v[here - 1] >= v[here] : v[here - 1] <= v[here]);
-          if (v[here - 1] == v[here]) CHECK_TRUE(index[here - 1] < index[here]);
-        }
+  const int before = num_threads();
+  for (int threads : {1, 3}) {
+    set_num_threads(threads);
+    for (int64_t n : {31, 128, 300, 8191, 8192, 150000}) {
+      check_stable_sort<float>(n);
+      check_stable_sort<double>(n);
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST(topk_is_the_beginning_of_sort) {
+  for (int64_t n : {64, 200, 5000}) {
+    const Tensor x = crowded<float>(3, n);
+    for (bool largest : {false, true}) {
+      const auto [sorted, at] = native::sort(x, 1, largest);
+      for (int64_t k : {1, 2, 63, 64}) {
+        const auto [top, where] = native::topk(x, k, 1, largest, true);
+        CHECK_EQ(values<int64_t>(where),
+                 values<int64_t>(viewed(at, {{3, k}, {n, 1}, at.offset()})));
       }
     }
   }
+}
+
+TEST(unique_of_many) {
+  const Tensor x = noise<int32_t>({20000});
+  for (int64_t i = 0; i < x.numel(); ++i) x.data_as<int32_t>()[i] *= static_cast<int32_t>(i % 300);
+  const auto [found, inverse, counts] = native::_unique2(x, true, true, true);
+  const auto distinct = values<int32_t>(found), all = values<int32_t>(x);
+  const auto of = values<int64_t>(inverse), times = values<int64_t>(counts);
+  Ints counted(distinct.size());
+  bool same = true;
+  for (size_t i = 0; i < all.size(); ++i) {
+    same = same && distinct[static_cast<size_t>(of[i])] == all[i];
+    ++counted[static_cast<size_t>(of[i])];
+  }
+  CHECK_TRUE(same);
+  CHECK_TRUE(std::is_sorted(distinct.begin(), distinct.end()));
+  CHECK_EQ(counted, times);
 }
 
 TEST(sort_along_any_dim) {

@@ -1,7 +1,11 @@
 // sort, argsort and topk: rows along one dimension, by unsigned keys (sort_keys.h).
+#include <algorithm>
+
 #include "core/thread_pool.h"
 #include "native.h"
 #include "ops.h"
+#include "ops/radix_sort.h"
+#include "ops/scratch.h"
 #include "ops/sort_keys.h"
 #include "ops/views.h"
 
@@ -24,12 +28,98 @@ Tensor as_number(const Tensor& tensor) { return tensor.with_layout({{}, {}, tens
 
 using Pair = std::tuple<Tensor, Tensor>;
 
-// For every row: arrange(entries, spare) puts the entries wanted in front; `count` of them are
-// kept.
-template <class T, class Arrange>
-void order_rows(const Tensor& rows, int64_t count, bool descending, const Pair& out,
-                Arrange&& arrange) {
+// The elements of a row as keys whose order is the one wanted, and back.
+template <class T>
+struct RowKeys {
   using Key = typename KeyOf<T>::Key;
+  const T* row;
+  bool descending;
+
+  Key turned(Key key) const { return static_cast<Key>(descending ? ~key : key); }
+  Key operator()(int64_t i) const { return turned(KeyOf<T>::make(row[i])); }
+  T value(Key key, int64_t index) const { return KeyOf<T>::value(turned(key), row[index]); }
+};
+
+// Where the result of a row goes.
+template <class T>
+struct RowResult {
+  T* values;
+  int64_t* indices;
+};
+
+template <class T>
+using Entry = Packed<typename KeyOf<T>::Key>;
+
+// The first `count` of packed keys.
+template <class T>
+void put(const RowKeys<T>& keys, const Entry<T>* packed, int64_t count, RowResult<T> to) {
+  using Key = typename KeyOf<T>::Key;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = index_of<Key>(packed[i]);
+    to.values[i] = keys.value(key_of<Key>(packed[i]), index);
+    to.indices[i] = index;
+  }
+}
+
+template <class T>
+void pack_row(const RowKeys<T>& keys, int64_t length, Entry<T>* packed) {
+  for (int64_t i = 0; i < length; ++i) packed[i] = pack(keys(i), i);
+}
+
+// From this length on rows are sorted by digits.
+template <class T>
+constexpr int64_t kRadixFrom = 32 * sizeof(T);
+
+// `scratch` is for the packed keys of a shorter row.
+template <class T>
+void sort_row(const RowKeys<T>& keys, int64_t length, Entry<T>* scratch, RowResult<T> to) {
+  using Key = typename KeyOf<T>::Key;
+  if (length >= kRadixFrom<T>) {
+    return radix_sort<Key>(length, keys, [&](int64_t place, Key key, int64_t index) {
+      to.values[place] = keys.value(key, index);
+      to.indices[place] = index;
+    });
+  }
+  pack_row(keys, length, scratch);
+  std::sort(scratch, scratch + length);
+  put(keys, scratch, length, to);
+}
+
+constexpr int64_t kFew = 64;
+
+// The first k in order, by looking at each element once: most are not below the k-th best so far.
+template <class T>
+void few_first(const RowKeys<T>& keys, int64_t length, int64_t k, Entry<T>* best) {
+  pack_row(keys, k, best);
+  std::sort(best, best + k);
+  for (int64_t i = k; i < length; ++i) {
+    const Entry<T> entry = pack(keys(i), i);
+    if (entry > best[k - 1]) continue;
+    int64_t at = k - 1;
+    for (; at > 0 && best[at - 1] > entry; --at) best[at] = best[at - 1];
+    best[at] = entry;
+  }
+}
+
+template <class T>
+void top_of_row(const RowKeys<T>& keys, int64_t length, int64_t k, bool sorted, Entry<T>* scratch,
+                RowResult<T> to) {
+  if (k == 0) return;
+  if (k <= kFew) {
+    few_first(keys, length, k, scratch);
+  } else {
+    pack_row(keys, length, scratch);
+    if (k < length) std::nth_element(scratch, scratch + k, scratch + length);
+    if (sorted) std::sort(scratch, scratch + k);
+  }
+  put(keys, scratch, k, to);
+}
+
+// order(keys, scratch, result) for every row; `count` elements of each are kept, and `room` packed
+// keys have room in the scratch.
+template <class T, class Order>
+void order_rows(const Tensor& rows, int64_t count, int64_t room, bool descending, const Pair& out,
+                Order&& order) {
   const int64_t length = rows.sizes().back();
   const int64_t row_count = length == 0 ? 0 : rows.numel() / length;
   const T* data = rows.data_as<const T>();
@@ -37,21 +127,10 @@ void order_rows(const Tensor& rows, int64_t count, bool descending, const Pair& 
   auto* indices = std::get<1>(out).template data_as<int64_t>();
   parallel_for(row_count, (int64_t{1} << 12) / std::max<int64_t>(length, 1) + 1,
                [&](int64_t begin, int64_t end) {
-                 std::vector<Entry<Key>> entries, spare;
+                 Scratch<Entry<T>> scratch(room);
                  for (int64_t r = begin; r < end; ++r) {
-                   const T* row = data + r * length;
-                   entries.resize(static_cast<size_t>(length));
-                   for (int64_t i = 0; i < length; ++i) {
-                     const Key key = KeyOf<T>::make(row[i]);
-                     entries[static_cast<size_t>(i)] = {static_cast<Key>(descending ? ~key : key),
-                                                        static_cast<uint32_t>(i)};
-                   }
-                   arrange(entries, spare);
-                   for (int64_t i = 0; i < count; ++i) {
-                     const uint32_t index = entries[static_cast<size_t>(i)].index;
-                     values[r * count + i] = row[index];
-                     indices[r * count + i] = index;
-                   }
+                   order(RowKeys<T>{data + r * length, descending}, scratch.data(),
+                         RowResult<T>{values + r * count, indices + r * count});
                  }
                });
 }
@@ -83,8 +162,12 @@ Pair sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending)
                  Tensor::empty(rows.sizes(), DType::I64, {}, "sort")};
   dispatch_ordered("sort", self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    order_rows<T>(rows, rows.sizes().back(), descending, out,
-                  [](auto& entries, auto& spare) { sort_entries(entries, spare); });
+    const int64_t length = rows.sizes().back();
+    const int64_t room = length < kRadixFrom<T> ? length : 0;
+    order_rows<T>(rows, length, room, descending, out,
+                  [&](const RowKeys<T>& keys, Entry<T>* scratch, RowResult<T> to) {
+                    sort_row(keys, length, scratch, to);
+                  });
   });
   const auto& [values, indices] = out;
   if (self.dim() == 0) return {as_number(values), as_number(indices)};
@@ -115,11 +198,10 @@ Pair topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted)
                  Tensor::empty(sizes, DType::I64, {}, "topk")};
   dispatch_ordered("topk", self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    order_rows<T>(rows, k, largest, out, [&](auto& entries, auto&) {
-      const auto middle = entries.begin() + k;
-      if (k < length) std::nth_element(entries.begin(), middle, entries.end());
-      if (sorted) std::sort(entries.begin(), middle);
-    });
+    order_rows<T>(rows, k, k <= kFew ? k : length, largest, out,
+                  [&](const RowKeys<T>& keys, Entry<T>* scratch, RowResult<T> to) {
+                    top_of_row(keys, length, k, sorted, scratch, to);
+                  });
   });
   const auto& [values, indices] = out;
   if (self.dim() == 0) {

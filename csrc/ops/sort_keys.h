@@ -4,7 +4,7 @@
 
 #include <bit>
 #include <cmath>
-#include <vector>
+#include <type_traits>
 
 #include "ops/support.h"
 
@@ -19,6 +19,8 @@ struct KeyOf {
     constexpr Key flip = std::is_signed_v<T> ? Key(Key(1) << (sizeof(T) * 8 - 1)) : Key(0);
     return static_cast<Key>(static_cast<Key>(value) ^ flip);
   }
+  // The value that has this key; `other` has it too.
+  static T value(Key key, const T&) { return static_cast<T>(make(static_cast<T>(key))); }
 };
 
 // From the bits of an IEEE number: negative ones reversed, positive ones moved above them.
@@ -30,25 +32,38 @@ Bits float_key(Bits bits, bool is_nan) {
   return static_cast<Bits>(bits & sign ? ~bits : bits | sign);
 }
 
+// The number that float_key made a key of; `other`, which has that key too, where several share it:
+// NaN and the zeros.
+template <class T, class Bits>
+T float_of_key(Bits key, const T& other) {
+  constexpr Bits sign = Bits(Bits(1) << (sizeof(Bits) * 8 - 1));
+  if (key == sign || key == static_cast<Bits>(~Bits(0))) return other;
+  return std::bit_cast<T>(static_cast<Bits>(key & sign ? key ^ sign : ~key));
+}
+
 template <>
 struct KeyOf<bool> {
   using Key = uint8_t;
   static Key make(bool value) { return value; }
+  static bool value(Key key, const bool&) { return key != 0; }
 };
 template <>
 struct KeyOf<float> {
   using Key = uint32_t;
   static Key make(float value) { return float_key(std::bit_cast<Key>(value), std::isnan(value)); }
+  static float value(Key key, const float& other) { return float_of_key(key, other); }
 };
 template <>
 struct KeyOf<double> {
   using Key = uint64_t;
   static Key make(double value) { return float_key(std::bit_cast<Key>(value), std::isnan(value)); }
+  static double value(Key key, const double& other) { return float_of_key(key, other); }
 };
 template <>
 struct KeyOf<Half> {
   using Key = uint16_t;
   static Key make(Half value) { return float_key(value.bits, (value.bits & 0x7fffu) > 0x7c00u); }
+  static Half value(Key key, const Half& other) { return float_of_key(key, other); }
 };
 template <>
 struct KeyOf<BFloat16> {
@@ -56,48 +71,26 @@ struct KeyOf<BFloat16> {
   static Key make(BFloat16 value) {
     return float_key(value.bits, (value.bits & 0x7fffu) > 0x7f80u);
   }
+  static BFloat16 value(Key key, const BFloat16& other) { return float_of_key(key, other); }
 };
 
+// A key and the index of what has it as one number, whose order is theirs: by key, equal keys by
+// index. Rows longer than 2^32 are refused.
+__extension__ using Packed128 = unsigned __int128;
 template <class Key>
-struct Entry {
-  Key key;
-  uint32_t index;  // rows longer than 2^32 are refused
-  friend bool operator<(const Entry& a, const Entry& b) {
-    return a.key != b.key ? a.key < b.key : a.index < b.index;
-  }
-};
+using Packed = std::conditional_t<sizeof(Key) == 8, Packed128, uint64_t>;
 
-// Sorts by key, equal keys in the order of their indices. `spare` is scratch of the same length;
-// entries must come in the order of their indices.
 template <class Key>
-void sort_entries(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& spare) {
-  constexpr size_t kRadixFrom = 512;
-  if (entries.size() < kRadixFrom) {
-    std::sort(entries.begin(), entries.end());
-    return;
-  }
-  // Least significant byte first; all counts come from one pass, bytes that never differ are
-  // skipped.
-  constexpr size_t kBytes = sizeof(Key);
-  std::vector<uint32_t> counts(kBytes * 256);
-  for (const Entry<Key>& entry : entries) {
-    for (size_t b = 0; b < kBytes; ++b) ++counts[b * 256 + ((entry.key >> (8 * b)) & 0xff)];
-  }
-  spare.resize(entries.size());
-  for (size_t b = 0; b < kBytes; ++b) {
-    uint32_t* count = counts.data() + b * 256;
-    if (count[(entries[0].key >> (8 * b)) & 0xff] == entries.size()) continue;
-    uint32_t start = 0;
-    for (size_t digit = 0; digit < 256; ++digit) {
-      const uint32_t here = count[digit];
-      count[digit] = start;
-      start += here;
-    }
-    for (const Entry<Key>& entry : entries) {
-      spare[count[(entry.key >> (8 * b)) & 0xff]++] = entry;
-    }
-    entries.swap(spare);
-  }
+Packed<Key> pack(Key key, int64_t index) {
+  return Packed<Key>{key} << 32 | static_cast<uint32_t>(index);
+}
+template <class Key>
+Key key_of(Packed<Key> packed) {
+  return static_cast<Key>(packed >> 32);
+}
+template <class Key>
+int64_t index_of(Packed<Key> packed) {
+  return static_cast<uint32_t>(packed);
 }
 
 }  // namespace weft::native

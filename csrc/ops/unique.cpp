@@ -7,6 +7,8 @@
 
 #include "native.h"
 #include "ops.h"
+#include "ops/radix_sort.h"
+#include "ops/scratch.h"
 #include "ops/sort_keys.h"
 #include "ops/support.h"
 
@@ -15,10 +17,13 @@ namespace {
 
 using Triple = std::tuple<Tensor, Tensor, Tensor>;
 
-// order[i]: the item at place i; starts[i]: whether it differs from the one before.
+// The items in an order in which equal ones are neighbours.
 struct Runs {
-  std::vector<int64_t> order;
-  std::vector<bool> starts;
+  explicit Runs(int64_t count) : count(count), order(count), starts(count) {}
+
+  int64_t count;
+  Scratch<int64_t> order;  // the item at each place
+  Scratch<bool> starts;    // whether it differs from the one before
 };
 
 // Compares items of `width` elements by their keys: NaN equals nothing, as in PyTorch.
@@ -47,34 +52,55 @@ struct Items {
   }
 };
 
-Runs find_runs(const char* op, const Tensor& items, int64_t count, bool sort) {
-  Runs runs;
-  runs.order.resize(static_cast<size_t>(count));
-  runs.starts.resize(static_cast<size_t>(count));
-  std::iota(runs.order.begin(), runs.order.end(), int64_t{0});
+template <class T>
+void find_runs(const Items<T>& all, bool sort, Runs& runs) {
+  int64_t* const order = runs.order.data();
+  std::iota(order, order + runs.count, int64_t{0});
+  if (sort) {
+    std::stable_sort(order, order + runs.count,
+                     [&](int64_t a, int64_t b) { return all.less(a, b); });
+  }
+  for (int64_t i = 0; i < runs.count; ++i) {
+    runs.starts.data()[i] = i == 0 || !all.same(order[i], order[i - 1]);
+  }
+}
+
+// Of single elements: by digits. Only NaN differs from what has its key.
+template <class T>
+void find_sorted_runs(const T* data, Runs& runs) {
+  using Key = typename KeyOf<T>::Key;
+  Scratch<Key> keys(runs.count);
+  radix_sort<Key>(
+      runs.count, [data](int64_t i) { return KeyOf<T>::make(data[i]); },
+      [&](int64_t place, Key key, int64_t index) {
+        keys.data()[place] = key;
+        runs.order.data()[place] = index;
+      });
+  const Items<T> all{data, 1};
+  const int64_t* order = runs.order.data();
+  for (int64_t i = 0; i < runs.count; ++i) {
+    runs.starts.data()[i] =
+        i == 0 || keys.data()[i] != keys.data()[i - 1] || !all.same(order[i], order[i - 1]);
+  }
+}
+
+void find_runs(const char* op, const Tensor& items, bool sort, Runs& runs) {
+  WEFT_CHECK(runs.count <= int64_t{UINT32_MAX}, op, ": expected at most 2^32 - 1 items, got ",
+             runs.count);
   dispatch(items.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (is_complex_number<T>) {
       WEFT_CHECK(false, op, ": expected a dtype with an order, got ", items.dtype());
     } else {
-      const Items<T> all{items.data_as<const T>(), count == 0 ? 0 : items.numel() / count};
-      if (sort) {
-        std::stable_sort(runs.order.begin(), runs.order.end(),
-                         [&](int64_t a, int64_t b) { return all.less(a, b); });
-      }
-      for (size_t i = 0; i < runs.order.size(); ++i) {
-        runs.starts[i] = i == 0 || !all.same(runs.order[i], runs.order[i - 1]);
+      const T* data = items.data_as<const T>();
+      const int64_t width = runs.count == 0 ? 0 : items.numel() / runs.count;
+      if (sort && width == 1) {
+        find_sorted_runs(data, runs);
+      } else {
+        find_runs(Items<T>{data, width}, sort, runs);
       }
     }
   });
-  return runs;
-}
-
-Tensor of_numbers(const std::vector<int64_t>& values) {
-  const int64_t sizes[] = {static_cast<int64_t>(values.size())};
-  Tensor out = Tensor::empty(sizes, DType::I64, {}, "unique");
-  std::copy(values.begin(), values.end(), out.data_as<int64_t>());
-  return out;
 }
 
 // Indices of one item a run, the run of each item, and the lengths of the runs.
@@ -82,32 +108,40 @@ struct Summary {
   Tensor firsts, inverse, counts;
 };
 
-Summary summarise(const Runs& runs) {
-  std::vector<int64_t> firsts, counts, inverse(runs.order.size());
-  for (size_t i = 0; i < runs.order.size(); ++i) {
-    if (runs.starts[i]) {
-      firsts.push_back(runs.order[i]);
-      counts.push_back(0);
-    }
-    ++counts.back();
-    inverse[static_cast<size_t>(runs.order[i])] = static_cast<int64_t>(firsts.size()) - 1;
-  }
-  return {of_numbers(firsts), of_numbers(inverse), of_numbers(counts)};
+Tensor of_indices(int64_t count) {
+  const int64_t sizes[] = {count};
+  return Tensor::empty(sizes, DType::I64, {}, "unique");
 }
 
-Triple finish(const Tensor& values, const Tensor& inverse, const Tensor& counts, bool with_inverse,
-              bool with_counts) {
-  const int64_t none[] = {0};
-  const Tensor empty = Tensor::empty(none, DType::I64, {}, "unique");
-  return {values, with_inverse ? inverse : empty, with_counts ? counts : empty};
+Summary summarise(Runs& runs, bool with_inverse, bool with_counts) {
+  const int64_t* order = runs.order.data();
+  const bool* starts = runs.starts.data();
+  const int64_t found = std::count(starts, starts + runs.count, true);
+  const Summary out{of_indices(found), of_indices(with_inverse ? runs.count : 0),
+                    of_indices(with_counts ? found : 0)};
+  auto *firsts = out.firsts.data_as<int64_t>(), *counts = out.counts.data_as<int64_t>();
+  auto* inverse = out.inverse.data_as<int64_t>();
+  int64_t run = -1, begin = 0;
+  for (int64_t i = 0; i < runs.count; ++i) {
+    if (starts[i]) {
+      if (with_counts && run >= 0) counts[run] = i - begin;
+      firsts[++run] = order[i];
+      begin = i;
+    }
+    if (with_inverse) inverse[order[i]] = run;
+  }
+  if (with_counts && run >= 0) counts[run] = runs.count - begin;
+  return out;
 }
 
 Triple of_elements(const char* op, const Tensor& self, bool sort, bool inverse, bool counts) {
   const Tensor x = in_order(self);
-  const Summary found = summarise(find_runs(op, x, x.numel(), sort));
+  Runs runs(x.numel());
+  find_runs(op, x, sort, runs);
+  const Summary found = summarise(runs, inverse, counts);
   const int64_t flat[] = {-1};
-  const Tensor values = ops::index_select(ops::reshape(x, flat), 0, found.firsts);
-  return finish(values, ops::reshape(found.inverse, self.sizes()), found.counts, inverse, counts);
+  return {ops::index_select(ops::reshape(x, flat), 0, found.firsts),
+          inverse ? ops::reshape(found.inverse, self.sizes()) : found.inverse, found.counts};
 }
 
 Triple of_slices(const char* op, const Tensor& self, int64_t dim, bool sort, bool inverse,
@@ -115,9 +149,10 @@ Triple of_slices(const char* op, const Tensor& self, int64_t dim, bool sort, boo
   dim = wrap_dim(op, dim, self.dim());
   if (self.dim() == 0) return of_elements(op, self, sort, inverse, counts);
   const Tensor items = in_order(ops::movedim(self, dim, 0));
-  const Summary found = summarise(find_runs(op, items, self.size(dim), sort));
-  return finish(ops::index_select(self, dim, found.firsts), found.inverse, found.counts, inverse,
-                counts);
+  Runs runs(self.size(dim));
+  find_runs(op, items, sort, runs);
+  const Summary found = summarise(runs, inverse, counts);
+  return {ops::index_select(self, dim, found.firsts), found.inverse, found.counts};
 }
 
 }  // namespace
