@@ -1,5 +1,7 @@
 #include "ops/tile.h"
 
+#include <unistd.h>
+
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -51,6 +53,26 @@ bool is_plain(const Layout& layout) {
 bool repeats(const Layout& layout, const Dims& all) {
   const size_t ndim = layout.sizes.size();
   return ndim <= all.size() && (layout.numel() == 1 || same(layout.sizes, IntList(all).last(ndim)));
+}
+
+void end_of_stream() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
+
+// Results from here on are stored past the caches: a quarter of the last one, so that it would not
+// hold an operator's operands and the result for the next operator.
+size_t streamed_bytes() {
+#if defined(__x86_64__) && defined(_SC_LEVEL3_CACHE_SIZE)
+  static const size_t bytes = [] {
+    const int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return static_cast<size_t>(std::max<int64_t>(cache > 0 ? cache / 4 : 0, int64_t{8} << 20));
+  }();
+  return bytes;
+#else
+  return SIZE_MAX;
+#endif
 }
 
 // The case that decides what a small operator costs: one step, inputs of one dtype, row-major, of
@@ -224,7 +246,24 @@ class FastPath {
     return to;
   }
 
+  // Whether results go past the caches, which they would fill with what is pushed out before
+  // anyone reads it. Not over inputs: those are in the caches by then.
+  bool streams() const {
+    size_t nbytes = 0;
+    for (int i = 0; i < step_.operand_count; ++i) {
+      if (program_.slots[step_.operands[i]].kind != SlotKind::Output) continue;
+      const auto at = reinterpret_cast<uintptr_t>(operands_[i]);
+      if (at % 64 != 0 || (repeated_ && period_ * items_[i] % 64 != 0)) return false;
+      for (const Tensor* input : call_.inputs) {
+        if (input->data() == operands_[i]) return false;
+      }
+      nbytes += static_cast<size_t>(numel_) * items_[i];
+    }
+    return nbytes >= streamed_bytes();
+  }
+
   void run_kernel() {
+    if (numel_ > kGrain && streams()) flags_ = kStreamed;
     if (numel_ <= kGrain && !repeated_) [[likely]] {
       if (numel_ > 0) kernel_(operands_, numel_, scalars_);
       return;
@@ -243,9 +282,11 @@ class FastPath {
   // Shares the elements among threads, which part at multiples of `unit`.
   template <class Body>
   void sweep(int64_t unit, Body&& body) const {
-    parallel_sweep(
-        (numel_ + unit - 1) / unit, std::max<int64_t>(1, kPiece / unit),
-        [&](int64_t begin, int64_t end) { body(begin * unit, std::min(end * unit, numel_)); });
+    parallel_sweep((numel_ + unit - 1) / unit, std::max<int64_t>(1, kPiece / unit),
+                   [&](int64_t begin, int64_t end) {
+                     body(begin * unit, std::min(end * unit, numel_));
+                     if (flags_) end_of_stream();
+                   });
   }
 
   void run_part(int64_t begin, int64_t end) const {
@@ -253,7 +294,7 @@ class FastPath {
     for (int i = 0; i < step_.operand_count; ++i) {
       operands[i] = static_cast<char*>(operands_[i]) + begin * items_[i];
     }
-    kernel_(operands, end - begin, scalars_);
+    kernel_(operands, (end - begin) | flags_, scalars_);
   }
 
   const Program& program_;
@@ -266,6 +307,7 @@ class FastPath {
   uint32_t repeated_ = 0;         // bit i: input i repeats
   int64_t row_ = 1, period_ = 0;  // elements of the rows that repeat; see set_period
   KernelFn kernel_ = nullptr;
+  int64_t flags_ = 0;  // kStreamed or not
   void* operands_[kMaxOperands];
   uint8_t items_[kMaxOperands];  // bytes from one element to the next; 0 for what repeats
   ScalarSlot scalars_[kMaxScalars];

@@ -39,6 +39,7 @@ class Kernel:
     scalars     which scalar slot a source is read from (the same for the whole call), and its type
     tile_position  whether `position` counts up within the call (horizontal) or is one number
     fold        set in a horizontal reduce kernel: the first operands are one element of state
+    streams     a negative n asks for stores past the caches (kStreamed in csrc/ops/tile_drivers.h)
     """
 
     def __init__(
@@ -48,11 +49,12 @@ class Kernel:
         inputs: dict[Key, int] | None = None,
         scalars: dict[Key, tuple[int, DType]] | None = None,
         tile_position: bool = True,
+        streams: bool = False,
     ) -> None:
         self.operands, self.outputs = operands, outputs
         self.inputs = inputs if inputs is not None else {}
         self.scalars = scalars if scalars is not None else {}
-        self.tile_position = tile_position
+        self.tile_position, self.streams = tile_position, streams
         self.fold: Fold | None = None
 
     def roots(self) -> list[Expr]:

@@ -7,45 +7,17 @@ once before the loops, and equal nodes once.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 
 from . import nodes
 from .expr import Expr, Value, components, source
-from .kernel import POSITION_SLOT, ROW_LENGTH_SLOT, Kernel, walk
+from .kernel import Kernel, walk
+from .llvm_text import llvm_type, memory_type
+from .scope import Scope
 from .target import Target
-from .types import BOOL, F64, I64, DType
+from .types import BOOL, DType
 
 SLOT_BYTES = 16
-
-
-def llvm_type(d: DType, lanes: int = 1) -> str:
-    """The type of values in registers: bool is i1, unsigned integers are like signed ones."""
-    name = {"F32": "float", "F64": "double"}.get(d.name, f"i{d.bits}")
-    return name if lanes == 1 else f"<{lanes} x {name}>"
-
-
-def memory_type(d: DType, lanes: int = 1) -> str:
-    return llvm_type(d, lanes) if d != BOOL else "i8" if lanes == 1 else f"<{lanes} x i8>"
-
-
-def literal(value: bool | int | float, d: DType, lanes: int = 1) -> str:
-    """A constant as an operand of an instruction."""
-    if d.kind == "float":
-        rounded = value if d == F64 else _to_f32(float(value))
-        text = "0x" + struct.pack(">d", rounded).hex().upper()
-    elif d == BOOL:
-        text = "true" if value else "false"
-    else:
-        text = str(int(value))
-    return text if lanes == 1 else f"splat ({llvm_type(d)} {text})"
-
-
-def _to_f32(value: float) -> float:
-    try:
-        return struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
 
 
 def vector_lanes(kernel: Kernel) -> list[int]:
@@ -59,6 +31,8 @@ def vector_lanes(kernel: Kernel) -> list[int]:
 
 # Nodes of a kernel that is bound by memory; bytes that it asks for its results ahead.
 CHEAP, CLAIM_AHEAD = 40, 1024
+# Nodes of a kernel that is bound by memory when its operands are not in the caches.
+STREAMED = 150
 
 
 def _size(roots: Iterable[Expr]) -> int:
@@ -77,6 +51,7 @@ class Function:
         self._entry: list[str] = []
         self._lines: list[str] = self._entry
         self.block = "entry"
+        self._streaming = False  # the loops being written store past the caches
         self._chosen: dict[int, Expr] = {}
         self._uniform: dict[int, bool] = {}
         self.alive: list[Expr] = []  # ids stay unique while the nodes live
@@ -154,10 +129,12 @@ class Function:
         zero = "0" if lanes == 1 else "zeroinitializer"
         return self.emit(f"icmp ne {memory_type(d, lanes)} {value}, {zero}")
 
-    def store(self, value: str, at: str, d: DType, lanes: int) -> None:
+    def store(self, value: str, at: str, d: DType, lanes: int, stream: bool = False) -> None:
+        """stream: past the caches, to an address that is a multiple of what is written."""
         if d == BOOL:
             value = self.emit(f"zext {llvm_type(d, lanes)} {value} to {memory_type(d, lanes)}")
-        self.line(f"store {memory_type(d, lanes)} {value}, ptr {at}, align {d.size}")
+        how = f"align {d.size}" if not stream else f"align {d.size * lanes}, !nontemporal !0"
+        self.line(f"store {memory_type(d, lanes)} {value}, ptr {at}, {how}")
 
     # --- the function ---
 
@@ -166,6 +143,10 @@ class Function:
         for i in range(len(self.kernel.operands)):
             at = self.emit(f"getelementptr ptr, ptr %operands, i64 {i}")
             self._operands.append(self.emit(f"load ptr, ptr {at}, align 8"))
+        count = "%n"
+        if self._takes_flag():
+            count = "%given"
+            self.line("%n = and i64 %given, 9223372036854775807")
         body: list[str] = []
         head: list[str] = []
         for condition, label in self._variants():
@@ -179,11 +160,14 @@ class Function:
                 if condition is None
                 else f"  br i1 {condition}, label %{label}, label %{following}\n{following}:"
             )
-        signature = "define hidden void @KERNEL(ptr %operands, i64 %n, ptr %scalars) nounwind {"
+        signature = (
+            f"define hidden void @KERNEL(ptr %operands, i64 {count}, ptr %scalars) nounwind {{"
+        )
         return "\n".join([signature, "entry:", *self._entry, *head, *body, "}"])
 
     def _variants(self) -> Iterator[tuple[str | None, str]]:
-        """The versions of the loops: one for each case of a `cases` node, then the general one.
+        """The versions of the loops: one for each case of a `cases` node, one that stores past the
+        caches where that may pay, then the general one.
 
         Yields the condition (a name in the entry block; None for the last) and the label.
         """
@@ -194,7 +178,25 @@ class Function:
                 self._chosen = {id(first): chosen}
                 yield self.uniform(condition, 1), self.label("case")
         self._chosen = {}
+        if self._takes_flag() and self._may_stream():
+            self._streaming = True
+            yield self._asked_to_stream(), self.label("stream")
+            self._streaming = False
         yield None, self.label("general")
+
+    def _takes_flag(self) -> bool:
+        return self.kernel.streams and self.target.streams
+
+    def _may_stream(self) -> bool:
+        results = self.kernel.operands[: len(self.kernel.outputs)]
+        ordinary = all(d.size >= 4 and d.kind != "complex" for d in results)
+        return ordinary and _size(self.kernel.roots()) <= STREAMED
+
+    def _asked_to_stream(self) -> str:
+        lines, self._lines = self._lines, self._entry
+        name = self.emit("icmp slt i64 %given, 0")
+        self._lines = lines
+        return name
 
     def chosen(self, e: Expr) -> Expr:
         return self._chosen.get(id(e), e.args[0])
@@ -206,11 +208,12 @@ class Function:
             end = f"{self.emit(f'and i64 %n, -{width}')}" if width > 1 else "%n"
             with_loop = _Loop(self, start, end, width)
             scope = Scope(self, width, with_loop.index)
-            if width == lanes[0] and self._is_cheap():
+            stream = self._streaming and width == lanes[0]
+            if width == lanes[0] and not stream and self._is_cheap():
                 self._claim_results(with_loop.index)
             values = [[scope.get(p) for p in components(v)] for v in self.kernel.outputs]
             for i, parts in enumerate(values):
-                self._store_parts(parts, i, with_loop.index, width)
+                self._store_parts(parts, i, with_loop.index, width, stream)
             with_loop.close()
             start = end
 
@@ -228,11 +231,13 @@ class Function:
             at = self.emit(f"getelementptr i8, ptr {self.address(i, index)}, i64 {CLAIM_AHEAD}")
             self.line(f"call void @llvm.prefetch.p0(ptr {at}, i32 1, i32 3, i32 1)")
 
-    def _store_parts(self, parts: list[str], operand: int, index: str, lanes: int) -> None:
+    def _store_parts(
+        self, parts: list[str], operand: int, index: str, lanes: int, stream: bool = False
+    ) -> None:
         d = self.kernel.operands[operand]
         at = self.address(operand, index)
         if d.kind != "complex":
-            self.store(parts[0], at, d, lanes)
+            self.store(parts[0], at, d, lanes, stream)
         elif lanes == 1:
             self.store(parts[0], at, d.real, 1)
             second = self.emit(f"getelementptr i8, ptr {at}, i64 {d.real.size}")
@@ -244,7 +249,7 @@ class Function:
                 f"shufflevector {vector} {parts[0]}, {vector} {parts[1]}, "
                 f"<{2 * lanes} x i32> <{mask}>"
             )
-            self.store(both, at, d.real, 2 * lanes)
+            self.store(both, at, d.real, 2 * lanes, stream)
 
     def address(self, operand: int, index: str) -> str:
         d = self.kernel.operands[operand]
@@ -407,79 +412,6 @@ class _Loop:
         ]
 
 
-class Scope:
-    """Names of the nodes in one stretch of code, at one number of lanes and one element index."""
-
-    def __init__(self, function: Function, lanes: int, index: str | None):
-        self.function, self.lanes, self.index = function, lanes, index
-        self.target = function.target
-        self._names: dict[int, str] = {}
-        self._bound: dict[tuple[str, int, int], str] = {}
-        self._equal: dict[tuple[object, ...], str] = {}
-        self._loads: dict[int, list[str]] = {}
-
-    def bind(self, e: Expr, name: str) -> None:
-        self._bound[e.value] = name
-
-    def get(self, e: Expr) -> str:
-        """The name of a node's value; writes what it needs first."""
-        name = self._names.get(id(e))
-        if name is None:
-            name = self._names[id(e)] = self._write(e)
-            self.function.alive.append(e)
-        return name
-
-    def _write(self, e: Expr) -> str:
-        f = self.function
-        if e.op == "const":
-            return literal(e.value, e.dtype, self.lanes)
-        if e.op == "cases":
-            return self.get(f.chosen(e))
-        if e.op == "source" and e.value in self._bound:
-            return self._bound[e.value]
-        if self is not f._once and not self._bound and f.is_uniform(e):
-            return f.uniform(e, self.lanes)
-        if e.op == "source":
-            return self._source(e)
-        expanded = nodes.expand(e, self.target)
-        if expanded is not None:
-            f.alive.append(expanded)
-            return self.get(expanded)
-        args = [self.get(a) for a in e.args]
-        key = (e.op, e.dtype, e.value, *args, *(a.dtype for a in e.args))
-        if key not in self._equal:
-            self._equal[key] = nodes.write(self, e, args)
-        return self._equal[key]
-
-    def _source(self, e: Expr) -> str:
-        kind, index, part = e.value
-        f = self.function
-        if kind == "length":
-            return f.load_scalar(ROW_LENGTH_SLOT, I64, 0)
-        if kind == "position":
-            return self._position()
-        if (kind, index) in f.kernel.scalars:
-            slot, d = f.kernel.scalars[kind, index]
-            return f.load_scalar(slot, d.real, part)
-        operand = f.kernel.inputs[kind, index]
-        assert self.index is not None
-        if operand not in self._loads:
-            self._loads[operand] = f.load_parts(operand, self.index, self.lanes)
-        return self._loads[operand][part]
-
-    def _position(self) -> str:
-        f = self.function
-        base = f.load_scalar(POSITION_SLOT, I64, 0)
-        if not f.kernel.tile_position:
-            return base
-        first = f.emit(f"add i64 {base}, {self.index}")
-        if self.lanes == 1:
-            return first
-        steps = ", ".join(f"i64 {i}" for i in range(self.lanes))
-        wide = f.splat(first, I64, self.lanes)
-        return f.emit(f"add {llvm_type(I64, self.lanes)} {wide}, <{steps}>")
-
-
 def module_text(functions: dict[str, Function], triple: str) -> str:
     """An LLVM module of the functions, by symbol."""
     declarations: set[str] = set()
@@ -490,4 +422,6 @@ def module_text(functions: dict[str, Function], triple: str) -> str:
     bodies = [f.text.replace("@KERNEL(", f"@{name}(", 1) for name, f in functions.items()]
     parts = [f'target triple = "{triple}"', *sorted(declarations)]
     parts += [nodes.HELPERS[h] for h in sorted(helpers)]
+    if any("!nontemporal" in body for body in bodies):
+        bodies.append("!0 = !{i32 1}")
     return "\n\n".join(parts + bodies) + "\n"

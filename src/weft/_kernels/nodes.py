@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .expr import Expr, components
+from .llvm_text import literal, llvm_type
 from .target import Target
 from .types import BOOL, F32, DType
 
 if TYPE_CHECKING:
-    from .lower import Scope
+    from .scope import Scope
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}
@@ -87,7 +88,7 @@ def write(scope: Scope, e: Expr, args: list[str]) -> str:
     if special is not None:
         return special(scope, e, args)
     f, lanes, d = scope.function, scope.lanes, e.dtype
-    t = _type(d, lanes)
+    t = llvm_type(d, lanes)
     if e.op in _INTRINSICS:
         return _intrinsic(scope, _INTRINSICS[e.op], d, args)
     if e.op in _FLOAT_COMPARE:
@@ -98,14 +99,8 @@ def write(scope: Scope, e: Expr, args: list[str]) -> str:
     return f.emit(f"{table[e.op]} {t} {args[0]}, {args[1]}")
 
 
-def _type(d: DType, lanes: int) -> str:
-    from .lower import llvm_type
-
-    return llvm_type(d, lanes)
-
-
 def _intrinsic(scope: Scope, name: str, d: DType, args: list[str]) -> str:
-    t = _type(d, scope.lanes)
+    t = llvm_type(d, scope.lanes)
     suffix = f"f{d.bits}" if scope.lanes == 1 else f"v{scope.lanes}f{d.bits}"
     full = f"llvm.{name}.{suffix}"
     scope.function.declare(t, full, *[t] * len(args))
@@ -114,7 +109,7 @@ def _intrinsic(scope: Scope, name: str, d: DType, args: list[str]) -> str:
 
 def _compare(scope: Scope, e: Expr, args: list[str]) -> str:
     d = e.args[0].dtype
-    t = _type(d, scope.lanes)
+    t = llvm_type(d, scope.lanes)
     if d.kind == "float":
         return scope.function.emit(f"fcmp {_FLOAT_COMPARE[e.op]} {t} {args[0]}, {args[1]}")
     sign = "" if e.op in ("eq", "ne") else "s" if d.kind == "int" else "u"
@@ -122,7 +117,7 @@ def _compare(scope: Scope, e: Expr, args: list[str]) -> str:
 
 
 def _neg(scope: Scope, e: Expr, args: list[str]) -> str:
-    t = _type(e.dtype, scope.lanes)
+    t = llvm_type(e.dtype, scope.lanes)
     if e.dtype.kind == "float":
         return scope.function.emit(f"fneg {t} {args[0]}")
     zero = "0" if scope.lanes == 1 else "zeroinitializer"
@@ -130,31 +125,29 @@ def _neg(scope: Scope, e: Expr, args: list[str]) -> str:
 
 
 def _not(scope: Scope, e: Expr, args: list[str]) -> str:
-    from .lower import literal
-
     ones = literal(True if e.dtype == BOOL else -1, e.dtype, scope.lanes)
-    return scope.function.emit(f"xor {_type(e.dtype, scope.lanes)} {args[0]}, {ones}")
+    return scope.function.emit(f"xor {llvm_type(e.dtype, scope.lanes)} {args[0]}, {ones}")
 
 
 def _shr(scope: Scope, e: Expr, args: list[str]) -> str:
     op = "ashr" if e.dtype.kind == "int" else "lshr"
-    return scope.function.emit(f"{op} {_type(e.dtype, scope.lanes)} {args[0]}, {args[1]}")
+    return scope.function.emit(f"{op} {llvm_type(e.dtype, scope.lanes)} {args[0]}, {args[1]}")
 
 
 def _integer_division(scope: Scope, e: Expr, args: list[str]) -> str:
     sign = "s" if e.dtype.kind == "int" else "u"
     op = sign + ("div" if e.op == "idiv" else "rem")
-    return scope.function.emit(f"{op} {_type(e.dtype, scope.lanes)} {args[0]}, {args[1]}")
+    return scope.function.emit(f"{op} {llvm_type(e.dtype, scope.lanes)} {args[0]}, {args[1]}")
 
 
 def _select(scope: Scope, e: Expr, args: list[str]) -> str:
-    t, c = _type(e.dtype, scope.lanes), _type(BOOL, scope.lanes)
+    t, c = llvm_type(e.dtype, scope.lanes), llvm_type(BOOL, scope.lanes)
     return scope.function.emit(f"select {c} {args[0]}, {t} {args[1]}, {t} {args[2]}")
 
 
 def _cast(scope: Scope, e: Expr, args: list[str]) -> str:
     old, new = e.args[0].dtype, e.dtype
-    a, b = _type(old, scope.lanes), _type(new, scope.lanes)
+    a, b = llvm_type(old, scope.lanes), llvm_type(new, scope.lanes)
     if a == b:
         return args[0]
     if old.kind == "float":
@@ -170,7 +163,7 @@ def _cast(scope: Scope, e: Expr, args: list[str]) -> str:
 
 def _convert(op: str) -> Callable[[Scope, Expr, list[str]], str]:
     def apply(scope: Scope, e: Expr, args: list[str]) -> str:
-        a, b = _type(e.args[0].dtype, scope.lanes), _type(e.dtype, scope.lanes)
+        a, b = llvm_type(e.args[0].dtype, scope.lanes), llvm_type(e.dtype, scope.lanes)
         return args[0] if a == b else scope.function.emit(f"{op} {a} {args[0]} to {b}")
 
     return apply
@@ -191,12 +184,12 @@ def _scale2(scope: Scope, e: Expr, args: list[str]) -> str:
     """vscalef: x * 2^n. AVX-512 has it for each number of lanes, as masked intrinsics."""
     f, lanes, d = scope.function, scope.lanes, e.dtype
     per_register = 512 // d.bits
-    t = _type(d, lanes)
+    t = llvm_type(d, lanes)
     if lanes > per_register:
         return _halves(scope, e, args)
     bits = max(128, lanes * d.bits)
     wide = bits // d.bits
-    vector = _type(d, wide)
+    vector = llvm_type(d, wide)
     if lanes == 1:
         args = [f.emit(f"insertelement {vector} poison, {t} {a}, i64 0") for a in args]
     kind = "ps" if d.bits == 32 else "pd"
@@ -217,9 +210,9 @@ def _avx512(scope: Scope, e: Expr, args: list[str]) -> str:
     """A node over 16 float32 lanes; fewer ones fill a register that has unused lanes then."""
     f, lanes, old = scope.function, scope.lanes, e.args[0].dtype
     assert lanes <= 16, f"{e.op}: expected at most 16 lanes, got {lanes}"
-    given, value = _type(old, lanes), args[0]
+    given, value = llvm_type(old, lanes), args[0]
     if lanes == 1:
-        value = f.emit(f"insertelement {_type(old, 16)} poison, {given} {value}, i64 0")
+        value = f.emit(f"insertelement {llvm_type(old, 16)} poison, {given} {value}, i64 0")
     elif lanes < 16:
         mask = ", ".join(f"i32 {i % lanes}" for i in range(16))
         value = f.emit(f"shufflevector {given} {value}, {given} poison, <16 x i32> <{mask}>")
@@ -239,7 +232,7 @@ def _avx512(scope: Scope, e: Expr, args: list[str]) -> str:
 def _halves(scope: Scope, e: Expr, args: list[str]) -> str:
     """A node of more lanes than a register: the two halves, joined."""
     f, lanes, d = scope.function, scope.lanes, e.dtype
-    vector, half = _type(d, lanes), lanes // 2
+    vector, half = llvm_type(d, lanes), lanes // 2
     parts = []
     for offset in (0, half):
         mask = ", ".join(f"i32 {offset + i}" for i in range(half))
@@ -251,7 +244,7 @@ def _halves(scope: Scope, e: Expr, args: list[str]) -> str:
         parts.append(write(scope, e, cut))
         scope.lanes = lanes
     both = ", ".join(f"i32 {i}" for i in range(lanes))
-    small = _type(d, half)
+    small = llvm_type(d, half)
     return f.emit(f"shufflevector {small} {parts[0]}, {small} {parts[1]}, <{lanes} x i32> <{both}>")
 
 
@@ -260,7 +253,7 @@ def _rare(scope: Scope, e: Expr, args: list[str]) -> str:
 
     The code for it stands in a block of its own that runs only when some lane needs it.
     """
-    f, lanes, t = scope.function, scope.lanes, _type(e.dtype, scope.lanes)
+    f, lanes, t = scope.function, scope.lanes, llvm_type(e.dtype, scope.lanes)
     condition, usual, operands = args[0], args[1], args[2:]
     any_lane = condition
     if lanes > 1:
@@ -271,7 +264,7 @@ def _rare(scope: Scope, e: Expr, args: list[str]) -> str:
     f.line(f"br i1 {any_lane}, label %{slow}, label %{after}")
     f.open(slow)
     exact = _call(scope, e, operands)
-    c = _type(BOOL, lanes)
+    c = llvm_type(BOOL, lanes)
     patched = f.emit(f"select {c} {condition}, {t} {exact}, {t} {usual}")
     f.line(f"br label %{after}")
     f.open(after)
@@ -280,14 +273,14 @@ def _rare(scope: Scope, e: Expr, args: list[str]) -> str:
 
 def _call(scope: Scope, e: Expr, args: list[str]) -> str:
     """A scalar function, lane by lane."""
-    f, t = scope.function, _type(e.dtype, 1)
+    f, t = scope.function, llvm_type(e.dtype, 1)
     if e.value in HELPERS:
         f.helpers.add(e.value)
     else:
         f.declare(t, e.value, *[t] * len(args))
     if scope.lanes == 1:
         return f.emit(f"call {t} @{e.value}({', '.join(f'{t} {a}' for a in args)})")
-    vector, result = _type(e.dtype, scope.lanes), "poison"
+    vector, result = llvm_type(e.dtype, scope.lanes), "poison"
     for i in range(scope.lanes):
         parts = [f.emit(f"extractelement {vector} {a}, i64 {i}") for a in args]
         one = f.emit(f"call {t} @{e.value}({', '.join(f'{t} {p}' for p in parts)})")
@@ -296,8 +289,6 @@ def _call(scope: Scope, e: Expr, args: list[str]) -> str:
 
 
 def _lookup_call(e: Expr, index: str) -> tuple[str, list[str]]:
-    from .lower import literal
-
     entries = ", ".join(f"float {literal(v, F32)}" for v in e.value)
     return "llvm.x86.avx512.permvar.sf.512", [f"<16 x float> <{entries}>", f"<16 x i32> {index}"]
 

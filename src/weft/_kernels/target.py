@@ -19,13 +19,21 @@ class Target(NamedTuple):
     lookup: bool = False  # has the instructions of lookup.py
     accumulators: int = 4  # vectors a long fold keeps
     claims: bool = False  # can prefetch a line in order to write it
+    streams: bool = False  # can store past the caches
 
 
 X86 = {
-    "v2": Target("v2", "x86-64-v2", f16=False, fma=False, accumulators=2),
-    "v3": Target("v3", "x86-64-v3"),
+    "v2": Target("v2", "x86-64-v2", f16=False, fma=False, accumulators=2, streams=True),
+    "v3": Target("v3", "x86-64-v3", streams=True),
     "v4": Target(
-        "v4", "x86-64-v4", "+prfchw", scale2=True, lookup=True, accumulators=8, claims=True
+        "v4",
+        "x86-64-v4",
+        "+prfchw",
+        scale2=True,
+        lookup=True,
+        accumulators=8,
+        claims=True,
+        streams=True,
     ),
 }
 AARCH64 = Target("neon", "generic", "+neon")

@@ -111,9 +111,8 @@ def _pointwise(inputs: list[DType], outputs: list[Value]) -> Traced:
     written = list(range(len(inputs), len(slots)))
     operands = [*written, *range(len(inputs))]
     reads = {("input", i): len(outputs) + i for i in range(len(inputs))}
-    kernel = Kernel(
-        [slots[s].dtype for s in operands], outputs, reads, attribute_scalars(outputs, 0)
-    )
+    types = [slots[s].dtype for s in operands]
+    kernel = Kernel(types, outputs, reads, attribute_scalars(outputs, 0), streams=True)
     return Traced(slots, [Step(operands, kernels={"horizontal": kernel})], [(0, 1)])
 
 
