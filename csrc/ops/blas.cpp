@@ -255,6 +255,47 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
   }
 }
 
+namespace {
+
+// Rows of a panel: as many as meet a block of b at once. All of it should stay in the second-level
+// cache; fewer rows at a time would pack b more often, which costs more than what a panel saves.
+constexpr int64_t kPanelRows = 22 * kTileRows;
+constexpr int64_t kMostPanelBytes = kPanelRows * 1024 * 4;
+
+}  // namespace
+
+template <class T>
+bool goes_by_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
+  if (m < 2 || n < 2 || k == 0 || (b.row != 1 && b.column != 1)) return false;
+  // With few rows a thread may get the last ones alone.
+  const int64_t last = (m - 1) % kTileRows + 1;
+  const int64_t least = m >= 2 * kTileRows * num_threads() ? kTileRows : last;
+  return tile::active_isa() == tile::Isa::V4 && prefers_tiles(least, n, k, normalised(b, k, n));
+}
+
+template <class T>
+bool takes_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
+  const int64_t threads = in_parallel_region() ? 1 : num_threads();
+  return m >= 2 * threads * kPanelRows && goes_by_tiles(m, n, k, b) &&
+         kPanelRows * k * static_cast<int64_t>(sizeof(T)) <= kMostPanelBytes;
+}
+
+template <class T>
+void gemm_by_panels(int64_t m, int64_t n, int64_t k, T alpha, RowMaker<T> make, Matrix<const T> b,
+                    T beta, T* c, int64_t c_row, const Finish& finish) {
+  b = normalised(b, k, n);
+  const int64_t panels = (m + kPanelRows - 1) / kPanelRows;
+  parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
+    Scratch<T> panel(kPanelRows * k);
+    for (int64_t i = begin * kPanelRows; i < std::min(end * kPanelRows, m); i += kPanelRows) {
+      const int64_t rows = std::min(kPanelRows, m - i);
+      make(i, rows, panel.data());
+      tiled_gemm<T>(rows, n, k, alpha, {panel.data(), k, 1}, b, beta, c + i * c_row, c_row,
+                    finish.at(i, 0));
+    }
+  });
+}
+
 template <class T>
 void gemm_in_place(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int64_t b_row,
                    int64_t slack, T beta, T* c, int64_t c_row) {
@@ -298,6 +339,14 @@ T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
   template void gemm_in_place<T>(int64_t, int64_t, int64_t, Matrix<const T>, const T*, int64_t, \
                                  int64_t, T, T*, int64_t);                                      \
   template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);
+#define INSTANTIATE_PANELS(T)                                                                    \
+  template bool goes_by_tiles<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);             \
+  template bool takes_panels<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);              \
+  template void gemm_by_panels<T>(int64_t, int64_t, int64_t, T, RowMaker<T>, Matrix<const T>, T, \
+                                  T*, int64_t, const Finish&);
+INSTANTIATE_PANELS(float)
+INSTANTIATE_PANELS(double)
+#undef INSTANTIATE_PANELS
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(std::complex<float>)

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/thread_pool.h"
 #include "ops/epilogue.h"
 
 namespace weft::blas {
@@ -27,6 +28,23 @@ struct Matrix {
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta,
           T* c, int64_t c_row, const Finish& finish = {});
+
+// Whether gemm goes by tiles, on any number of threads: tiled_gemm then gives the same bits,
+// however the result is cut.
+template <class T>
+bool goes_by_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b);
+
+// Makes rows of a left operand, from `first` on, without gaps.
+template <class T>
+using RowMaker = FunctionRef<void(int64_t first, int64_t count, T* out)>;
+// gemm with an a whose rows are made a panel at a time, each once, by the thread that multiplies
+// them. Only where `takes_panels`: the panels are much less than all of a, and give the bits of
+// gemm.
+template <class T>
+void gemm_by_panels(int64_t m, int64_t n, int64_t k, T alpha, RowMaker<T> make, Matrix<const T> b,
+                    T beta, T* c, int64_t c_row, const Finish& finish = {});
+template <class T>
+bool takes_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b);
 
 // c = a @ b + beta * c on this thread, for a b that lies row by row and is small enough to be read
 // where it is (some hundred kilobytes). `slack`: elements that can be read behind the last one;

@@ -88,6 +88,45 @@ void forward_pointwise(const Geometry& g, const T* input, const T* weight, const
   images < num_threads() ? body(0, images) : parallel_for(images, grain(g, n), body);
 }
 
+// The same for an image that is made while it is multiplied: as many columns as stay in the
+// second-level cache, which meet the whole kernel at once.
+int64_t part_columns(const Geometry& g) {
+  constexpr int64_t kElements = 256 * 1024, kUnit = 2 * blas::kSlack, kLeast = 8 * kUnit;
+  const int64_t n = g.positions(), columns = kElements / g.depth() / kUnit * kUnit;
+  const int64_t parts = (n + std::max(kLeast, columns) - 1) / std::max(kLeast, columns);
+  return ((n + parts - 1) / parts + kUnit - 1) / kUnit * kUnit;
+}
+
+bool takes_parts(const Geometry& g, DType dtype) {
+  if ((dtype != DType::F32 && dtype != DType::F64) || !g.is_pointwise() || g.is_single_channel()) {
+    return false;
+  }
+  const int64_t n = g.positions(), width = g.depth() ? part_columns(g) : n;
+  return g.batch * g.groups * ((n + width - 1) / width) >= 2 * num_threads() &&
+         blas::goes_by_tiles(g.group_out(), n, g.depth(), rows<float>(nullptr, n));
+}
+
+template <class T>
+void forward_of_parts(const Geometry& g, Prologue& before, const T* weight, const T* bias, T* out,
+                      const Finish& finish) {
+  const int64_t n = g.positions(), width = part_columns(g), depth = g.depth();
+  const int64_t parts = (n + width - 1) / width;
+  parallel_for(g.batch * g.groups * parts, grain(g, width), [&](int64_t begin, int64_t end) {
+    Scratch<T> panel(depth * width);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % parts * width, columns = std::min(width, n - first);
+      const int64_t group = i / parts % g.groups, image = i / parts / g.groups;
+      T* to = out + out_start(g, image, group) + first;
+      if (bias) start_from_bias(g, group, columns, bias, to);
+      before.part({image * g.in_channels + group * depth, depth, first, columns}, panel.data());
+      blas::tiled_gemm<T>(g.group_out(), columns, depth, T(1),
+                          rows(weight + group * g.group_out() * depth, depth),
+                          rows<T>(panel.data(), columns), T(bias ? 1 : 0), to, n,
+                          finish.at(out_row(g, image, group), first));
+    }
+  });
+}
+
 template <class T>
 void forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
              const Finish& finish) {
@@ -224,11 +263,11 @@ Tensor operand(const Tensor& tensor) {
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
               IntList padding, IntList dilation, int64_t groups) {
-  return conv2d(input, weight, bias, stride, padding, dilation, groups, nullptr);
+  return conv2d(input, weight, bias, stride, padding, dilation, groups, Around());
 }
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
-              IntList padding, IntList dilation, int64_t groups, Epilogue* epilogue) {
+              IntList padding, IntList dilation, int64_t groups, const Around& around) {
   const Geometry g =
       conv::geometry("conv2d", input.sizes(), weight.sizes(), {stride, padding, dilation, groups});
   check_dtypes("conv2d", input, weight);
@@ -240,16 +279,22 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   }
   Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   if (input.dim() == 3) sizes.erase(0);
-  const Tensor x = operand(input), w = operand(weight);
+  Prologue* const before = around.before;
+  const bool in_parts = before && takes_parts(g, input.dtype()) && before->begin(g.positions());
+  const Tensor x = operand(before && !in_parts ? before->whole() : input), w = operand(weight);
   const Tensor b = bias.defined() ? operand(bias) : Tensor();
   Tensor out = Tensor::empty(sizes, x.dtype(), {}, "conv2d");
+  Epilogue* const epilogue = around.behind;
   const bool wanted =
       epilogue && out.dtype() == input.dtype() && epilogue->begin(out, g.positions());
   const Finish finish(wanted ? epilogue : nullptr);
   conv::dispatch_conv("conv2d", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    forward(g, x.data_as<const T>(), w.data_as<const T>(),
-            b.defined() ? b.data_as<const T>() : nullptr, out.data_as<T>(), finish);
+    const T *taps = w.data_as<const T>(), *start = b.defined() ? b.data_as<const T>() : nullptr;
+    if constexpr (conv::has_planes<T>) {
+      if (in_parts) return forward_of_parts(g, *before, taps, start, out.data_as<T>(), finish);
+    }
+    forward(g, x.data_as<const T>(), taps, start, out.data_as<T>(), finish);
   });
   return as_dtype(out, input.dtype());
 }

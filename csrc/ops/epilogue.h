@@ -1,5 +1,6 @@
-// What is made of the result of a matrix product or a convolution, element by element: part by
-// part, by the thread that has just computed a part and still has it in its caches.
+// What is computed together with a matrix product or a convolution, part by part. An epilogue is
+// made of the result, by the thread that has just computed a part and still has it in its caches. A
+// prologue makes an operand, a part at a time, just before the part is multiplied.
 #pragma once
 
 #include "core/tensor.h"
@@ -21,6 +22,31 @@ class Epilogue {
 
  protected:
   ~Epilogue() = default;
+};
+
+// The left operand of a product, or the image of a convolution. The operator gets a tensor of its
+// sizes and dtype that has no memory, and asks for parts of it, each element once, or for the
+// whole.
+class Prologue {
+ public:
+  // Before the first part; parts count in rows of `columns` elements. False: there is only the
+  // whole.
+  virtual bool begin(int64_t columns) = 0;
+  // This part of the operand without gaps to `out`. Called by any thread.
+  virtual void part(const Part& part, void* out) = 0;
+  virtual Tensor whole() = 0;
+
+ protected:
+  ~Prologue() = default;
+};
+
+// Both, or none.
+struct Around {
+  Around(Epilogue* behind = nullptr, Prologue* before = nullptr)  // NOLINT: an epilogue alone
+      : behind(behind), before(before) {}
+
+  Epilogue* behind;
+  Prologue* before;
 };
 
 // Elements worth a part of their own.

@@ -2,11 +2,14 @@
 //
 // float16 and bfloat16 compute in float32. Operands are read where they lie, whatever their
 // strides.
+#include <type_traits>
+
 #include "core/thread_pool.h"
 #include "native.h"
 #include "ops.h"
 #include "ops/blas.h"
 #include "ops/heads.h"
+#include "ops/scratch.h"
 #include "ops/support.h"
 #include "ops/views.h"
 
@@ -68,6 +71,13 @@ void gemm_transposed_into(const Tensor& out, const Tensor& a, const Tensor& b, c
   });
 }
 
+// Products of a batch that are worth a thread.
+int64_t batch_grain(int64_t m, int64_t n, int64_t k) {
+  constexpr double kGrainWork = 128.0 * 1024;
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return static_cast<int64_t>(kGrainWork / std::max(work, 1.0)) + 1;
+}
+
 // The same as gemm_into for each matrix of a batch; threads take whole products where there are
 // enough.
 void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
@@ -79,13 +89,11 @@ void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, cons
       blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a, i), matrix_of<T>(b, i),
                     number_as<T>(beta), out.data_as<T>() + i * m * n, n, finish.at(i * m, 0));
     };
-    const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    constexpr double kGrainWork = 128.0 * 1024;
-    if (batch < num_threads() && work > kGrainWork) {
+    const int64_t grain = batch_grain(m, n, k);
+    if (batch < num_threads() && grain == 1) {
       for (int64_t i = 0; i < batch; ++i) product(i);
       return;
     }
-    const auto grain = static_cast<int64_t>(kGrainWork / std::max(work, 1.0)) + 1;
     parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) product(i);
     });
@@ -106,25 +114,101 @@ void start_from(const Tensor& out, const Tensor& start) {
   for (int64_t row = out.numel() / n; row > 0; --row, to += line) std::memcpy(to, from, line);
 }
 
-using GemmInto = void (*)(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
-                          const Finish&);
-
-// What becomes of a product: an epilogue, which sees it in these sizes (empty: as it is).
+// What is computed around a product: an epilogue sees it in these sizes (empty: as it is).
 struct Ending {
-  Epilogue* epilogue = nullptr;
+  Around around = {};
   IntList sizes = {};
 };
 
 Finish finish_of(const Ending& ending, const Tensor& out) {
-  if (!ending.epilogue) return {};
+  Epilogue* const epilogue = ending.around.behind;
+  if (!epilogue) return {};
   const Tensor seen =
       ending.sizes.empty() ? out : out.with_layout(Layout::contiguous(ending.sizes));
-  return ending.epilogue->begin(seen, out.sizes().back()) ? Finish(ending.epilogue) : Finish();
+  return epilogue->begin(seen, out.sizes().back()) ? Finish(epilogue) : Finish();
 }
+
+// The three ways a product goes, each also for an `a` that a prologue makes while it is multiplied.
+struct Gemm {
+  void (*into)(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
+               const Scalar& alpha, const Finish& finish);
+  bool (*takes_parts)(const Tensor& a, const Tensor& b);
+  void (*of_parts)(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
+                   const Scalar& alpha, const Finish& finish, Prologue& before);
+};
+
+Tensor transposed(const Tensor& matrix) {
+  return matrix.with_layout(views::transpose(matrix.layout(), 0, 1));
+}
+
+// Calls fn with float or double; false for other types.
+template <class Fn>
+bool dispatch_parts(DType dtype, Fn&& fn) {
+  if (dtype == DType::F32) return fn(std::type_identity<float>{});
+  return dtype == DType::F64 && fn(std::type_identity<double>{});
+}
+
+bool takes_panels(const Tensor& a, const Tensor& b) {
+  return dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
+    return blas::takes_panels<T>(a.sizes()[0], b.sizes()[1], b.sizes()[0], matrix_of<T>(b));
+  });
+}
+
+void gemm_of_panels(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
+                    const Scalar& alpha, const Finish& finish, Prologue& before) {
+  const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[1];
+  dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
+    const auto make = [&](int64_t first, int64_t count, T* to) {
+      before.part({first, count, 0, k}, to);
+    };
+    blas::gemm_by_panels<T>(m, n, k, number_as<T>(alpha), make, matrix_of<T>(b), number_as<T>(beta),
+                            out.data_as<T>(), n, finish);
+    return true;
+  });
+}
+
+// Threads take whole products of a batch: each makes one matrix at a time.
+bool takes_matrices(const Tensor& a, const Tensor&) {
+  constexpr int64_t kMost = int64_t{1} << 19;  // elements
+  const bool floating = a.dtype() == DType::F32 || a.dtype() == DType::F64;
+  return floating && a.sizes()[0] >= 2 * num_threads() && a.sizes()[1] * a.sizes()[2] <= kMost;
+}
+
+void gemm_of_matrices(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
+                      const Scalar& alpha, const Finish& finish, Prologue& before) {
+  const int64_t batch = a.sizes()[0], m = a.sizes()[1], k = a.sizes()[2], n = b.sizes()[2];
+  dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
+    parallel_for(batch, batch_grain(m, n, k), [&](int64_t begin, int64_t end) {
+      Scratch<T> left(m * k);
+      for (int64_t i = begin; i < end; ++i) {
+        before.part({i * m, m, 0, k}, left.data());
+        blas::gemm<T>(m, n, k, number_as<T>(alpha), {left.data(), k, 1}, matrix_of<T>(b, i),
+                      number_as<T>(beta), out.data_as<T>() + i * m * n, n, finish.at(i * m, 0));
+      }
+    });
+    return true;
+  });
+}
+
+constexpr Gemm kPlain{gemm_into, takes_panels, gemm_of_panels};
+constexpr Gemm kTransposed{
+    gemm_transposed_into,
+    [](const Tensor& a, const Tensor& b) { return takes_panels(a, transposed(b)); },
+    [](const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
+       const Finish& finish,
+       Prologue& before) { gemm_of_panels(out, a, transposed(b), beta, alpha, finish, before); }};
+constexpr Gemm kBatched{batched_gemm_into, takes_matrices, gemm_of_matrices};
 
 // Allocates the result, starts it from `start` (undefined: nothing) and runs the product.
 Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor& a, const Tensor& b,
-               const Scalar& beta, const Scalar& alpha, GemmInto gemm, const Ending& ending = {}) {
+               const Scalar& beta, const Scalar& alpha, const Gemm& gemm,
+               const Ending& ending = {}) {
+  Prologue* const before = ending.around.before;
+  const bool in_parts = before && gemm.takes_parts(a, b) && before->begin(a.sizes().back());
+  if (before && !in_parts) {
+    return product(op, sizes, start, ops::reshape(before->whole(), a.sizes()), b, beta, alpha, gemm,
+                   {ending.around.behind, ending.sizes});
+  }
   const DType dtype = a.dtype();
   const DType compute = compute_type(dtype);
   if (compute != dtype) {
@@ -135,7 +219,13 @@ Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor&
   Tensor out = Tensor::empty(sizes, compute, {}, op);
   const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
   if (starts) start_from(out, start);
-  gemm(out, a, b, starts ? beta : Scalar(0), alpha, finish_of(ending, out));
+  const Scalar weight = starts ? beta : Scalar(0);
+  const Finish finish = finish_of(ending, out);
+  if (in_parts) {
+    gemm.of_parts(out, a, b, weight, alpha, finish, *before);
+  } else {
+    gemm.into(out, a, b, weight, alpha, finish);
+  }
   return out;
 }
 
@@ -158,7 +248,7 @@ Tensor mm_with(const Tensor& self, const Tensor& mat2, const Ending& ending) {
   check_operands("mm", self, mat2);
   check_inner("mm", self, mat2, self.sizes()[1] == mat2.sizes()[0]);
   const int64_t sizes[] = {self.sizes()[0], mat2.sizes()[1]};
-  return product("mm", sizes, {}, self, mat2, 0, 1, gemm_into, ending);
+  return product("mm", sizes, {}, self, mat2, 0, 1, kPlain, ending);
 }
 
 Tensor bmm_with(const Tensor& self, const Tensor& mat2, const Ending& ending) {
@@ -168,46 +258,46 @@ Tensor bmm_with(const Tensor& self, const Tensor& mat2, const Ending& ending) {
   const Dims &a = self.sizes(), &b = mat2.sizes();
   check_inner("bmm", self, mat2, a[0] == b[0] && a[2] == b[1]);
   const int64_t sizes[] = {a[0], a[1], b[2]};
-  return product("bmm", sizes, {}, self, mat2, 0, 1, batched_gemm_into, ending);
+  return product("bmm", sizes, {}, self, mat2, 0, 1, kBatched, ending);
 }
 
 }  // namespace
 
 Tensor mm(const Tensor& self, const Tensor& mat2) { return mm_with(self, mat2, {}); }
 
-Tensor mm(const Tensor& self, const Tensor& mat2, Epilogue* epilogue) {
-  return mm_with(self, mat2, {epilogue});
+Tensor mm(const Tensor& self, const Tensor& mat2, const Around& around) {
+  return mm_with(self, mat2, {around});
 }
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
              const Scalar& alpha) {
-  return addmm(self, mat1, mat2, beta, alpha, nullptr);
+  return addmm(self, mat1, mat2, beta, alpha, Around());
 }
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
-             const Scalar& alpha, Epilogue* epilogue) {
+             const Scalar& alpha, const Around& around) {
   check_dims("addmm", mat1, 2);
   check_dims("addmm", mat2, 2);
   check_operands("addmm", mat1, mat2);
   check_inner("addmm", mat1, mat2, mat1.sizes()[1] == mat2.sizes()[0]);
   const int64_t sizes[] = {mat1.sizes()[0], mat2.sizes()[1]};
   check_start("addmm", self, mat1, sizes, beta, alpha);
-  return product("addmm", sizes, self, mat1, mat2, beta, alpha, gemm_into, {epilogue});
+  return product("addmm", sizes, self, mat1, mat2, beta, alpha, kPlain, {around});
 }
 
 Tensor bmm(const Tensor& self, const Tensor& mat2) { return bmm_with(self, mat2, {}); }
 
-Tensor bmm(const Tensor& self, const Tensor& mat2, Epilogue* epilogue) {
-  return bmm_with(self, mat2, {epilogue});
+Tensor bmm(const Tensor& self, const Tensor& mat2, const Around& around) {
+  return bmm_with(self, mat2, {around});
 }
 
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                const Scalar& alpha) {
-  return baddbmm(self, batch1, batch2, beta, alpha, nullptr);
+  return baddbmm(self, batch1, batch2, beta, alpha, Around());
 }
 
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
-               const Scalar& alpha, Epilogue* epilogue) {
+               const Scalar& alpha, const Around& around) {
   check_dims("baddbmm", batch1, 3);
   check_dims("baddbmm", batch2, 3);
   check_operands("baddbmm", batch1, batch2);
@@ -215,8 +305,7 @@ Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, c
   check_inner("baddbmm", batch1, batch2, a[0] == b[0] && a[2] == b[1]);
   const int64_t sizes[] = {a[0], a[1], b[2]};
   check_start("baddbmm", self, batch1, sizes, beta, alpha);
-  return product("baddbmm", sizes, self, batch1, batch2, beta, alpha, batched_gemm_into,
-                 {epilogue});
+  return product("baddbmm", sizes, self, batch1, batch2, beta, alpha, kBatched, {around});
 }
 
 Tensor mv(const Tensor& self, const Tensor& vec) {
@@ -226,7 +315,7 @@ Tensor mv(const Tensor& self, const Tensor& vec) {
   check_inner("mv", self, vec, self.sizes()[1] == vec.sizes()[0]);
   const Tensor column = vec.with_layout({{vec.sizes()[0], 1}, {vec.strides()[0], 1}, vec.offset()});
   const int64_t sizes[] = {self.sizes()[0]};
-  return product("mv", sizes, {}, self, column, 0, 1, gemm_into);
+  return product("mv", sizes, {}, self, column, 0, 1, kPlain);
 }
 
 Tensor dot(const Tensor& self, const Tensor& tensor) {
@@ -264,17 +353,13 @@ Tensor as_rows(const Tensor& tensor) {
   return dense.with_layout({Dims(IntList(sizes)), {k, 1}, dense.offset()});
 }
 
-Tensor transposed(const Tensor& matrix) {
-  return matrix.with_layout(views::transpose(matrix.layout(), 0, 1));
-}
-
 }  // namespace
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  return linear(input, weight, bias, nullptr);
+  return linear(input, weight, bias, Around());
 }
 
-Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Epilogue* epilogue) {
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, const Around& around) {
   WEFT_CHECK(input.dim() >= 1, "linear: expected an input of at least 1 dim, got a 0-d tensor");
   WEFT_CHECK(weight.dim() == 1 || weight.dim() == 2, "linear: expected a 2-d weight, got shape ",
              AsTuple{weight.sizes()});
@@ -288,7 +373,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Epi
   const int64_t flat[] = {rows.sizes()[0], n};
   if (bias.defined()) check_start("linear", bias, input, flat, 1, 1);
   if (input.dim() == 2 && !vector) {
-    return product("linear", flat, bias, rows, matrix, 1, 1, gemm_transposed_into, {epilogue});
+    return product("linear", flat, bias, rows, matrix, 1, 1, kTransposed, {around});
   }
   Dims sizes = input.sizes();
   if (vector) {
@@ -297,7 +382,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Epi
     sizes.back() = n;
   }
   const Tensor out =
-      product("linear", flat, bias, rows, matrix, 1, 1, gemm_transposed_into, {epilogue, sizes});
+      product("linear", flat, bias, rows, matrix, 1, 1, kTransposed, {around, sizes});
   return out.with_layout(Layout::contiguous(sizes));
 }
 
@@ -306,7 +391,7 @@ Tensor _linear_backward_weight(const Tensor& grad_output, const Tensor& input) {
   check_operands("linear", grad_output, input);
   const Tensor grads = transposed(as_rows(grad_output)), rows = as_rows(input);
   const int64_t sizes[] = {grads.sizes()[0], rows.sizes()[1]};
-  return product("linear", sizes, {}, grads, rows, 0, 1, gemm_into);
+  return product("linear", sizes, {}, grads, rows, 0, 1, kPlain);
 }
 
 namespace {
@@ -322,48 +407,59 @@ Tensor as_batch(const Tensor& tensor, IntList batch) {
   return ops::reshape(ops::expand(tensor, sizes), flat);
 }
 
-Tensor batched_matmul(const Tensor& self, const Tensor& other, Epilogue* epilogue) {
+Tensor batched_matmul(const Tensor& self, const Tensor& other, const Around& around) {
   const IntList a(self.sizes()), b(other.sizes());
   const Dims batch = broadcast_sizes("matmul", a.first(a.size() - 2), b.first(b.size() - 2));
   check_inner("matmul", self, other, self.size(-1) == other.size(-2));
   Dims sizes = batch;
   sizes.push_back(self.size(-2));
   sizes.push_back(other.size(-1));
-  const Tensor left = as_batch(self, batch), right = as_batch(other, batch);
-  if (epilogue) {
-    return bmm_with(left, right, {epilogue, sizes}).with_layout(Layout::contiguous(sizes));
+  if (around.before && !same(batch, a.first(a.size() - 2))) {
+    return batched_matmul(around.before->whole(), other, around.behind);
+  }
+  const Tensor right = as_batch(other, batch);
+  const int64_t flat[] = {right.sizes()[0], self.size(-2), self.size(-1)};
+  const Tensor left = around.before ? self.with_layout(Layout::contiguous(Dims(IntList(flat))))
+                                    : as_batch(self, batch);
+  if (around.behind || around.before) {
+    return bmm_with(left, right, {around, sizes}).with_layout(Layout::contiguous(sizes));
   }
   return ops::view(ops::bmm(left, right), sizes);
 }
 
 // Left operand of at least 3 dims times a matrix or vector: one product over all its rows.
-Tensor folded_matmul(const Tensor& self, const Tensor& other, Epilogue* epilogue) {
+Tensor folded_matmul(const Tensor& self, const Tensor& other, const Around& around) {
   check_inner("matmul", self, other, self.size(-1) == other.size(0));
   const int64_t flat[] = {-1, self.size(-1)};
   Dims sizes = self.sizes();
-  if (self.numel() == 0) return batched_matmul(self, other, epilogue);
+  if (self.numel() == 0) return batched_matmul(self, other, around);
   sizes.back() = other.size(-1);
-  const Tensor rows = ops::reshape(self, flat);
-  if (epilogue) {
-    return mm_with(rows, other, {epilogue, sizes}).with_layout(Layout::contiguous(sizes));
+  const Tensor rows = around.before ? as_rows(self) : ops::reshape(self, flat);
+  if (around.behind || around.before) {
+    return mm_with(rows, other, {around, sizes}).with_layout(Layout::contiguous(sizes));
   }
   return ops::view(ops::mm(rows, other), sizes);
 }
 
 }  // namespace
 
-Tensor matmul(const Tensor& self, const Tensor& other) { return matmul(self, other, nullptr); }
+Tensor matmul(const Tensor& self, const Tensor& other) { return matmul(self, other, Around()); }
 
-Tensor matmul(const Tensor& self, const Tensor& other, Epilogue* epilogue) {
+Tensor matmul(const Tensor& self, const Tensor& other, const Around& around) {
   const int64_t a = self.dim(), b = other.dim();
   WEFT_CHECK(a >= 1 && b >= 1, "matmul: expected tensors of at least 1 dim, got shapes ",
              AsTuple{self.sizes()}, " and ", AsTuple{other.sizes()});
-  if (a == 2 && b == 2) return epilogue ? mm(self, other, epilogue) : ops::mm(self, other);
+  if (around.before && (a < 2 || b < 2)) {
+    return matmul(around.before->whole(), other, around.behind);
+  }
+  if (a == 2 && b == 2) {
+    return around.behind || around.before ? mm(self, other, around) : ops::mm(self, other);
+  }
   if (a == 1 && b == 1) return ops::dot(self, other);
   if (a == 2 && b == 1) return ops::mv(self, other);
   if (a == 1) return ops::squeeze(matmul(ops::unsqueeze(self, 0), other), -2);
   if (b == 1) return ops::squeeze(matmul(self, ops::unsqueeze(other, 1)), -1);
-  return b == 2 ? folded_matmul(self, other, epilogue) : batched_matmul(self, other, epilogue);
+  return b == 2 ? folded_matmul(self, other, around) : batched_matmul(self, other, around);
 }
 
 }  // namespace weft::native

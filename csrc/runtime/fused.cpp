@@ -81,7 +81,7 @@ void check_backward(const FusedSpec& spec) {
   const FusedSpec& inner = backward.group->spec();
   bool fits = inner.input_count == spec.input_count + 2 * spec.outputs.size() &&
               backward.depends.size() == spec.outputs.size() && !inner.backward &&
-              inner.steps[0].over != FusedStep::Over::Head;
+              !FusedHead::is_in(inner);
   for (const FusedBackward::Edge& edge : backward.edges) {
     fits = fits && edge.input < spec.input_count &&
            edge.index < (edge.from_output ? inner.outputs.size() : spec.outputs.size());
@@ -96,8 +96,6 @@ bool is_pointwise(const tile::Program& row) {
 const tile::Program* check_step(const FusedSpec& spec, size_t index, size_t made) {
   const FusedStep& step = spec.steps[index];
   const tile::Program* row = tile_ops::find(step.op);
-  WEFT_CHECK(step.over != FusedStep::Over::Head, "fused: expected '", step.op,
-             "' as the first step, got it as step ", index);
   const bool over_rows = step.over != FusedStep::Over::Elements;
   WEFT_CHECK(row && (over_rows ? row->row : is_pointwise(*row)), "fused: expected a ",
              over_rows ? "row" : "pointwise", " operator, got '", step.op, "'");
@@ -118,7 +116,7 @@ FusedGroup::FusedGroup(FusedSpec spec) : spec_(std::move(spec)) {
       !spec_.steps.empty() && spec_.steps.size() <= tile::kMaxSteps && !spec_.outputs.empty(),
       "fused: expected 1 to ", tile::kMaxSteps, " steps and some output, got ", spec_.steps.size(),
       " and ", spec_.outputs.size());
-  if (spec_.steps[0].over == FusedStep::Over::Head) {
+  if (FusedHead::is_in(spec_)) {
     head_ = std::make_unique<FusedHead>(spec_);
     return;
   }
@@ -281,7 +279,7 @@ bool FusedGroup::numbers(const Value* args, const FusedBinding& binding,
 }
 
 bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64_t dying) {
-  if (head_) return head_->run(args, results);
+  if (head_) return head_->run(args, results, dying);
   Operands operands;
   if (!classify(args, operands)) return false;
   const FusedKey& key = operands.key;
@@ -329,11 +327,11 @@ void FusedGroup::count_run(Plan& plan, bool native) {
   if (const Hook hook = g_hook.load()) hook(Ref<FusedGroup>(this), plan.key);
 }
 
-FusedGroup::Ready FusedGroup::ready(const FusedKey& key) {
+FusedGroup::Ready FusedGroup::ready(const FusedKey& key, bool runs) {
   Plan* plan = plan_for(key);
   if (!plan->valid) return {};
   const Native* native = plan->native.load(std::memory_order_acquire);
-  count_run(*plan, native);
+  if (runs) count_run(*plan, native);
   return {native ? &native->assembly.program : &plan->assembly.program, &plan->binding};
 }
 

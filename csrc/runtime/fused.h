@@ -89,12 +89,13 @@ class FusedGroup final : public RefCounted {
   void install(const FusedKey& key, std::shared_ptr<const NativeCode> code);
   bool has_native(const FusedKey& key) const;
 
-  // The program for a key, and what to bind to it; counts as a run. Null where there is none.
+  // The program for a key, and what to bind to it. Null where there is none. `runs`: counts as a
+  // run.
   struct Ready {
     const tile::Program* program = nullptr;
     const FusedBinding* binding = nullptr;
   };
-  Ready ready(const FusedKey& key);
+  Ready ready(const FusedKey& key, bool runs = true);
 
   // Called once for each key that has run often enough to be worth compiling; from the thread that
   // runs. Null: nobody compiles.
@@ -103,6 +104,7 @@ class FusedGroup final : public RefCounted {
 
  private:
   friend class FusedEpilogue;
+  friend class FusedPrologue;
 
   struct Plan;
   struct Operands {

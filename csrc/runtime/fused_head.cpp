@@ -8,6 +8,7 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "ops/heads.h"
+#include "tile_ops.h"
 
 namespace weft {
 namespace {
@@ -18,40 +19,41 @@ using Over = FusedStep::Over;
 struct Head {
   std::string_view id;  // of the row
   const char* kind;     // as programs call it
+  size_t operand;       // the argument that a prologue may make
   FusedHead::Call call;
 };
 
 const Head kHeads[] = {
-    {"linear", "aten::linear",
-     [](const Value* a, Epilogue* epilogue) {
-       return native::linear(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), epilogue);
+    {"linear", "aten::linear", 0,
+     [](const Value* a, const Around& around) {
+       return native::linear(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), around);
      }},
-    {"mm", "aten::mm",
-     [](const Value* a, Epilogue* epilogue) {
-       return native::mm(a[0].to_tensor(), a[1].to_tensor(), epilogue);
+    {"mm", "aten::mm", 0,
+     [](const Value* a, const Around& around) {
+       return native::mm(a[0].to_tensor(), a[1].to_tensor(), around);
      }},
-    {"addmm", "aten::addmm",
-     [](const Value* a, Epilogue* epilogue) {
+    {"addmm", "aten::addmm", 1,
+     [](const Value* a, const Around& around) {
        return native::addmm(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), a[3].to_scalar(),
-                            a[4].to_scalar(), epilogue);
+                            a[4].to_scalar(), around);
      }},
-    {"matmul", "aten::matmul",
-     [](const Value* a, Epilogue* epilogue) {
-       return native::matmul(a[0].to_tensor(), a[1].to_tensor(), epilogue);
+    {"matmul", "aten::matmul", 0,
+     [](const Value* a, const Around& around) {
+       return native::matmul(a[0].to_tensor(), a[1].to_tensor(), around);
      }},
-    {"bmm", "aten::bmm",
-     [](const Value* a, Epilogue* epilogue) {
-       return native::bmm(a[0].to_tensor(), a[1].to_tensor(), epilogue);
+    {"bmm", "aten::bmm", 0,
+     [](const Value* a, const Around& around) {
+       return native::bmm(a[0].to_tensor(), a[1].to_tensor(), around);
      }},
-    {"baddbmm", "aten::baddbmm",
-     [](const Value* a, Epilogue* epilogue) {
+    {"baddbmm", "aten::baddbmm", 1,
+     [](const Value* a, const Around& around) {
        return native::baddbmm(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(),
-                              a[3].to_scalar(), a[4].to_scalar(), epilogue);
+                              a[3].to_scalar(), a[4].to_scalar(), around);
      }},
-    {"conv2d", "aten::conv2d",
-     [](const Value* a, Epilogue* epilogue) {
+    {"conv2d", "aten::conv2d", 0,
+     [](const Value* a, const Around& around) {
        return native::conv2d(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), a[3].to_ints(),
-                             a[4].to_ints(), a[5].to_ints(), a[6].to_int(), epilogue);
+                             a[4].to_ints(), a[5].to_ints(), a[6].to_int(), around);
      }},
 };
 
@@ -67,69 +69,131 @@ bool is_number(const Value& value) {
          value.tag() == ValueTag::Double;
 }
 
-// The steps behind the head as a group of their own.
-FusedSpec rest_of(const FusedSpec& spec) {
-  FusedSpec rest;
-  rest.input_count = static_cast<uint8_t>(spec.input_count + 1);
+bool is_head(const FusedStep& step) { return step.over == Over::Head; }
+
+size_t head_of(const FusedSpec& spec) {
+  return static_cast<size_t>(std::ranges::find_if(spec.steps, is_head) - spec.steps.begin());
+}
+
+// How many results the first steps have.
+size_t results_of(const FusedSpec& spec, size_t steps) {
+  size_t count = 0;
+  for (size_t s = 0; s < steps; ++s) {
+    const tile::Program* row = tile_ops::find(spec.steps[s].op);
+    count += row ? row->output_count : 1;
+  }
+  return count;
+}
+
+// Steps [first, last) as a group of their own. `place`: what an operand is there.
+template <class Fn>
+FusedSpec part_of(const FusedSpec& spec, size_t first, size_t last, Fn&& place) {
+  FusedSpec part;
   for (const Value& one : spec.constants)
-    rest.constants.push_back(is_number(one) ? one : Value(0.0));
-  const auto check = [&](const std::vector<FusedOperand>& operands, size_t step) {
-    for (const FusedOperand& one : operands) {
-      const bool fits =
-          one.kind == Kind::Constant
-              ? one.index < spec.constants.size() && is_number(spec.constants[one.index])
-              : one.kind != Kind::Input || one.index < spec.input_count;
-      WEFT_CHECK(fits, "fused: expected an operand that is there in step ", step, ", got ",
-                 int{one.index});
-    }
-  };
-  for (size_t s = 1; s < spec.steps.size(); ++s) {
+    part.constants.push_back(is_number(one) ? one : Value(0.0));
+  for (size_t s = first; s < last; ++s) {
     FusedStep step = spec.steps[s];
-    WEFT_CHECK(step.over == Over::Elements, "fused: expected a pointwise operator behind a head, ",
-               "got '", step.op, "'");
-    check(step.tensors, s);
-    check(step.numbers, s);
-    for (FusedOperand& one : step.tensors) {
-      if (one.kind != Kind::Step) continue;
-      one = one.index == 0 ? FusedOperand{Kind::Input, spec.input_count}
-                           : FusedOperand{Kind::Step, static_cast<uint8_t>(one.index - 1)};
+    WEFT_CHECK(!is_head(step), "fused: expected one head, got '", step.op, "' too");
+    for (std::vector<FusedOperand>* operands : {&step.tensors, &step.numbers}) {
+      for (FusedOperand& one : *operands) {
+        const bool fits =
+            one.kind == Kind::Constant
+                ? one.index < spec.constants.size() && is_number(spec.constants[one.index])
+                : one.kind == Kind::Step || one.kind == Kind::Length ||
+                      one.index < spec.input_count;
+        WEFT_CHECK(fits, "fused: expected an operand that is there in step ", s, ", got ",
+                   int{one.index});
+        if (one.kind == Kind::Step) one = place(one.index);
+      }
     }
-    rest.steps.push_back(std::move(step));
+    part.steps.push_back(std::move(step));
   }
+  return part;
+}
+
+// Bit i: the steps [first, last) read input i.
+uint64_t inputs_of(const FusedSpec& spec, size_t first, size_t last) {
+  uint64_t found = 0;
+  for (size_t s = first; s < last; ++s) {
+    for (const std::vector<FusedOperand>* operands :
+         {&spec.steps[s].tensors, &spec.steps[s].numbers}) {
+      for (const FusedOperand& one : *operands) {
+        if (one.kind == Kind::Input) found |= uint64_t{1} << one.index;
+      }
+    }
+  }
+  return found;
+}
+
+// What stands before the head: it gives the one operand.
+FusedSpec before_head(const FusedSpec& spec, size_t head, uint8_t result) {
+  FusedSpec part =
+      part_of(spec, 0, head, [](uint8_t index) { return FusedOperand{Kind::Step, index}; });
+  part.input_count = spec.input_count;
+  part.outputs = {result};
+  return part;
+}
+
+// What stands behind it. `product`: the number of its result, which is the last input there.
+FusedSpec behind_head(const FusedSpec& spec, size_t head, size_t product) {
+  FusedSpec part = part_of(spec, head + 1, spec.steps.size(), [&](uint8_t index) {
+    WEFT_CHECK(index >= product, "fused: expected what stands behind the head, got ", int{index});
+    return index == product ? FusedOperand{Kind::Input, spec.input_count}
+                            : FusedOperand{Kind::Step, static_cast<uint8_t>(index - product - 1)};
+  });
+  part.input_count = static_cast<uint8_t>(spec.input_count + 1);
   for (uint8_t output : spec.outputs) {
-    if (output) rest.outputs.push_back(static_cast<uint8_t>(output - 1));
+    WEFT_CHECK(output >= product, "fused: expected results behind the head, got ", int{output});
+    if (output > product) part.outputs.push_back(static_cast<uint8_t>(output - product - 1));
   }
-  return rest;
+  return part;
 }
 
 }  // namespace
 
-FusedHead::FusedHead(const FusedSpec& spec) : spec_(spec) {
-  const FusedStep& step = spec.steps[0];
-  const Head& head = find_head(step.op);
+bool FusedHead::is_in(const FusedSpec& spec) { return std::ranges::any_of(spec.steps, is_head); }
+
+FusedHead::FusedHead(const FusedSpec& spec)
+    : spec_(spec), step_(spec.steps[head_of(spec)]), product_(results_of(spec, head_of(spec))) {
+  const Head& head = find_head(step_.op);
   call_ = head.call;
+  operand_ = head.operand;
   operator_ = find_operator(head.kind);
   WEFT_CHECK(!spec.backward && !spec.dropped_inputs && spec.input_count < 64,
              "fused: expected at most 63 inputs and no gradient of a group with a head");
-  WEFT_CHECK(step.tensors.empty() && step.numbers.size() == operator_->tags.size(),
-             "fused: expected ", operator_->tags.size(), " arguments of ", step.op, ", got ",
-             step.numbers.size());
-  for (size_t i = 0; i < step.numbers.size(); ++i) {
-    const FusedOperand& one = step.numbers[i];
-    const bool fits = one.kind == Kind::Input
-                          ? one.index < spec.input_count
-                          : one.kind == Kind::Constant && one.index < spec.constants.size() &&
-                                operator_->accepts(i, spec.constants[one.index].tag());
-    WEFT_CHECK(fits, "fused: expected an argument of ", step.op, ", got ", int{one.index});
+  check_arguments();
+  const size_t at = head_of(spec);
+  if (at > 0) {
+    WEFT_CHECK(step_.numbers[operand_].kind == Kind::Step,
+               "fused: expected a head that reads what ", "stands before it");
+    before_ = make_ref<FusedGroup>(before_head(spec, at, step_.numbers[operand_].index));
+    before_only_ = inputs_of(spec, 0, at) & ~inputs_of(spec, at, spec.steps.size());
   }
-  rest_ = make_ref<FusedGroup>(rest_of(spec));
-  rest_outputs_ = rest_->spec().outputs.size();
+  FusedSpec behind = behind_head(spec, at, product_);
+  rest_outputs_ = behind.outputs.size();
   keeps_ = spec.outputs.size() > rest_outputs_;
   WEFT_CHECK(spec.outputs.size() <= rest_outputs_ + 1,
-             "fused: expected distinct steps as outputs, got 0");
+             "fused: expected distinct steps as outputs, ", "got ", product_);
+  if (!before_ || !behind.steps.empty()) rest_ = make_ref<FusedGroup>(std::move(behind));
 }
 
-// The head's arguments; false where they are not what it takes, or have to be recorded.
+void FusedHead::check_arguments() const {
+  WEFT_CHECK(step_.tensors.empty() && step_.numbers.size() == operator_->tags.size(),
+             "fused: expected ", operator_->tags.size(), " arguments of ", step_.op, ", got ",
+             step_.numbers.size());
+  for (size_t i = 0; i < step_.numbers.size(); ++i) {
+    const FusedOperand& one = step_.numbers[i];
+    const bool fits = one.kind == Kind::Input ? one.index < spec_.input_count
+                      : one.kind == Kind::Step
+                          ? i == operand_ && one.index < product_
+                          : one.kind == Kind::Constant && one.index < spec_.constants.size() &&
+                                operator_->accepts(i, spec_.constants[one.index].tag());
+    WEFT_CHECK(fits, "fused: expected an argument of ", step_.op, ", got ", int{one.index});
+  }
+}
+
+// The head's arguments but the one that stands before it; false where they are not what it takes,
+// or have to be recorded.
 bool FusedHead::gather(const Value* args, Arguments& arguments) const {
   if (autograd::mode.autocast) return false;
   for (uint8_t i = 0; i < spec_.input_count; ++i) {
@@ -137,18 +201,23 @@ bool FusedHead::gather(const Value* args, Arguments& arguments) const {
     const Tensor& tensor = args[i].to_tensor();
     if (tensor.device().type != DeviceType::CPU || autograd::needs_graph(tensor)) return false;
   }
-  const std::vector<FusedOperand>& from = spec_.steps[0].numbers;
-  for (size_t i = 0; i < from.size(); ++i) {
-    arguments.set(
-        i, from[i].kind == Kind::Input ? args[from[i].index] : spec_.constants[from[i].index]);
+  for (size_t i = 0; i < step_.numbers.size(); ++i) {
+    const FusedOperand& one = step_.numbers[i];
+    if (one.kind == Kind::Step) continue;
+    arguments.set(i, one.kind == Kind::Input ? args[one.index] : spec_.constants[one.index]);
     if (!operator_->accepts(i, arguments[i].tag())) return false;
   }
   return true;
 }
 
-void FusedHead::compute(const Value* arguments, FusedArgs& inputs, Value* results) const {
+void FusedHead::compute(const Value* arguments, FusedPrologue* prologue, FusedArgs& inputs,
+                        Value* results) const {
+  if (!rest_) {
+    results[0] = Value(call_(arguments, {nullptr, prologue}));
+    return;
+  }
   FusedEpilogue epilogue(*rest_, inputs, keeps_);
-  const Value product(call_(arguments, &epilogue));
+  const Value product(call_(arguments, {&epilogue, prologue}));
   std::vector<Value> apart(keeps_ ? rest_outputs_ : 0);
   Value* const made = keeps_ ? apart.data() : results;
   if (epilogue.has_begun()) {
@@ -162,18 +231,30 @@ void FusedHead::compute(const Value* arguments, FusedArgs& inputs, Value* result
   }
   size_t next = 0;
   for (size_t i = 0; i < spec_.outputs.size() && keeps_; ++i) {
-    results[i] = spec_.outputs[i] ? std::move(apart[next++]) : product;
+    results[i] = spec_.outputs[i] > product_ ? std::move(apart[next++]) : product;
   }
 }
 
-bool FusedHead::run(const Value* args, Value* results) const {
-  Arguments arguments;
+void FusedHead::compute_all(const Value* args, Arguments& arguments, Value* results,
+                            FusedPrologue* prologue) const {
   FusedArgs inputs;
-  if (!gather(args, arguments)) return false;
   for (size_t i = 0; i < spec_.input_count; ++i) inputs.set(i, args[i]);
+  if (!prologue) return compute(arguments.data(), nullptr, inputs, results);
+  const bool in_parts = prologue->stand_in().defined();
+  const Value operand(in_parts ? prologue->stand_in() : prologue->whole());
+  arguments.set(operand_, operand);
+  compute(arguments.data(), in_parts ? prologue : nullptr, inputs, results);
+}
+
+bool FusedHead::run(const Value* args, Value* results, uint64_t dying) const {
+  Arguments arguments;
+  if (!gather(args, arguments)) return false;
+  std::optional<FusedPrologue> prologue;
   try {
-    compute(arguments.data(), inputs, results);
+    if (before_) prologue.emplace(*before_, args, dying & before_only_);
+    compute_all(args, arguments, results, prologue ? &*prologue : nullptr);
   } catch (const Error&) {  // one of the operators raises it again, at its place in the program
+    if (prologue && prologue->took_over()) throw;  // what they would read is gone
     std::fill_n(results, spec_.outputs.size(), Value());
     return false;
   }

@@ -1,8 +1,9 @@
-// Groups with a head: a matrix product or a convolution, and the pointwise group that is computed
-// from its result.
+// Groups with a head: a matrix product or a convolution, the group that makes its operand, and the
+// group that is computed from its result.
 #pragma once
 
 #include "runtime/fused_epilogue.h"
+#include "runtime/fused_prologue.h"
 #include "runtime/operator.h"
 
 namespace weft {
@@ -14,21 +15,33 @@ class FusedHead {
 
   // False, with nothing done, where the operators have to run one by one: a gradient is recorded,
   // autocast is on, or one of them raises.
-  bool run(const Value* args, Value* results) const;
+  // `dying`: as of FusedGroup::run.
+  bool run(const Value* args, Value* results, uint64_t dying) const;
 
-  using Call = Tensor (*)(const Value* args, Epilogue* epilogue);
+  static bool is_in(const FusedSpec& spec);
+
+  using Call = Tensor (*)(const Value* args, const Around& around);
 
  private:
   static constexpr size_t kMostArguments = 8;
   using Arguments = Borrowed<kMostArguments>;
 
+  void check_arguments() const;
   bool gather(const Value* args, Arguments& arguments) const;
-  void compute(const Value* arguments, FusedArgs& inputs, Value* results) const;
+  void compute(const Value* arguments, FusedPrologue* prologue, FusedArgs& inputs,
+               Value* results) const;
+  void compute_all(const Value* args, Arguments& arguments, Value* results,
+                   FusedPrologue* prologue) const;
 
   const FusedSpec& spec_;
+  const FusedStep& step_;  // the head
+  const size_t product_;   // the number of its result
   Call call_;
   const Operator* operator_;
-  Ref<FusedGroup> rest_;  // its inputs: those of the whole, then the head's result
+  size_t operand_;            // the argument that may be made by what stands before
+  Ref<FusedGroup> before_;    // null: nothing; its inputs: those of the whole
+  uint64_t before_only_ = 0;  // bit i: nothing else reads input i
+  Ref<FusedGroup> rest_;      // null: nothing; its inputs: those of the whole, then the product
   size_t rest_outputs_ = 0;
   bool keeps_ = false;  // the head's result leaves the group
 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bitset>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,8 @@ class FusedRows {
   // does not apply. `dying`: bit i: results may take over the memory of args[i].
   bool run(const FusedKey& key, const Value* args, Value* results, const Dims* full,
            uint64_t dying) const;
+  // The shape of its elements; null where the group does not apply.
+  std::optional<Dims> shape_for(const FusedKey& key, const Value* args, const Dims* full) const;
   // Whether gradients may take the group's way: every value has the shape the operators would give.
   bool is_full(const Value* args) const;
 

@@ -74,7 +74,7 @@ void FusedRowsRun::set_dtype(uint8_t value, DType dtype) {
                                                     : narrow_;
     if (extent == Extent::Elements) place.tensor = take_over(dtype);
     if (!place.tensor.defined()) place.tensor = Tensor::empty(sizes, dtype, {}, "fused");
-  } else {
+  } else if (value != elsewhere_) {
     const int64_t elements = !is_element(value) ? block_
                              : group_.over_all_ ? tile::kFoldHorizontal
                                                 : block_ * length_;

@@ -274,6 +274,12 @@ bool FusedRowsRun::shares_folds(const tile::RowWalk& walk) {
          walk.fold == tile::kFoldHorizontal;
 }
 
+bool FusedRowsRun::prepare() {
+  elsewhere_ = group_.spec_.outputs[0];
+  leaves_[group_.spec_.outputs[0]] = false;
+  return plan();
+}
+
 bool FusedRowsRun::plan() {
   block_ = std::max<int64_t>(1, kBlock / length_);
   for (const Stage& stage : group_.stages_) {
@@ -307,7 +313,7 @@ class FusedRowsRun::Crew {
     for (const Moved& moved : run_.planned_[stage].moves) {
       const int64_t first = run_.is_element(moved.value) ? element : row;
       const size_t item = item_size(run_.places_[moved.value].dtype);
-      char* base = origin(memory_[moved.value], first, item);
+      char* base = moved.value == run_.elsewhere_ ? out : origin(memory_[moved.value], first, item);
       if (parts[stage]) {
         parts[stage]->move(static_cast<size_t>(moved.where), base);
       } else {
@@ -318,6 +324,7 @@ class FusedRowsRun::Crew {
 
   std::vector<std::unique_ptr<tile::Worker>> parts;  // by stage
   std::vector<std::unique_ptr<tile::RowWorker>> rows;
+  char* out = nullptr;  // where element 0 of the value that goes elsewhere would lie
 
  private:
   const FusedRowsRun& run_;
@@ -325,24 +332,34 @@ class FusedRowsRun::Crew {
   std::vector<char*> memory_;  // by value
 };
 
+void FusedRowsRun::run_rows(Crew& crew, int64_t begin, int64_t end) const {
+  for (int64_t first = begin; first < end; first += block_) {
+    const int64_t last = std::min(first + block_, end);
+    for (size_t s = 0; s < planned_.size(); ++s) {
+      crew.place(s, first, first * length_);
+      const int64_t each = planned_[s].narrow ? 1 : length_;
+      if (crew.parts[s]) {
+        crew.parts[s]->run(first * each, last * each);
+      } else {
+        crew.rows[s]->run(first, last);
+      }
+    }
+  }
+}
+
 void FusedRowsRun::run_blocks() {
   const int64_t blocks = (rows_ + block_ - 1) / block_;
   const int64_t grain = std::max<int64_t>(1, tile::kGrain / (block_ * length_));
   parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
     Crew crew(*this);
-    for (int64_t block = first; block < last; ++block) {
-      const int64_t begin = block * block_, end = std::min(begin + block_, rows_);
-      for (size_t s = 0; s < planned_.size(); ++s) {
-        crew.place(s, begin, begin * length_);
-        const int64_t each = planned_[s].narrow ? 1 : length_;
-        if (crew.parts[s]) {
-          crew.parts[s]->run(begin * each, end * each);
-        } else {
-          crew.rows[s]->run(begin, end);
-        }
-      }
-    }
+    run_rows(crew, first * block_, std::min(last * block_, rows_));
   });
+}
+
+void FusedRowsRun::rows(int64_t begin, int64_t end, char* out) const {
+  Crew crew(*this);
+  crew.out = origin(out, begin * length_, item_size(key_.compute));
+  run_rows(crew, begin, end);
 }
 
 void FusedRowsRun::run_over_all() {
@@ -410,21 +427,27 @@ bool is_in_order(const Layout& layout) {
 
 }  // namespace
 
-bool FusedRows::run(const FusedKey& key, const Value* args, Value* results, const Dims* full,
-                    uint64_t dying) const {
-  if (compute_type(key.compute) != key.compute) return false;  // operators round in between
+std::optional<Dims> FusedRows::shape_for(const FusedKey& key, const Value* args,
+                                         const Dims* full) const {
+  if (compute_type(key.compute) != key.compute) return {};  // operators round in between
   for (uint8_t i = 0; i < spec_.input_count; ++i) {
-    if ((tensor_inputs_ & bit(i)) && !is_in_order(args[i].to_tensor().layout())) return false;
+    if ((tensor_inputs_ & bit(i)) && !is_in_order(args[i].to_tensor().layout())) return {};
   }
-  if (!shapes_broadcast(args)) return false;  // the operator that minds says so
+  if (!shapes_broadcast(args)) return {};  // the operator that minds says so
   const Dims own = shape_of(args, ~uint64_t{0});
-  if (full && !broadcasts_to(own, *full)) return false;
+  if (full && !broadcasts_to(own, *full)) return {};
   const Dims& shape = full ? *full : own;
-  if (shape.empty() || shape.back() < 2) return false;
+  if (shape.empty() || shape.back() < 2) return {};
   int64_t numel = 1;
   for (int64_t size : shape) numel *= size;
-  if (numel == 0 || !shapes_fit(args, shape, full != nullptr)) return false;
-  return FusedRowsRun(*this, key, args, shape, dying).run(results);
+  if (numel == 0 || !shapes_fit(args, shape, full != nullptr)) return {};
+  return shape;
+}
+
+bool FusedRows::run(const FusedKey& key, const Value* args, Value* results, const Dims* full,
+                    uint64_t dying) const {
+  const std::optional<Dims> shape = shape_for(key, args, full);
+  return shape && FusedRowsRun(*this, key, args, *shape, dying).run(results);
 }
 
 }  // namespace weft

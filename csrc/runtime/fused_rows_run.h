@@ -18,6 +18,12 @@ class FusedRowsRun {
   // False, with nothing done, where some stage has no program.
   bool run(Value* results);
 
+  // The one result of such a group, one for each element, some rows at a time. False where some
+  // stage has no program.
+  bool prepare();
+  // Rows [begin, end) of it to `out`. Called by any thread.
+  void rows(int64_t begin, int64_t end, char* out) const;
+
  private:
   using Extent = FusedRows::Extent;
   using Stage = FusedRows::Stage;
@@ -60,6 +66,7 @@ class FusedRowsRun {
                const tile::Program& program, Scalar* out) const;
   Scalar number(const FusedOperand& one) const;
   void run_blocks();
+  void run_rows(Crew& crew, int64_t begin, int64_t end) const;
   void run_over_all();
   Tensor shaped(uint8_t value, const Tensor& tensor) const;
 
@@ -73,6 +80,7 @@ class FusedRowsRun {
   size_t scratch_bytes_ = 0;   // of each thread
   std::vector<Place> places_;  // by value
   std::vector<bool> leaves_;   // by value
+  int elsewhere_ = -1;         // the value that rows() writes to its caller's memory
   std::vector<Planned> planned_;
 };
 

@@ -166,8 +166,7 @@ TEST(fused_head_refuses_bad_specs) {
   CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected an operand that is there in step 1, got 2");
   spec = headed();
   spec.steps[1] = spec.steps[0];
-  CHECK_THROWS_MSG(FusedGroup{spec},
-                   "fused: expected a pointwise operator behind a head, got 'mm'");
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected one head, got 'mm' too");
   spec = headed();
   spec.outputs = {0, 1, 0};
   CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected distinct steps as outputs, got 0");
@@ -176,7 +175,62 @@ TEST(fused_head_refuses_bad_specs) {
   CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected 1 to 64 steps and some output, got 1 and 0");
   spec = chain();
   spec.steps[1].over = FusedStep::Over::Head;
-  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected 'exp' as the first step, got it as step 1");
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected a product or a convolution, got 'exp'");
+}
+
+// relu(mm(exp(x), y)).
+FusedSpec led() {
+  FusedSpec spec = headed();
+  spec.steps[0].numbers[0] = {Kind::Step, 0};
+  spec.steps[1].tensors[0] = {Kind::Step, 1};
+  spec.steps.insert(spec.steps.begin(), {"exp", {{Kind::Input, 0}}, {}});
+  spec.outputs = {2};
+  return spec;
+}
+
+TEST(fused_prologue_gives_what_the_operators_give) {
+  const auto group = make_ref<FusedGroup>(led());
+  FusedSpec alone = led();
+  alone.steps.pop_back();
+  alone.outputs = {1};
+  const auto product = make_ref<FusedGroup>(alone);
+  for (int64_t m : {3, 1700}) {
+    const int64_t left[] = {m, 40}, right[] = {40, 30};
+    const Tensor x = ops::reshape(ramp(m * 40, 1e-5), left);
+    const Tensor y = ops::reshape(ramp(40 * 30, -1e-3), right);
+    const Value args[] = {Value(x), Value(y)};
+    const Tensor expected = ops::mm(ops::exp(x), y);
+    Value result;
+    for (int run = 0; run < 3; ++run) {
+      CHECK_TRUE(group->run(args, &result));
+      CHECK_TRUE(ops::equal(result.to_tensor(), ops::relu(expected)));
+      CHECK_TRUE(product->run(args, &result));
+      CHECK_TRUE(ops::equal(result.to_tensor(), expected));
+    }
+    const Value wrong[] = {Value(x), Value(ramp(3, 1))};
+    CHECK_TRUE(!group->run(wrong, &result));
+  }
+}
+
+TEST(fused_prologue_refuses_bad_specs) {
+  FusedSpec spec = led();
+  spec.steps[1].numbers[0] = {Kind::Input, 0};
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected a head that reads what stands before it");
+  spec = led();
+  spec.steps[1].numbers[1] = {Kind::Step, 0};
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected an argument of mm, got 0");
+  spec = led();
+  spec.steps[1].numbers[0].index = 1;
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected an argument of mm, got 1");
+  spec = led();
+  spec.steps[2].tensors[0] = {Kind::Step, 0};
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected what stands behind the head, got 0");
+  spec = led();
+  spec.outputs = {2, 0};
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected results behind the head, got 0");
+  spec = led();
+  spec.steps[0].tensors[0] = {Kind::Step, 0};
+  CHECK_THROWS_MSG(FusedGroup{spec}, "fused: expected an operand below 0 in step 0, got 0");
 }
 
 TEST(native_code_refuses_what_is_no_image) {

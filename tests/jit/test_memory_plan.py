@@ -65,9 +65,8 @@ def test_formulas_are_of_the_symbols_given():
     plan = memory_plan(UNIT.attention, "Tensor(float32, [t, d])", w, w, w)
     # The values are made behind the scores, where the queries and keys are gone.
     assert text(plan.peak) == ["8*d*t + 4*t*t", "12*d*t"] or text(plan.peak) == ["8*d*t + 4*t*t"]
-    assert [b.tensors for b in plan.buffers if len(b.tensors) > 1] == [("%5", "%1")] or any(
-        len(b.tensors) == 2 and str(b.nbytes) == "4*t*t" for b in plan.buffers
-    )
+    # The scores are there once: their softmax is made as the product behind it needs it.
+    assert [str(b.nbytes) for b in plan.buffers].count("4*t*t") == 1
 
 
 def test_a_plan_of_real_shapes_is_what_the_allocator_is_asked_for():

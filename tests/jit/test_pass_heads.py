@@ -52,7 +52,7 @@ def test_a_product_alone_stays_alone():
         fusion.run,
         """
         graph(%x : Tensor, %w : Tensor):
-          %1 : Tensor = aten::relu(%x)
+          %1 : Tensor = aten::t(%x)
           %2 : Tensor = aten::mm(%1, %w)
           %3 : Tensor = aten::mm(%2, %w)
           return (%3)
@@ -60,6 +60,95 @@ def test_a_product_alone_stays_alone():
         None,
         options=INFERENCE,
     )
+
+
+def test_what_makes_the_operand_of_a_product_stands_before_it():
+    """A group of its own within, as what stands behind."""
+    check(
+        fusion.run,
+        """
+        graph(%x : Tensor, %s : Tensor, %w : Tensor):
+          %1 : Tensor = aten::relu(%x)
+          %2 : Tensor = aten::mul.Tensor(%1, %s)
+          %3 : Tensor = aten::mm(%2, %w)
+          %4 : Tensor = aten::tanh(%3)
+          return (%4)
+        """,
+        """
+        graph(%x : Tensor, %s : Tensor, %w : Tensor):
+          %1 : Tensor = weft::Fused(%x, %s, %w)
+            block0(%a : Tensor, %b : Tensor, %c : Tensor):
+              %2 : Tensor = weft::Fused(%a, %b)
+                block0(%d : Tensor, %e : Tensor):
+                  %3 : Tensor = aten::relu(%d)
+                  %4 : Tensor = aten::mul.Tensor(%3, %e)
+                  -> (%4)
+              %5 : Tensor = aten::mm(%2, %c)
+              %6 : Tensor = aten::tanh(%5)
+              -> (%6)
+          return (%1)
+        """,
+        options=INFERENCE,
+    )
+
+
+def test_row_operators_may_make_an_operand():
+    text = """
+    graph(%x : Tensor, %w : Tensor):
+      %size : int = prim::Constant[value=64]()
+      %sizes : int[] = prim::ListConstruct(%size)
+      %none : Tensor? = prim::Constant[value=None]()
+      %eps : float = prim::Constant[value=1e-05]()
+      %yes : bool = prim::Constant[value=True]()
+      %1 : Tensor = aten::layer_norm(%x, %sizes, %none, %none, %eps, %yes)
+      %2 : Tensor = aten::linear(%1, %w, %none)
+      return (%2)
+    """
+    graph = read(text)
+    assert fusion.run(graph, INFERENCE)
+    (fused,) = [node for node in graph.block.nodes if node.kind == tiles.FUSED]
+    inner = [node.kind for node in fused.blocks[0].nodes if node.kind.startswith("aten")]
+    assert inner == ["aten::layer_norm", "aten::linear"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "%2 : Tensor = aten::mm(%1, %w)\n%3 : Tensor = aten::t(%1)",  # somebody else reads it
+        "%2 : Tensor = aten::mm(%1, %1)\n%3 : Tensor = aten::t(%2)",  # it is the other operand too
+        "%2 : Tensor = aten::mm(%w, %1)\n%3 : Tensor = aten::t(%2)",  # it is only that
+        "%3 : Tensor = aten::neg_(%x)\n%2 : Tensor = aten::mm(%1, %w)",  # a write in between
+    ],
+)
+def test_what_others_read_stands_before_no_product(lines):
+    check(
+        fusion.run,
+        f"""
+        graph(%x : Tensor, %w : Tensor):
+          %1 : Tensor = aten::relu(%x)
+          {lines}
+          return (%2, %3)
+        """,
+        None,
+        options=INFERENCE,
+    )
+
+
+def test_a_head_that_does_not_stay_keeps_what_makes_its_operand():
+    graph = read("""
+    graph(%x : Tensor, %h : Tensor, %w : Tensor):
+      %one : int = prim::Constant[value=1]()
+      %1 : Tensor = aten::relu(%x)
+      %2 : Tensor = aten::mm(%1, %w)
+      %3 : Tensor = aten::tanh(%h)
+      %4 : Tensor = aten::mm(%3, %w)
+      %5 : Tensor = aten::add.Tensor(%2, %4, %one)
+      return (%5)
+    """)
+    assert fusion.run(graph, INFERENCE)
+    made = [node for node in graph.block.nodes if node.kind == tiles.FUSED]
+    inner = [[n.kind for n in fused.blocks[0].nodes if "aten" in n.kind] for fused in made]
+    assert inner == [["aten::relu", "aten::mm"], ["aten::tanh", "aten::mm", "aten::add.Tensor"]]
 
 
 def test_the_rest_is_a_group_of_its_own_within():

@@ -1,7 +1,7 @@
-"""Heads of fusion groups: products and convolutions, whose results a group goes on with.
+"""Heads of fusion groups: products and convolutions, with what a group makes for them and of them.
 
-The runtime knows them by the same names (csrc/runtime/fused_head.cpp). A head is the first step of
-its group, and there is one at most. What stands behind it is arithmetic on elements.
+The runtime knows them by the same names (csrc/runtime/fused_head.cpp). A group has one head at
+most. The steps before it make its operand, those behind it start from its result.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from weft.jit.ir.graph import Node
+from weft.jit.ir.graph import Node, Value
 from weft.jit.operator_facts import row
 
-KEYS = frozenset(("linear", "mm", "addmm", "matmul", "bmm", "baddbmm", "conv2d"))
+# By key: the argument that steps before the head may make.
+_OPERAND = {"linear": 0, "mm": 0, "addmm": 1, "matmul": 0, "bmm": 0, "baddbmm": 1, "conv2d": 0}
+KEYS = frozenset(_OPERAND)
 
 
 class HeadStep(NamedTuple):
@@ -24,6 +26,13 @@ class HeadStep(NamedTuple):
 def key_of(node: Node) -> str | None:
     """The key of a node that may be a head; None for others."""
     return _key_of(node.kind)
+
+
+def operand_of(node: Node) -> Value:
+    """The operand of a head that the group may make."""
+    key = key_of(node)
+    assert key is not None
+    return node.inputs[_OPERAND[key]]
 
 
 @cache

@@ -64,8 +64,8 @@ class Steps:
 
     @property
     def has_head(self) -> bool:
-        """Whether the first step is a product or a convolution."""
-        return bool(self.steps) and isinstance(self.steps[0][0], HeadStep)
+        """Whether some step is a product or a convolution."""
+        return any(isinstance(op, HeadStep) for op, _, _ in self.steps)
 
     def add(
         self, op: Op, tensors: Sequence[Operand], numbers: Sequence[Any], extent: str = ""
@@ -84,13 +84,13 @@ class Steps:
         return result
 
     def head(self, key: str, args: Sequence[Any]) -> Operand:
-        """The first step: a product or a convolution on operands and constants of any kind."""
+        """A product or a convolution on operands and constants of any kind."""
         refs = [a if isinstance(a, Operand) else self._placed(a) for a in args]
         found = row(key)
-        assert found is not None and not self.steps
+        assert found is not None and not self.has_head
         self.steps.append((HeadStep(found.id), [], refs))
         self.extents.append(ELEMENTS)
-        return Operand("step", 0)
+        return Operand("step", len(self.steps) - 1)
 
     def _constant(self, number: Any) -> Operand:
         if not isinstance(number, (bool, int, float)):

@@ -14,9 +14,11 @@ to memory. Nor may it read a tensor that the group reads both before and behind 
 such a tensor would be added in another order than operator by operator, which changes their last
 bits.
 
-A product or a convolution is the head of the group that goes on with its result, in programs that
-record no gradients: the runtime computes the rest on each part of the result as soon as it is
-there. A group has one head at most, and none beside row operators.
+A product or a convolution is the head of a group in programs that record no gradients. The group
+goes on with its result: the runtime computes the rest on each part of it as soon as it is there.
+And what only makes the head's operand stands before it in the group: the runtime computes it a part
+at a time, just before the part is multiplied. A group has one head at most, and no row operators
+behind it.
 
 Row operators (softmax, layer norm, sums over the last dimension or all) join too, unless a group
 would be made of them alone. Where such a group does not apply its pointwise parts still may: they
@@ -25,7 +27,7 @@ are groups of their own within it.
 
 from __future__ import annotations
 
-from weft.jit.codegen import tiles
+from weft.jit.codegen import heads, tiles
 from weft.jit.ir.graph import Block, Graph, Node, Value
 from weft.jit.ir.types import TENSOR
 from weft.jit.passes.aliasing import AliasAnalysis
@@ -74,8 +76,13 @@ class _Group:
 
     @property
     def head(self) -> Node | None:
-        """The product or convolution that the group begins with."""
+        """The product or convolution of the group."""
         return next(filter(tiles.is_head, self.nodes), None)
+
+    def led(self) -> list[Node]:
+        """The head, behind the nodes that make its operand; nothing where there is no head."""
+        head = self.head
+        return [] if head is None else self.nodes[: self.nodes.index(head) + 1]
 
     def outputs(self) -> list[Value]:
         inside = set(self.nodes)
@@ -137,13 +144,28 @@ def _find(block: Block, gradients: _Gradients | None) -> list[_Group]:
             _join(node, open_groups, done, gradients)
             continue
         if gradients is None and tiles.is_head(node):
-            open_groups = [*_closed(open_groups, node, done), _Group([node], gradients)]
+            led = _led_by(node, open_groups)
+            open_groups = [*_closed(open_groups, node, done), led]
             continue
         for inner in node.blocks:
             found += _find(inner, gradients)
         if node.kind != "prim::Constant":
             open_groups = _closed(open_groups, node, done)
     return found + done + open_groups
+
+
+def _led_by(head: Node, open_groups: list[_Group]) -> _Group:
+    """A group that ends with a head, and takes over the open one that makes its operand and nothing
+    else."""
+    operand = heads.operand_of(head)
+    for group in open_groups:
+        if group.head is not None or group.outputs() != [operand] or len(operand.uses) != 1:
+            continue
+        merged = _Group([*group.nodes, head], None)
+        if merged.fits():
+            open_groups.remove(group)
+            return merged
+    return _Group([head], None)
 
 
 def _closed(open_groups: list[_Group], node: Node, done: list[_Group]) -> list[_Group]:
@@ -174,21 +196,24 @@ def _join(
     if between or not merged.fits():
         done += feeding
         merged = _Group([node], gradients)
+    else:  # a head that does not stay leads what makes its operand
+        done += [_Group(g.led(), None) for g in feeding if g.led() and g.head is not merged.head]
     for group in feeding:
         open_groups.remove(group)
     open_groups.append(merged)
 
 
 def _merged(groups: list[_Group], node: Node, gradients: _Gradients | None) -> _Group:
-    nodes = [n for g in groups for n in g.nodes]
+    rest = [n for g in groups for n in g.nodes[len(g.led()) :]]
     if len(groups) > 1:  # one alone is in order
-        nodes.sort(key=node.owner.position)
-    nodes.append(node)
-    heads = list(filter(tiles.is_head, nodes))
+        rest.sort(key=node.owner.position)
+    rest.append(node)
     # Of several heads the last one stays: what the others give is then there. It goes first; none
-    # of the nodes before it can be among its operands, or it would not be in an open group.
-    kept = [] if any(map(tiles.row_operator, nodes)) else heads[-1:]
-    return _Group([*kept, *(n for n in nodes if n not in heads)], gradients)
+    # of the other groups' nodes can be among its operands, or it would not be in an open group.
+    led = [g.led() for g in groups if g.head is not None]
+    led.sort(key=lambda nodes: node.owner.position(nodes[-1]))
+    kept = [] if not led or any(map(tiles.row_operator, rest)) else led[-1]
+    return _Group([*kept, *rest], gradients)
 
 
 def _values_used(node: Node) -> set[Value]:
