@@ -321,6 +321,12 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
   return true;
 }
 
+bool FusedGroup::fits_rows(const Value* args) const {
+  Operands operands;
+  return classify(args, operands) && !operands.wanting &&
+         rows_->shape_for(operands.key, args, nullptr).has_value();
+}
+
 void FusedGroup::count_run(Plan& plan, bool native) {
   if (native || plan.runs.fetch_add(1, std::memory_order_relaxed) + 1 != g_runs_before.load())
     return;

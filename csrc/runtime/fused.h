@@ -83,7 +83,11 @@ class FusedGroup final : public RefCounted {
   // What the tensors among the arguments broadcast to.
   Dims broadcast_shape(const Value* args) const;
 
+  // Whether a group with row operators, and no gradient to record, runs on such arguments.
+  bool fits_rows(const Value* args) const;
+
   const FusedSpec& spec() const noexcept { return spec_; }
+  bool has_rows() const noexcept { return rows_ != nullptr; }
   bool reads_tensor(uint8_t input) const noexcept { return tensor_inputs_ >> input & 1; }
   // Replaces the kernels of the operators for these dtypes. The code must be the group's.
   void install(const FusedKey& key, std::shared_ptr<const NativeCode> code);

@@ -1,7 +1,8 @@
-// A pointwise group as the epilogue of a product: its program runs on each part of the result as
-// soon as the part is there.
+// A group as the epilogue of a product: its program runs on each part of the result as soon as the
+// part is there; with row operators, on rows of which all parts are there.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "ops/tile_walk.h"
 #include "runtime/borrowed.h"
 #include "runtime/fused.h"
+#include "runtime/fused_rows_run.h"
 
 namespace weft {
 
@@ -25,11 +27,16 @@ class FusedEpilogue final : public Epilogue {
   bool begin(const Tensor& result, int64_t columns) override;
   void part(const Part& part) override;
 
-  // Whether the parts were wanted, and so the group's results are there.
+  // Whether the parts were wanted.
   bool has_begun() const noexcept { return has_begun_; }
-  std::vector<Tensor>& results() noexcept { return results_; }
+  // Behind the last part: what is left, and the group's results.
+  void finish(Value* results);
 
  private:
+  bool begin_elements(const FusedKey& key, const Tensor& result);
+  bool begin_rows(const FusedKey& key, const Tensor& result);
+  void count(const Part& part);
+  int64_t rows_of_block(int64_t block) const;
   bool lays_as_rows(const Dims& shape, const FusedBinding& binding) const;
   void make_results(const Tensor& product, const tile::Program& program);
 
@@ -40,7 +47,11 @@ class FusedEpilogue final : public Epilogue {
   bool has_begun_ = false;
   int64_t columns_ = 0;
   std::vector<Tensor> results_;
-  std::optional<tile::Walk> walk_;
+  std::optional<tile::Walk> walk_;    // of elements alone
+  std::optional<FusedRowsRun> rows_;  // with row operators
+  // By block of rows: elements that are not there yet; kDone when its rows have been run.
+  static constexpr int64_t kDone = -1;
+  std::vector<std::atomic<int64_t>> missing_;
 };
 
 }  // namespace weft

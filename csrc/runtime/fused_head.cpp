@@ -7,6 +7,7 @@
 #include "autograd/mode.h"
 #include "autograd/node.h"
 #include "core/error.h"
+#include "ops/conv.h"
 #include "ops/heads.h"
 #include "tile_ops.h"
 
@@ -16,41 +17,81 @@ namespace {
 using Kind = FusedOperand::Kind;
 using Over = FusedStep::Over;
 
+// The sizes of results; of what the operator refuses, anything.
+
+Dims linear_sizes(const Value* a) {
+  Dims sizes = a[0].to_tensor().sizes();
+  const Dims& weight = a[1].to_tensor().sizes();
+  if (sizes.empty() || weight.size() != 2) return {};
+  sizes.back() = weight[0];
+  return sizes;
+}
+
+template <size_t Left>
+Dims product_sizes(const Value* a) {
+  Dims sizes = a[Left].to_tensor().sizes();
+  const Dims& right = a[Left + 1].to_tensor().sizes();
+  if (sizes.empty() || right.size() != sizes.size()) return {};
+  sizes.back() = right.back();
+  return sizes;
+}
+
+Dims matmul_sizes(const Value* a) {
+  const Tensor &left = a[0].to_tensor(), &right = a[1].to_tensor();
+  if (left.dim() < 2 || right.dim() < 2) return {};
+  const IntList x(left.sizes()), y(right.sizes());
+  Dims sizes = broadcast_sizes("matmul", x.first(x.size() - 2), y.first(y.size() - 2));
+  sizes.push_back(left.size(-2));
+  sizes.push_back(right.size(-1));
+  return sizes;
+}
+
+Dims conv_sizes(const Value* a) {
+  const Dims& input = a[0].to_tensor().sizes();
+  const native::conv::Geometry g =
+      native::conv::geometry("conv2d", input, a[1].to_tensor().sizes(),
+                             {a[3].to_ints(), a[4].to_ints(), a[5].to_ints(), a[6].to_int()});
+  Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
+  if (input.size() == 3) sizes.erase(0);
+  return sizes;
+}
+
 struct Head {
   std::string_view id;  // of the row
   const char* kind;     // as programs call it
   size_t operand;       // the argument that a prologue may make
+  FusedHead::Sizes sizes;
   FusedHead::Call call;
 };
 
 const Head kHeads[] = {
-    {"linear", "aten::linear", 0,
+    {"linear", "aten::linear", 0, linear_sizes,
      [](const Value* a, const Around& around) {
        return native::linear(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), around);
      }},
-    {"mm", "aten::mm", 0,
+    {"mm", "aten::mm", 0, product_sizes<0>,
      [](const Value* a, const Around& around) {
        return native::mm(a[0].to_tensor(), a[1].to_tensor(), around);
      }},
-    {"addmm", "aten::addmm", 1,
+    {"addmm", "aten::addmm", 1, product_sizes<1>,
      [](const Value* a, const Around& around) {
        return native::addmm(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), a[3].to_scalar(),
                             a[4].to_scalar(), around);
      }},
-    {"matmul", "aten::matmul", 0,
+    {"matmul", "aten::matmul", 0, matmul_sizes,
      [](const Value* a, const Around& around) {
        return native::matmul(a[0].to_tensor(), a[1].to_tensor(), around);
      }},
-    {"bmm", "aten::bmm", 0,
+    {"bmm", "aten::bmm", 0, product_sizes<0>,
      [](const Value* a, const Around& around) {
        return native::bmm(a[0].to_tensor(), a[1].to_tensor(), around);
      }},
-    {"baddbmm", "aten::baddbmm", 1,
+    {"baddbmm", "aten::baddbmm", 1, product_sizes<1>,
      [](const Value* a, const Around& around) {
        return native::baddbmm(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(),
                               a[3].to_scalar(), a[4].to_scalar(), around);
      }},
-    {"conv2d", "aten::conv2d", 0,
+    {"conv2d", "aten::conv2d", 0, conv_sizes,
      [](const Value* a, const Around& around) {
        return native::conv2d(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), a[3].to_ints(),
                              a[4].to_ints(), a[5].to_ints(), a[6].to_int(), around);
@@ -158,6 +199,7 @@ FusedHead::FusedHead(const FusedSpec& spec)
   const Head& head = find_head(step_.op);
   call_ = head.call;
   operand_ = head.operand;
+  sizes_ = head.sizes;
   operator_ = find_operator(head.kind);
   WEFT_CHECK(!spec.backward && !spec.dropped_inputs && spec.input_count < 64,
              "fused: expected at most 63 inputs and no gradient of a group with a head");
@@ -210,22 +252,23 @@ bool FusedHead::gather(const Value* args, Arguments& arguments) const {
   return true;
 }
 
-void FusedHead::compute(const Value* arguments, FusedPrologue* prologue, FusedArgs& inputs,
+bool FusedHead::compute(const Value* arguments, FusedPrologue* prologue, FusedArgs& inputs,
                         Value* results) const {
   if (!rest_) {
     results[0] = Value(call_(arguments, {nullptr, prologue}));
-    return;
+    return true;
   }
   FusedEpilogue epilogue(*rest_, inputs, keeps_);
   const Value product(call_(arguments, {&epilogue, prologue}));
   std::vector<Value> apart(keeps_ ? rest_outputs_ : 0);
   Value* const made = keeps_ ? apart.data() : results;
   if (epilogue.has_begun()) {
-    for (size_t i = 0; i < rest_outputs_; ++i) made[i] = Value(std::move(epilogue.results()[i]));
+    epilogue.finish(made);
   } else {
     inputs.set(spec_.input_count, product);
     const uint64_t dying = keeps_ ? 0 : uint64_t{1} << spec_.input_count;
     if (!rest_->run(inputs.data(), made, nullptr, dying)) {
+      if (rest_->has_rows()) return false;
       rest_->run_operators(inputs.data(), made);
     }
   }
@@ -233,17 +276,33 @@ void FusedHead::compute(const Value* arguments, FusedPrologue* prologue, FusedAr
   for (size_t i = 0; i < spec_.outputs.size() && keeps_; ++i) {
     results[i] = spec_.outputs[i] > product_ ? std::move(apart[next++]) : product;
   }
+  return true;
 }
 
-void FusedHead::compute_all(const Value* args, Arguments& arguments, Value* results,
+bool FusedHead::compute_all(const Value* args, Arguments& arguments, Value* results,
                             FusedPrologue* prologue) const {
   FusedArgs inputs;
   for (size_t i = 0; i < spec_.input_count; ++i) inputs.set(i, args[i]);
-  if (!prologue) return compute(arguments.data(), nullptr, inputs, results);
-  const bool in_parts = prologue->stand_in().defined();
-  const Value operand(in_parts ? prologue->stand_in() : prologue->whole());
-  arguments.set(operand_, operand);
-  compute(arguments.data(), in_parts ? prologue : nullptr, inputs, results);
+  Value operand;
+  const bool in_parts = prologue && prologue->stand_in().defined();
+  if (prologue) {
+    if (!in_parts && rest_ && rest_->has_rows()) return false;  // what follows is not known
+    operand = Value(in_parts ? prologue->stand_in() : prologue->whole());
+    arguments.set(operand_, operand);
+  }
+  if (rest_ && rest_->has_rows() && !rows_fit(arguments.data(), inputs)) return false;
+  return compute(arguments.data(), in_parts ? prologue : nullptr, inputs, results);
+}
+
+// Whether the rest runs on such a product, with nothing done.
+bool FusedHead::rows_fit(const Value* arguments, FusedArgs& inputs) const {
+  const Tensor& operand = arguments[operand_].to_tensor();
+  const Dims sizes = sizes_(arguments);
+  const auto nbytes = static_cast<size_t>(checked_numel("fused", sizes)) * operand.item_size();
+  const Value product(Tensor(Storage::wrap(nullptr, nbytes, nullptr, nullptr),
+                             Layout::contiguous(sizes), operand.dtype()));
+  inputs.set(spec_.input_count, product);
+  return rest_->fits_rows(inputs.data());
 }
 
 bool FusedHead::run(const Value* args, Value* results, uint64_t dying) const {
@@ -252,13 +311,12 @@ bool FusedHead::run(const Value* args, Value* results, uint64_t dying) const {
   std::optional<FusedPrologue> prologue;
   try {
     if (before_) prologue.emplace(*before_, args, dying & before_only_);
-    compute_all(args, arguments, results, prologue ? &*prologue : nullptr);
+    if (compute_all(args, arguments, results, prologue ? &*prologue : nullptr)) return true;
   } catch (const Error&) {  // one of the operators raises it again, at its place in the program
     if (prologue && prologue->took_over()) throw;  // what they would read is gone
-    std::fill_n(results, spec_.outputs.size(), Value());
-    return false;
   }
-  return true;
+  std::fill_n(results, spec_.outputs.size(), Value());
+  return false;
 }
 
 }  // namespace weft

@@ -20,6 +20,7 @@ class FusedHead {
 
   static bool is_in(const FusedSpec& spec);
 
+  using Sizes = Dims (*)(const Value* args);
   using Call = Tensor (*)(const Value* args, const Around& around);
 
  private:
@@ -27,10 +28,11 @@ class FusedHead {
   using Arguments = Borrowed<kMostArguments>;
 
   void check_arguments() const;
+  bool rows_fit(const Value* arguments, FusedArgs& inputs) const;
   bool gather(const Value* args, Arguments& arguments) const;
-  void compute(const Value* arguments, FusedPrologue* prologue, FusedArgs& inputs,
+  bool compute(const Value* arguments, FusedPrologue* prologue, FusedArgs& inputs,
                Value* results) const;
-  void compute_all(const Value* args, Arguments& arguments, Value* results,
+  bool compute_all(const Value* args, Arguments& arguments, Value* results,
                    FusedPrologue* prologue) const;
 
   const FusedSpec& spec_;
@@ -38,6 +40,7 @@ class FusedHead {
   const size_t product_;   // the number of its result
   Call call_;
   const Operator* operator_;
+  Sizes sizes_;               // of its result
   size_t operand_;            // the argument that may be made by what stands before
   Ref<FusedGroup> before_;    // null: nothing; its inputs: those of the whole
   uint64_t before_only_ = 0;  // bit i: nothing else reads input i

@@ -43,7 +43,7 @@ bool FusedPrologue::begin(int64_t columns) {
   if (!group_.rows_) return begin_elements();
   if (stand_in_.sizes().back() != columns) return false;  // parts may not be whole rows
   rows_.emplace(*group_.rows_, key_, args_, stand_in_.sizes(), 0);
-  return rows_->prepare();
+  return rows_->prepare(true);
 }
 
 bool FusedPrologue::begin_elements() {

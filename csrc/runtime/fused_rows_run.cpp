@@ -45,12 +45,12 @@ char* origin(char* memory, int64_t first, size_t item) {
 }  // namespace
 
 FusedRowsRun::FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args,
-                           const Dims& shape, uint64_t dying)
+                           const Dims& shape, uint64_t dying, uint64_t given)
     : group_(group),
       key_(key),
       args_(args),
       shape_(shape),
-      dying_(sole_among(dying)),
+      dying_(sole_among(dying) | given),
       narrow_(shape),
       length_(shape.back()),
       rows_(1),
@@ -74,11 +74,15 @@ bool FusedRowsRun::run(Value* results) {
   } else {
     run_blocks();
   }
+  give(results);
+  return true;
+}
+
+void FusedRowsRun::give(Value* results) const {
   for (size_t i = 0; i < group_.spec_.outputs.size(); ++i) {
     const uint8_t value = group_.spec_.outputs[i];
     results[i] = Value(shaped(value, places_[value].tensor));
   }
-  return true;
 }
 
 // A result as the operator would shape it.
@@ -274,9 +278,11 @@ bool FusedRowsRun::shares_folds(const tile::RowWalk& walk) {
          walk.fold == tile::kFoldHorizontal;
 }
 
-bool FusedRowsRun::prepare() {
-  elsewhere_ = group_.spec_.outputs[0];
-  leaves_[group_.spec_.outputs[0]] = false;
+bool FusedRowsRun::prepare(bool elsewhere) {
+  if (elsewhere) {
+    elsewhere_ = group_.spec_.outputs[0];
+    leaves_[group_.spec_.outputs[0]] = false;
+  }
   return plan();
 }
 
@@ -357,10 +363,22 @@ void FusedRowsRun::run_blocks() {
 }
 
 void FusedRowsRun::rows(int64_t begin, int64_t end, char* out) const {
-  Crew crew(*this);
-  crew.out = origin(out, begin * length_, item_size(key_.compute));
-  run_rows(crew, begin, end);
+  std::unique_ptr<Crew> crew;
+  {
+    const std::lock_guard lock(idle_mutex_);
+    if (!idle_.empty()) {
+      crew = std::move(idle_.back());
+      idle_.pop_back();
+    }
+  }
+  if (!crew) crew = std::make_unique<Crew>(*this);
+  crew->out = origin(out, begin * length_, item_size(key_.compute));
+  run_rows(*crew, begin, end);
+  const std::lock_guard lock(idle_mutex_);
+  idle_.push_back(std::move(crew));
 }
+
+FusedRowsRun::~FusedRowsRun() = default;
 
 void FusedRowsRun::run_over_all() {
   const int64_t numel = rows_ * length_, fold = tile::kFoldHorizontal;

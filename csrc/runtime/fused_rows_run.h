@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "ops/tile_row.h"
@@ -12,17 +13,26 @@ namespace weft {
 
 class FusedRowsRun {
  public:
-  // `dying`: bit i: nobody reads args[i] afterwards, a result may take its memory.
+  // `dying`: bit i: nobody reads args[i] afterwards, a result may take its memory where nobody else
+  // refers to it; `given`: a result may in any case.
   FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args, const Dims& shape,
-               uint64_t dying);
+               uint64_t dying, uint64_t given = 0);
+  ~FusedRowsRun();
   // False, with nothing done, where some stage has no program.
   bool run(Value* results);
 
-  // The one result of such a group, one for each element, some rows at a time. False where some
-  // stage has no program.
-  bool prepare();
-  // Rows [begin, end) of it to `out`. Called by any thread.
-  void rows(int64_t begin, int64_t end, char* out) const;
+  // Some rows at a time, of groups that do not sum over all. False where some stage has no program.
+  // `elsewhere`: the one result, one for each element, goes where the callers of rows() say.
+  bool prepare(bool elsewhere);
+  // Rows [begin, end), if elsewhere to `out`. Called by any thread.
+  void rows(int64_t begin, int64_t end, char* out = nullptr) const;
+  // The results, all rows of which are there.
+  void give(Value* results) const;
+
+  bool sums_over_all() const noexcept { return group_.over_all_; }
+  int64_t row_count() const noexcept { return rows_; }
+  // Rows that go through all stages together.
+  int64_t block() const noexcept { return block_; }
 
  private:
   using Extent = FusedRows::Extent;
@@ -82,6 +92,8 @@ class FusedRowsRun {
   std::vector<bool> leaves_;   // by value
   int elsewhere_ = -1;         // the value that rows() writes to its caller's memory
   std::vector<Planned> planned_;
+  mutable std::mutex idle_mutex_;
+  mutable std::vector<std::unique_ptr<Crew>> idle_;  // of rows(), between its calls
 };
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 #include "runtime/fused.h"
 
+#include "core/thread_pool.h"
 #include "ops.h"
 #include "runtime/fused_epilogue.h"
 #include "testing.h"
@@ -124,9 +125,44 @@ TEST(fused_epilogue_runs_on_parts) {
     epilogue.part({0, 200, 0, 120});
     epilogue.part({50, 150, 120, 80});
     epilogue.part({0, 50, 120, 80});
-    CHECK_TRUE(ops::equal(epilogue.results()[0], expected));
-    CHECK_EQ(epilogue.results()[0].data() == product.data(), !keeps);
+    Value result;
+    epilogue.finish(&result);
+    CHECK_TRUE(ops::equal(result.to_tensor(), expected));
+    CHECK_EQ(result.to_tensor().data() == product.data(), !keeps);
   }
+}
+
+// softmax(x * y) over the last dimension, of 0.5 * y.
+TEST(fused_epilogue_runs_rows_when_they_are_complete) {
+  FusedSpec spec;
+  spec.input_count = 2;
+  FusedStep softmax{"softmax_int", {{Kind::Step, 0}}, {}};
+  softmax.over = FusedStep::Over::LastDim;
+  spec.steps = {{"mul_Tensor", {{Kind::Input, 0}, {Kind::Input, 1}}, {}}, softmax};
+  spec.outputs = {1};
+  const auto group = make_ref<FusedGroup>(spec);
+  const int before = num_threads();
+  for (int threads : {1, 2}) {
+    set_num_threads(threads);
+    const Tensor x = square(200, 1e-4), product = square(200, -2e-5);
+    const Tensor expected = ops::softmax(ops::mul(x, product), -1, std::nullopt);
+    const Value given(x);
+    FusedArgs args;
+    args.set(0, given);
+    FusedEpilogue epilogue(*group, args, false);
+    CHECK_TRUE(epilogue.begin(product, 200));
+    epilogue.part({0, 170, 0, 120});  // no row is complete
+    epilogue.part({0, 31, 120, 80});
+    epilogue.part({170, 30, 0, 200});
+    epilogue.part({31, 139, 120, 80});
+    Value result;
+    epilogue.finish(&result);
+    CHECK_TRUE(ops::equal(result.to_tensor(), expected));
+    CHECK_TRUE(result.to_tensor().data() == product.data());
+    FusedEpilogue lines(*group, args, false);
+    CHECK_FALSE(lines.begin(square(200, 1), 40000));  // parts may end within a row
+  }
+  set_num_threads(before);
 }
 
 TEST(fused_epilogue_leaves_what_lies_or_broadcasts_otherwise) {

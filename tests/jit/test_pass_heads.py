@@ -93,7 +93,7 @@ def test_what_makes_the_operand_of_a_product_stands_before_it():
 
 
 def test_row_operators_may_make_an_operand():
-    text = """
+    assert _groups("""
     graph(%x : Tensor, %w : Tensor):
       %size : int = prim::Constant[value=64]()
       %sizes : int[] = prim::ListConstruct(%size)
@@ -103,12 +103,7 @@ def test_row_operators_may_make_an_operand():
       %1 : Tensor = aten::layer_norm(%x, %sizes, %none, %none, %eps, %yes)
       %2 : Tensor = aten::linear(%1, %w, %none)
       return (%2)
-    """
-    graph = read(text)
-    assert fusion.run(graph, INFERENCE)
-    (fused,) = [node for node in graph.block.nodes if node.kind == tiles.FUSED]
-    inner = [node.kind for node in fused.blocks[0].nodes if node.kind.startswith("aten")]
-    assert inner == ["aten::layer_norm", "aten::linear"]
+    """) == [["aten::layer_norm", "aten::linear"]]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +130,7 @@ def test_what_others_read_stands_before_no_product(lines):
 
 
 def test_a_head_that_does_not_stay_keeps_what_makes_its_operand():
-    graph = read("""
+    inner = _groups("""
     graph(%x : Tensor, %h : Tensor, %w : Tensor):
       %one : int = prim::Constant[value=1]()
       %1 : Tensor = aten::relu(%x)
@@ -145,9 +140,6 @@ def test_a_head_that_does_not_stay_keeps_what_makes_its_operand():
       %5 : Tensor = aten::add.Tensor(%2, %4, %one)
       return (%5)
     """)
-    assert fusion.run(graph, INFERENCE)
-    made = [node for node in graph.block.nodes if node.kind == tiles.FUSED]
-    inner = [[n.kind for n in fused.blocks[0].nodes if "aten" in n.kind] for fused in made]
     assert inner == [["aten::relu", "aten::mm"], ["aten::tanh", "aten::mm", "aten::add.Tensor"]]
 
 
@@ -207,34 +199,36 @@ def test_of_two_products_the_last_is_the_head():
     )
 
 
-def test_row_operators_have_no_head_beside_them():
-    check(
-        fusion.run,
-        """
-        graph(%q : Tensor, %k : Tensor):
-          %scale : float = prim::Constant[value=0.125]()
-          %dim : int = prim::Constant[value=-1]()
-          %none : NoneType = prim::Constant[value=None]()
-          %1 : Tensor = aten::matmul(%q, %k)
-          %2 : Tensor = aten::mul.Scalar(%1, %scale)
-          %3 : Tensor = aten::softmax.int(%2, %dim, %none)
-          return (%3)
-        """,
-        """
-        graph(%q : Tensor, %k : Tensor):
-          %1 : Tensor = aten::matmul(%q, %k)
-          %2 : Tensor = weft::Fused(%1)
-            block0(%a : Tensor):
-              %scale : float = prim::Constant[value=0.125]()
-              %3 : Tensor = aten::mul.Scalar(%a, %scale)
-              %dim : int = prim::Constant[value=-1]()
-              %none : NoneType = prim::Constant[value=None]()
-              %4 : Tensor = aten::softmax.int(%3, %dim, %none)
-              -> (%4)
-          return (%2)
-        """,
-        options=INFERENCE,
-    )
+ATTENTION = """
+graph(%q : Tensor, %k : Tensor, %v : Tensor):
+  %scale : float = prim::Constant[value=0.125]()
+  %dim : int = prim::Constant[value=-1]()
+  %none : NoneType = prim::Constant[value=None]()
+  %1 : Tensor = aten::matmul(%q, %k)
+  %2 : Tensor = aten::mul.Scalar(%1, %scale)
+  %3 : Tensor = aten::softmax.int(%2, %dim, %none)
+  LAST
+"""
+
+
+def _groups(text):
+    graph = read(text)
+    assert fusion.run(graph, INFERENCE)
+    made = [node for node in graph.block.nodes if node.kind == tiles.FUSED]
+    return [[n.kind for n in fused.walk() if "aten" in n.kind] for fused in made]
+
+
+def test_row_operators_stand_behind_a_head():
+    kinds = ["aten::matmul", "aten::mul.Scalar", "aten::softmax.int"]
+    assert _groups(ATTENTION.replace("LAST", "return (%3)")) == [kinds]
+
+
+def test_of_two_heads_the_one_that_reads_rows_has_them():
+    last = "%4 : Tensor = aten::matmul(%3, %v)\n  return (%4)"
+    kinds = ["aten::mul.Scalar", "aten::softmax.int", "aten::matmul"]
+    assert _groups(ATTENTION.replace("LAST", last)) == [kinds]
+    pointwise = ATTENTION.replace("LAST", last).replace("softmax.int(%2, %dim, %none)", "tanh(%2)")
+    assert _groups(pointwise) == [["aten::matmul", "aten::mul.Scalar", "aten::tanh"]]
 
 
 @pytest.mark.parametrize(

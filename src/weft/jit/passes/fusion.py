@@ -17,8 +17,7 @@ bits.
 A product or a convolution is the head of a group in programs that record no gradients. The group
 goes on with its result: the runtime computes the rest on each part of it as soon as it is there.
 And what only makes the head's operand stands before it in the group: the runtime computes it a part
-at a time, just before the part is multiplied. A group has one head at most, and no row operators
-behind it.
+at a time, just before the part is multiplied. A group has one head at most.
 
 Row operators (softmax, layer norm, sums over the last dimension or all) join too, unless a group
 would be made of them alone. Where such a group does not apply its pointwise parts still may: they
@@ -144,7 +143,7 @@ def _find(block: Block, gradients: _Gradients | None) -> list[_Group]:
             _join(node, open_groups, done, gradients)
             continue
         if gradients is None and tiles.is_head(node):
-            led = _led_by(node, open_groups)
+            led = _led_by(node, open_groups, done)
             open_groups = [*_closed(open_groups, node, done), led]
             continue
         for inner in node.blocks:
@@ -154,16 +153,23 @@ def _find(block: Block, gradients: _Gradients | None) -> list[_Group]:
     return found + done + open_groups
 
 
-def _led_by(head: Node, open_groups: list[_Group]) -> _Group:
-    """A group that ends with a head, and takes over the open one that makes its operand and nothing
-    else."""
+def _led_by(head: Node, open_groups: list[_Group], done: list[_Group]) -> _Group:
+    """A group that ends with a head, and takes over from an open one what makes its operand and
+    nothing else. What stands behind another head stays there, unless row operators are among it:
+    their results are then not written at all."""
     operand = heads.operand_of(head)
     for group in open_groups:
-        if group.head is not None or group.outputs() != [operand] or len(operand.uses) != 1:
+        led = group.led()
+        rest = _Group(group.nodes[len(led) :], None)
+        if rest.outputs() != [operand] or len(operand.uses) != 1:
             continue
-        merged = _Group([*group.nodes, head], None)
+        if led and not any(map(tiles.row_operator, rest.nodes)):
+            continue
+        merged = _Group([*rest.nodes, head], None)
         if merged.fits():
             open_groups.remove(group)
+            if led:
+                done.append(_Group(led, None))
             return merged
     return _Group([head], None)
 
@@ -212,8 +218,7 @@ def _merged(groups: list[_Group], node: Node, gradients: _Gradients | None) -> _
     # of the other groups' nodes can be among its operands, or it would not be in an open group.
     led = [g.led() for g in groups if g.head is not None]
     led.sort(key=lambda nodes: node.owner.position(nodes[-1]))
-    kept = [] if not led or any(map(tiles.row_operator, rest)) else led[-1]
-    return _Group([*kept, *rest], gradients)
+    return _Group([*(led[-1] if led else []), *rest], gradients)
 
 
 def _values_used(node: Node) -> set[Value]:
