@@ -167,11 +167,19 @@ void panel_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
   }
 }
 
+// Rows of a panel: as many as meet a block of b at once. All of it should stay in the second-level
+// cache; fewer rows at a time would pack b more often, which costs more than what a panel saves.
+constexpr int64_t kPanelRows = 22 * kTileRows;
+constexpr int64_t kMostPanelBytes = kPanelRows * 1024 * 4;
+
 // Cuts c into one panel a thread. Columns first: each thread then packs its own part of b.
 template <class T>
 void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
                    const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
-  const bool by_rows = n < 2 * kStripColumns * num_threads() || m > 8 * n;
+  // With rows for several blocks of a each, threads pack all of b no more often by rows; parts of
+  // the result then lie together.
+  const bool many_rows = m >= 2 * kPanelRows * num_threads();
+  const bool by_rows = n < 2 * kStripColumns * num_threads() || m > 8 * n || many_rows;
   const int64_t unit = by_rows ? kTileRows : kStripColumns;
   const int64_t units = ((by_rows ? m : n) + unit - 1) / unit;
   const int64_t panels = std::min<int64_t>(num_threads(), units);
@@ -254,15 +262,6 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
     dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
   }
 }
-
-namespace {
-
-// Rows of a panel: as many as meet a block of b at once. All of it should stay in the second-level
-// cache; fewer rows at a time would pack b more often, which costs more than what a panel saves.
-constexpr int64_t kPanelRows = 22 * kTileRows;
-constexpr int64_t kMostPanelBytes = kPanelRows * 1024 * 4;
-
-}  // namespace
 
 template <class T>
 bool goes_by_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
