@@ -263,7 +263,7 @@ Tensor operand(const Tensor& tensor) {
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
               IntList padding, IntList dilation, int64_t groups) {
-  return conv2d(input, weight, bias, stride, padding, dilation, groups, Around());
+  return conv2d(input, weight, bias, stride, padding, dilation, groups, EpilogueScope::take());
 }
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,

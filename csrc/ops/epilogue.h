@@ -49,6 +49,18 @@ struct Around {
   Prologue* before;
 };
 
+// For operators that are called as programs call them, so that they record what they must: the next
+// product or convolution of this thread takes the epilogue, while the scope lasts.
+class EpilogueScope {
+ public:
+  explicit EpilogueScope(Epilogue* epilogue);
+  ~EpilogueScope();
+  EpilogueScope(const EpilogueScope&) = delete;
+  EpilogueScope& operator=(const EpilogueScope&) = delete;
+
+  static Around take();
+};
+
 // Elements worth a part of their own.
 inline constexpr int64_t kPartElements = 16384;
 

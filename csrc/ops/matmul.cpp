@@ -263,7 +263,9 @@ Tensor bmm_with(const Tensor& self, const Tensor& mat2, const Ending& ending) {
 
 }  // namespace
 
-Tensor mm(const Tensor& self, const Tensor& mat2) { return mm_with(self, mat2, {}); }
+Tensor mm(const Tensor& self, const Tensor& mat2) {
+  return mm_with(self, mat2, {EpilogueScope::take()});
+}
 
 Tensor mm(const Tensor& self, const Tensor& mat2, const Around& around) {
   return mm_with(self, mat2, {around});
@@ -271,7 +273,7 @@ Tensor mm(const Tensor& self, const Tensor& mat2, const Around& around) {
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
              const Scalar& alpha) {
-  return addmm(self, mat1, mat2, beta, alpha, Around());
+  return addmm(self, mat1, mat2, beta, alpha, EpilogueScope::take());
 }
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
@@ -285,7 +287,9 @@ Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const S
   return product("addmm", sizes, self, mat1, mat2, beta, alpha, kPlain, {around});
 }
 
-Tensor bmm(const Tensor& self, const Tensor& mat2) { return bmm_with(self, mat2, {}); }
+Tensor bmm(const Tensor& self, const Tensor& mat2) {
+  return bmm_with(self, mat2, {EpilogueScope::take()});
+}
 
 Tensor bmm(const Tensor& self, const Tensor& mat2, const Around& around) {
   return bmm_with(self, mat2, {around});
@@ -293,7 +297,7 @@ Tensor bmm(const Tensor& self, const Tensor& mat2, const Around& around) {
 
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                const Scalar& alpha) {
-  return baddbmm(self, batch1, batch2, beta, alpha, Around());
+  return baddbmm(self, batch1, batch2, beta, alpha, EpilogueScope::take());
 }
 
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
@@ -356,7 +360,7 @@ Tensor as_rows(const Tensor& tensor) {
 }  // namespace
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  return linear(input, weight, bias, Around());
+  return linear(input, weight, bias, EpilogueScope::take());
 }
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, const Around& around) {

@@ -321,10 +321,19 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
   return true;
 }
 
+bool FusedGroup::record_made(const Value* args, Value* results) {
+  Operands operands;
+  if (!classify(args, operands)) return false;
+  if (!operands.wanting) return true;
+  const bool can = rows_ ? leads_somewhere(operands.wanting) && rows_->is_full(args)
+                         : can_record(args, *plan_for(operands.key), operands.wanting);
+  if (can) record(args, results, operands.wanting);
+  return can;
+}
+
 bool FusedGroup::fits_rows(const Value* args) const {
   Operands operands;
-  return classify(args, operands) && !operands.wanting &&
-         rows_->shape_for(operands.key, args, nullptr).has_value();
+  return classify(args, operands) && rows_->shape_for(operands.key, args, nullptr).has_value();
 }
 
 void FusedGroup::count_run(Plan& plan, bool native) {

@@ -83,7 +83,10 @@ class FusedGroup final : public RefCounted {
   // What the tensors among the arguments broadcast to.
   Dims broadcast_shape(const Value* args) const;
 
-  // Whether a group with row operators, and no gradient to record, runs on such arguments.
+  // Records results that an epilogue has made, where a gradient has to be recorded. False, with
+  // nothing done, where the group has none.
+  bool record_made(const Value* args, Value* results);
+  // Whether a group with row operators runs on such arguments, gradients aside.
   bool fits_rows(const Value* args) const;
 
   const FusedSpec& spec() const noexcept { return spec_; }

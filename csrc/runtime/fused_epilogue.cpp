@@ -110,6 +110,13 @@ bool FusedEpilogue::begin_elements(const FusedKey& key, const Tensor& result) {
   return true;
 }
 
+bool FusedEpilogue::is_of(const Tensor& product) const {
+  if (!has_begun_) return false;
+  const Tensor& seen = product_.to_tensor();
+  return seen.storage() == product.storage() && seen.sizes() == product.sizes() &&
+         seen.strides() == product.strides() && seen.offset() == product.offset();
+}
+
 int64_t FusedEpilogue::rows_of_block(int64_t block) const {
   return std::min(rows_->block(), rows_->row_count() - block * rows_->block());
 }

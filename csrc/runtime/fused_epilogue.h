@@ -29,6 +29,8 @@ class FusedEpilogue final : public Epilogue {
 
   // Whether the parts were wanted.
   bool has_begun() const noexcept { return has_begun_; }
+  // Whether it ran on this tensor.
+  bool is_of(const Tensor& product) const;
   // Behind the last part: what is left, and the group's results.
   void finish(Value* results);
 

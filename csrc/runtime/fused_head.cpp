@@ -17,6 +17,9 @@ namespace {
 using Kind = FusedOperand::Kind;
 using Over = FusedStep::Over;
 
+// Elements of a product that is kept: fewer are still in a cache when it is there as a whole.
+constexpr int64_t kWorthRecording = int64_t{1} << 19;
+
 // The sizes of results; of what the operator refuses, anything.
 
 Dims linear_sizes(const Value* a) {
@@ -201,8 +204,8 @@ FusedHead::FusedHead(const FusedSpec& spec)
   operand_ = head.operand;
   sizes_ = head.sizes;
   operator_ = find_operator(head.kind);
-  WEFT_CHECK(!spec.backward && !spec.dropped_inputs && spec.input_count < 64,
-             "fused: expected at most 63 inputs and no gradient of a group with a head");
+  WEFT_CHECK(!spec.dropped_inputs && spec.input_count < 64,
+             "fused: expected at most 63 inputs of a group with a head");
   check_arguments();
   const size_t at = head_of(spec);
   if (at > 0) {
@@ -216,6 +219,7 @@ FusedHead::FusedHead(const FusedSpec& spec)
   keeps_ = spec.outputs.size() > rest_outputs_;
   WEFT_CHECK(spec.outputs.size() <= rest_outputs_ + 1,
              "fused: expected distinct steps as outputs, ", "got ", product_);
+  behind.backward = spec.backward;
   if (!before_ || !behind.steps.empty()) rest_ = make_ref<FusedGroup>(std::move(behind));
 }
 
@@ -234,14 +238,15 @@ void FusedHead::check_arguments() const {
   }
 }
 
-// The head's arguments but the one that stands before it; false where they are not what it takes,
-// or have to be recorded.
-bool FusedHead::gather(const Value* args, Arguments& arguments) const {
+// The head's arguments but the one that stands before it; false where they are not what it takes.
+// `records`: whether a gradient has to be recorded.
+bool FusedHead::gather(const Value* args, Arguments& arguments, bool& records) const {
   if (autograd::mode.autocast) return false;
   for (uint8_t i = 0; i < spec_.input_count; ++i) {
     if (args[i].tag() != ValueTag::Tensor) continue;
     const Tensor& tensor = args[i].to_tensor();
-    if (tensor.device().type != DeviceType::CPU || autograd::needs_graph(tensor)) return false;
+    if (tensor.device().type != DeviceType::CPU) return false;
+    records |= autograd::needs_graph(tensor);
   }
   for (size_t i = 0; i < step_.numbers.size(); ++i) {
     const FusedOperand& one = step_.numbers[i];
@@ -279,7 +284,7 @@ bool FusedHead::compute(const Value* arguments, FusedPrologue* prologue, FusedAr
   return true;
 }
 
-bool FusedHead::compute_all(const Value* args, Arguments& arguments, Value* results,
+bool FusedHead::compute_all(const Value* args, Arguments& arguments, Value* results, bool records,
                             FusedPrologue* prologue) const {
   FusedArgs inputs;
   for (size_t i = 0; i < spec_.input_count; ++i) inputs.set(i, args[i]);
@@ -291,7 +296,39 @@ bool FusedHead::compute_all(const Value* args, Arguments& arguments, Value* resu
     arguments.set(operand_, operand);
   }
   if (rest_ && rest_->has_rows() && !rows_fit(arguments.data(), inputs)) return false;
+  if (records) return run_recorded(arguments.data(), inputs, results);
   return compute(arguments.data(), in_parts ? prologue : nullptr, inputs, results);
+}
+
+// The product is recorded as it is without a group, and kept: what is computed from it, part by
+// part into memory of its own, is recorded as one node, which reads the product.
+bool FusedHead::run_recorded(const Value* arguments, FusedArgs& inputs, Value* results) const {
+  FusedEpilogue epilogue(*rest_, inputs, true);
+  const Dims sizes = sizes_(arguments);
+  // Of more dimensions, matmul is recorded as a product of other sizes and a view.
+  const bool in_parts = checked_numel("fused", sizes) >= kWorthRecording &&
+                        (sizes_ != matmul_sizes || sizes.size() == 2);
+  Value product;
+  {
+    const EpilogueScope scope(in_parts ? &epilogue : nullptr);
+    operator_->call(arguments, &product);
+  }
+  inputs.set(spec_.input_count, product);
+  std::vector<Value> made(rest_outputs_);
+  bool done = false;
+  if (epilogue.is_of(product.to_tensor())) {
+    epilogue.finish(made.data());
+    done = rest_->record_made(inputs.data(), made.data());
+  }
+  if (!done && !rest_->run(inputs.data(), made.data())) {
+    if (rest_->has_rows()) return false;
+    rest_->run_operators(inputs.data(), made.data());
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < spec_.outputs.size(); ++i) {
+    results[i] = spec_.outputs[i] > product_ ? std::move(made[next++]) : product;
+  }
+  return true;
 }
 
 // Whether the rest runs on such a product, with nothing done.
@@ -307,11 +344,14 @@ bool FusedHead::rows_fit(const Value* arguments, FusedArgs& inputs) const {
 
 bool FusedHead::run(const Value* args, Value* results, uint64_t dying) const {
   Arguments arguments;
-  if (!gather(args, arguments)) return false;
+  bool records = false;
+  if (!gather(args, arguments, records)) return false;
+  if (records && (before_ || !rest_->spec().backward)) return false;
   std::optional<FusedPrologue> prologue;
   try {
     if (before_) prologue.emplace(*before_, args, dying & before_only_);
-    if (compute_all(args, arguments, results, prologue ? &*prologue : nullptr)) return true;
+    if (compute_all(args, arguments, results, records, prologue ? &*prologue : nullptr))
+      return true;
   } catch (const Error&) {  // one of the operators raises it again, at its place in the program
     if (prologue && prologue->took_over()) throw;  // what they would read is gone
   }

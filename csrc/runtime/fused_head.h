@@ -13,8 +13,8 @@ class FusedHead {
   // Raises RuntimeError where the steps do not fit each other.
   explicit FusedHead(const FusedSpec& spec);
 
-  // False, with nothing done, where the operators have to run one by one: a gradient is recorded,
-  // autocast is on, or one of them raises.
+  // False, with nothing done, where the operators have to run one by one: a gradient is recorded
+  // through what has none of that kind, autocast is on, or one of them raises.
   // `dying`: as of FusedGroup::run.
   bool run(const Value* args, Value* results, uint64_t dying) const;
 
@@ -29,11 +29,12 @@ class FusedHead {
 
   void check_arguments() const;
   bool rows_fit(const Value* arguments, FusedArgs& inputs) const;
-  bool gather(const Value* args, Arguments& arguments) const;
+  bool gather(const Value* args, Arguments& arguments, bool& records) const;
   bool compute(const Value* arguments, FusedPrologue* prologue, FusedArgs& inputs,
                Value* results) const;
-  bool compute_all(const Value* args, Arguments& arguments, Value* results,
+  bool compute_all(const Value* args, Arguments& arguments, Value* results, bool records,
                    FusedPrologue* prologue) const;
+  bool run_recorded(const Value* arguments, FusedArgs& inputs, Value* results) const;
 
   const FusedSpec& spec_;
   const FusedStep& step_;  // the head

@@ -43,8 +43,57 @@ def test_a_product_is_the_head_of_what_stands_behind_it():
     )
 
 
-def test_no_head_where_gradients_may_be_recorded():
-    check(fusion.run, LINEAR, None, options=DEFAULT)
+def test_heads_where_gradients_may_be_recorded():
+    """They make no operand there: it is saved. And convolutions are none."""
+    graph = read(LINEAR)
+    assert fusion.run(graph, DEFAULT)
+    check(
+        fusion.run,
+        """
+        graph(%x : Tensor, %w : Tensor):
+          %1 : Tensor = aten::relu(%x)
+          %2 : Tensor = aten::mm(%1, %w)
+          return (%2)
+        """,
+        None,
+        options=DEFAULT,
+    )
+    check(
+        fusion.run,
+        """
+        graph(%x : Tensor, %w : Tensor):
+          %none : Tensor? = prim::Constant[value=None]()
+          %one : int = prim::Constant[value=1]()
+          %zero : int = prim::Constant[value=0]()
+          %ones : int[] = prim::ListConstruct(%one, %one)
+          %zeros : int[] = prim::ListConstruct(%zero, %zero)
+          %1 : Tensor = aten::conv2d(%x, %w, %none, %ones, %zeros, %ones, %one)
+          %2 : Tensor = aten::relu(%1)
+          return (%2)
+        """,
+        None,
+        options=DEFAULT,
+    )
+
+
+def test_heads_stay_where_gradients_add_up_in_their_order():
+    """x is read before the product, by it, and behind it: a group would record the product first."""
+    text = """
+    graph(%x : Tensor, %w : Tensor):
+      %one : int = prim::Constant[value=1]()
+      %1 : Tensor = aten::relu(%x)
+      %2 : Tensor = aten::mm(%x, %w)
+      %3 : Tensor = aten::add.Tensor(%1, %2, %one)
+      %4 : Tensor = aten::mul.Tensor(%3, %x)
+      return (%4)
+    """
+    graph = read(text)
+    fusion.run(graph, DEFAULT)
+    kinds = [node.kind for node in graph.block.nodes if node.kind != "prim::Constant"]
+    assert "aten::mm" in kinds
+    graph = read(text)
+    fusion.run(graph, INFERENCE)
+    assert [n.kind for n in graph.block.nodes] == [tiles.FUSED]
 
 
 def test_a_product_alone_stays_alone():
@@ -368,7 +417,9 @@ def test_specs_say_the_head_first():
     fusion.run(graph, INFERENCE)
     (fused,) = (node for node in graph.block.nodes if node.kind == tiles.FUSED)
     spec = tiles.spec(fused)
-    assert spec.backward is None
+    assert tiles.spec(fused, gradients=False).backward is None
+    assert spec.backward is not None  # of the rest, to the product behind the inputs
+    assert [edge[0] for edge in spec.backward.edges] == [3]
     op, tensors, numbers = spec.steps[0]
     assert (op.id, tensors) == ("linear", ())
     assert [tuple(one) for one in numbers] == [("input", 0), ("input", 1), ("input", 2)]

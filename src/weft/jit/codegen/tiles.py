@@ -244,13 +244,31 @@ def spec(node: Node, gradients: bool = True) -> GroupSpec:
     _add_block(steps, block, places)
     outputs = [places[value].index for value in block.returns]
     inputs = len(block.params)
-    differentiable = gradients and not steps.has_head
-    backward = _backward(steps, outputs, inputs) if differentiable else None
+    if not gradients:
+        backward = None
+    elif steps.has_head:
+        backward = _backward_of_rest(block)
+    else:
+        backward = _backward(steps, outputs, inputs)
     return _group(steps, outputs, inputs, backward)
 
 
-def _add_block(steps: Steps, block: Block, places: dict[Value, Any]) -> None:
-    """The operators of a group, and of the groups in it that serve where it does not apply."""
+def _backward_of_rest(block: Block) -> BackwardSpec | None:
+    """Of what stands behind the head, whose result is the last input."""
+    inputs = len(block.params)
+    product = Operand("input", inputs)
+    places: dict[Value, Any] = {p: Operand("input", i) for i, p in enumerate(block.params)}
+    rest = Steps()
+    _add_block(rest, block, places, product)
+    outputs = [places[value].index for value in block.returns if places[value] != product]
+    return _backward(rest, outputs, inputs + 1)
+
+
+def _add_block(
+    steps: Steps, block: Block, places: dict[Value, Any], product: Operand | None = None
+) -> None:
+    """The operators of a group, and of the groups in it that serve where it does not apply.
+    `product`: what stands for the head's result."""
     for inner in block.nodes:
         if inner.kind == "prim::Constant":
             places[inner.output] = inner.attrs["value"]
@@ -259,11 +277,15 @@ def _add_block(steps: Steps, block: Block, places: dict[Value, Any]) -> None:
         elif inner.kind == FUSED:
             (body,) = inner.blocks
             places.update((p, places[v]) for p, v in zip(body.params, inner.inputs))
-            _add_block(steps, body, places)
+            _add_block(steps, body, places, product)
             places.update((o, places[v]) for o, v in zip(inner.outputs, body.returns))
         else:
             key = inner.kind.partition("::")[2]
-            add = steps.apply if heads.key_of(inner) is None else steps.head
+            is_head = heads.key_of(inner) is not None
+            if is_head and product is not None:
+                places[inner.output] = product
+                continue
+            add = steps.head if is_head else steps.apply
             places[inner.output] = add(key, [places[v] for v in inner.inputs])
 
 

@@ -14,10 +14,10 @@ to memory. Nor may it read a tensor that the group reads both before and behind 
 such a tensor would be added in another order than operator by operator, which changes their last
 bits.
 
-A product or a convolution is the head of a group in programs that record no gradients. The group
-goes on with its result: the runtime computes the rest on each part of it as soon as it is there.
-And what only makes the head's operand stands before it in the group: the runtime computes it a part
-at a time, just before the part is multiplied. A group has one head at most.
+A product or a convolution is the head of a group that goes on with its result: the runtime
+computes the rest on each part of it as soon as it is there. In programs that record no gradients,
+what only makes the head's operand stands before it in the group: the runtime computes it a part at
+a time, just before the part is multiplied. A group has one head at most.
 
 Row operators (softmax, layer norm, sums over the last dimension or all) join too, unless a group
 would be made of them alone. Where such a group does not apply its pointwise parts still may: they
@@ -54,6 +54,11 @@ class _Gradients:
     def __init__(self, graph: Graph) -> None:
         self.consumers = GradientPaths(graph).consumers
         self._aliases = AliasAnalysis(graph)
+
+    def allow_head(self, node: Node) -> bool:
+        """Whether a node may be a head whose result is kept beside what is computed from it. For
+        convolutions that takes longer: their parts are short pieces of many planes."""
+        return heads.key_of(node) != "conv2d" and self.allow(node)
 
     def allow(self, node: Node) -> bool:
         """Whether a group may save what the node reads and gives, to compute with it when gradients
@@ -116,6 +121,8 @@ class _Group:
             return set()
         inside, results = set(self.nodes), self.results()
         first, last = self.nodes[0], self.nodes[-1]
+        if self.head is not None:  # it goes first, wherever it stood
+            first = min(self.nodes, key=first.owner.position)
         inputs = {v for n in self.nodes for v in n.inputs if v.type == TENSOR} - results
         return {
             consumer
@@ -142,8 +149,8 @@ def _find(block: Block, gradients: _Gradients | None) -> list[_Group]:
         if fusible and (gradients is None or gradients.allow(node)):
             _join(node, open_groups, done, gradients)
             continue
-        if gradients is None and tiles.is_head(node):
-            led = _led_by(node, open_groups, done)
+        if tiles.is_head(node) and (gradients is None or gradients.allow_head(node)):
+            led = _Group([node], gradients) if gradients else _led_by(node, open_groups, done)
             open_groups = [*_closed(open_groups, node, done), led]
             continue
         for inner in node.blocks:
@@ -218,7 +225,10 @@ def _merged(groups: list[_Group], node: Node, gradients: _Gradients | None) -> _
     # of the other groups' nodes can be among its operands, or it would not be in an open group.
     led = [g.led() for g in groups if g.head is not None]
     led.sort(key=lambda nodes: node.owner.position(nodes[-1]))
-    return _Group([*(led[-1] if led else []), *rest], gradients)
+    kept = led[-1] if led else []
+    if kept and gradients is not None and rest[0].is_before(kept[-1]):
+        kept = []  # gradients of what both read would be added in another order
+    return _Group([*kept, *rest], gradients)
 
 
 def _values_used(node: Node) -> set[Value]:
