@@ -305,15 +305,20 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
   const Tensor* inputs[tile::kMaxCallOperands];
   for (size_t i = 0; i < plan->binding.tensors.size(); ++i)
     inputs[i] = &args[plan->binding.tensors[i]].to_tensor();
-  Scalar attributes[tile::kMaxAttributes];
-  if (!numbers(args, plan->binding, plan->assembly.program, full, attributes)) return false;
   Tensor outputs[tile::kMaxCallOperands];
   if (dying && !operands.wanting) take_over(args, *plan, dying, outputs);
   const Native* native = plan->native.load(std::memory_order_acquire);
   const tile::Program& program = native ? native->assembly.program : plan->assembly.program;
-  const tile::Call call{.inputs = {inputs, plan->binding.tensors.size()},
-                        .attributes = {attributes, plan->binding.attributes.size()}};
-  tile::run(program, call, {outputs, spec_.outputs.size()});
+  try {
+    Scalar attributes[tile::kMaxAttributes];
+    if (!numbers(args, plan->binding, plan->assembly.program, full, attributes)) return false;
+    const tile::Call call{.inputs = {inputs, plan->binding.tensors.size()},
+                          .attributes = {attributes, plan->binding.attributes.size()}};
+    tile::run(program, call, {outputs, spec_.outputs.size()});
+  } catch (const Error&) {
+    if (shape_of(args, plan->binding.tensors, ~uint64_t{0})) throw;
+    return false;  // the operator whose shapes do not fit says so, at its place in the program
+  }
   for (size_t i = 0; i < spec_.outputs.size(); ++i) results[i] = Value(std::move(outputs[i]));
   if (operands.wanting) record(args, results, operands.wanting);
 

@@ -58,6 +58,15 @@ TEST(fused_leaves_other_dtypes_to_the_operators) {
   CHECK_TRUE(!group->run(nothing, results));
 }
 
+TEST(fused_leaves_shapes_that_do_not_fit_to_the_operators) {
+  const auto group = make_ref<FusedGroup>(chain());
+  const Value args[] = {Value(ramp(5, 1.0)), Value(ramp(4, 1.0))};
+  Value results[1];
+  CHECK_TRUE(!group->run(args, results));
+  CHECK_THROWS_MSG(group->run_operators(args, results),
+                   "mul: expected broadcastable shapes, got (5,) and (4,)");
+}
+
 TEST(fused_refuses_bad_specs) {
   FusedSpec spec = chain();
   spec.steps[1].op = "sum";
