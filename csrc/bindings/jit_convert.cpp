@@ -91,6 +91,7 @@ bool to_dict(const Type& type, PyObject* object, Value& out) {
   if (!PyDict_Check(object)) return false;
   Deeper deeper;
   auto dict = make_ref<DictObject>();
+  dict->value_list = type.children[1]->list_tag();
   Py_ssize_t at = 0;
   PyObject *key, *item;
   while (PyDict_Next(object, &at, &key, &item)) {
@@ -251,13 +252,16 @@ bool to_any_items(PyObject* object, std::vector<Value>& items) {
 bool to_any_dict(PyObject* object, Value& out) {
   Deeper deeper;
   auto dict = make_ref<DictObject>();
+  std::vector<Value> items;
   Py_ssize_t at = 0;
   PyObject *key, *item;
   while (PyDict_Next(object, &at, &key, &item)) {
     Value key_value, item_value;
     if (!to_any_value(key, key_value) || !to_any_value(item, item_value)) return false;
+    items.push_back(item_value);
     dict->set(key_value, std::move(item_value));
   }
+  dict->value_list = common_tag(items);
   out = make_dict(std::move(dict));
   return true;
 }

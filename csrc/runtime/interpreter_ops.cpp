@@ -130,6 +130,7 @@ void make_list(const Context& context, const Site& site) {
 void make_dict(const Context& context, const Site& site) {
   std::vector<Value> items = take_operands(context, site);
   auto dict = make_ref<DictObject>();
+  dict->value_list = static_cast<ValueTag>(site.extra);
   for (size_t i = 0; i < items.size(); i += 2) dict->set(items[i], std::move(items[i + 1]));
   context.registers[site.results[0]] = weft::make_dict(std::move(dict));
 }

@@ -276,7 +276,8 @@ Value ProgramReader::read_value(int depth) {
 
 Value ProgramReader::read_items(uint8_t kind, int depth) {
   const auto literal = static_cast<Literal>(kind);
-  const uint32_t detail = in_.u32();  // of a list: its tag; of a tuple: its definition
+  // Of a list: its tag; of a dict: that of a list of its values; of a tuple: its definition.
+  const uint32_t detail = in_.u32();
   const uint32_t count = in_.count("a count of items");
   std::vector<Value> items;
   items.reserve(count);
@@ -287,13 +288,12 @@ Value ProgramReader::read_items(uint8_t kind, int depth) {
     in_.check(!def || def->fields.size() == count, "an item for each field", count);
     return make_tuple_value(std::move(items), std::move(def));
   }
-  if (literal == Literal::List) {
-    const auto tag = static_cast<ValueTag>(detail);
-    in_.check(detail <= 255 && is_list(tag), "the kind of a list", detail);
-    return make_list(tag, items.data(), items.size());
-  }
+  const auto tag = static_cast<ValueTag>(detail);
+  in_.check(detail <= 255 && is_list(tag), "the kind of a list", detail);
+  if (literal == Literal::List) return make_list(tag, items.data(), items.size());
   in_.check(count % 2 == 0, "keys and values", count);
   auto dict = make_ref<DictObject>();
+  dict->value_list = tag;
   for (uint32_t i = 0; i < count; i += 2) dict->set(items[i], std::move(items[i + 1]));
   return make_dict(std::move(dict));
 }

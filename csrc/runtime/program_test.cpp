@@ -107,7 +107,7 @@ TEST(program_checks_sites) {
                 }),
                 "an operand, got 7");
   check_refused(refusal([](AsmFunction& f) {
-                  f.sites = {{{}, {1}, 0}};
+                  f.sites = {{{}, {1}, static_cast<uint32_t>(ValueTag::List)}};
                   f.code[0] = {"make_dict", 0, 0, 0, 0};
                 }),
                 "operands that fit the instruction");

@@ -76,7 +76,7 @@ INSTRUCTIONS = (
     _site("print", "prints the operands, separated by spaces"),
     # ---- containers and objects ----
     _site("make_list", "a list of the operands", "ListTag"),
-    _site("make_dict", "a dict of key, value, key, value..."),
+    _site("make_dict", "a dict of key, value, key, value...; how its values are listed", "ListTag"),
     _site("make_tuple", "a tuple of the operands, of the type given", "Type"),
     _site("unpack_tuple", "results are the items of the tuple"),
     _site("unpack_list", "results are the items of the list, whose length is checked"),

@@ -96,7 +96,9 @@ def _list(low: Lowering, node: Node) -> None:
 
 @_handles("prim::DictConstruct")
 def _dict(low: Lowering, node: Node) -> None:
-    low.site("make_dict", node.inputs, node.outputs, low.live.dies[node])
+    t = ty.non_none(node.output.type)
+    assert isinstance(t, ty.DictType)
+    low.site("make_dict", node.inputs, node.outputs, low.live.dies[node], list_tag(t.value))
 
 
 @_handles("prim::TupleConstruct")

@@ -210,7 +210,7 @@ class Tables:
             key, item = (t.key, t.value) if isinstance(t, ty.DictType) else (None, None)
             parts = [pair for k, v in value.items() for pair in ((k, key), (v, item))]
             out.u8(_C_DICT)
-            out.u32(0)
+            out.u32(LIST if item is None else list_tag(item))
         elif isinstance(value, tuple) and not isinstance(t, ty.ListType):
             types = t.elems if isinstance(t, ty.TupleType) else (None,) * len(value)
             parts = list(zip(value, types, strict=True))
