@@ -184,7 +184,7 @@ TEST(values_print_as_in_python) {
   CHECK_EQ(repr(text("it's")), "\"it's\"");
   CHECK_EQ(repr(text("a'\"\n\x01\\")), "'a\\'\"\\n\\x01\\\\'");
   CHECK_EQ(repr(Value(Tensor::scalar(Scalar(2), DType::F32))), "tensor(2.)");
-  CHECK_EQ(repr(Value(DType::F16)), "weft.float16");
+  CHECK_EQ(repr(Value(DType::F16)), "torch.float16");
 }
 
 TEST(objects_find_their_attributes) {

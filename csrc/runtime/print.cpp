@@ -122,7 +122,7 @@ std::string repr(const Value& value) {
     case ValueTag::Device:
       return value.to_device().str();
     case ValueTag::DType:
-      return str("weft.", dtype_name(value.to_dtype()));
+      return str("torch.", dtype_name(value.to_dtype()));
     case ValueTag::Dict:
       return dict_text(*value.object<DictObject>());
     case ValueTag::Tuple:
