@@ -19,6 +19,18 @@ def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:
     raise ValueError(f"{function}: expected reduction 'none', 'mean' or 'sum', got {reduction!r}")
 
 
+def _weighted(function: str, loss: Tensor, input: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    """Losses by element times their weights; the mean is over the weights."""
+    if weight.shape != input.shape:
+        raise ValueError(
+            f"{function}: expected weight of the input's shape {input.shape}, got {weight.shape}"
+        )
+    weighted = loss * weight
+    if reduction == "mean":
+        return weighted.sum() / weight.sum()
+    return _reduced(function, weighted, reduction)
+
+
 class _CrossEntropyOfChances(Function):
     """-(target log p + (1 - target) log(1 - p)), logarithms cut at -100, gradients kept finite."""
 
@@ -89,6 +101,10 @@ def huber_loss(
     distance = (input - target).abs()
     square, line = distance * distance * 0.5, (distance - 0.5 * delta) * delta
     loss = weft.where(distance <= delta, square, line)
+    if weight is not None and weight.shape != input.shape:
+        raise ValueError(
+            f"huber_loss: expected weight of the input's shape {input.shape}, got {weight.shape}"
+        )
     return _reduced("huber_loss", loss if weight is None else loss * weight, reduction)
 
 

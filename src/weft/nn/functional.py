@@ -16,6 +16,7 @@ from weft.nn._attention_functions import *  # noqa: F403
 from weft.nn._dropout_functions import *  # noqa: F403
 from weft.nn._embedding_functions import *  # noqa: F403
 from weft.nn._loss_functions import *  # noqa: F403
+from weft.nn._loss_functions import _weighted
 from weft.nn._margin_functions import *  # noqa: F403
 from weft.nn._norm_functions import *  # noqa: F403
 from weft.nn._padding_functions import *  # noqa: F403
@@ -346,8 +347,12 @@ def mse_loss(
     size_average: Any = None,
     reduce: Any = None,
     reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """(input - target) ** 2, reduced."""
+    """(input - target) ** 2, weighted and reduced; a weighted mean is divided by the weights."""
+    if weight is not None:
+        loss = (input - target) ** 2
+        return _weighted("mse_loss", loss, input, weight, reduction)
     return _mse_loss(input, target, _reduction("mse_loss", reduction))
 
 
@@ -357,8 +362,12 @@ def l1_loss(
     size_average: Any = None,
     reduce: Any = None,
     reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """|input - target|, reduced."""
+    """|input - target|, weighted and reduced; a weighted mean is divided by the weights."""
+    if weight is not None:
+        loss = (input - target).abs()
+        return _weighted("l1_loss", loss, input, weight, reduction)
     return _l1_loss(input, target, _reduction("l1_loss", reduction))
 
 
