@@ -3,6 +3,7 @@
 from weft.jit.frontend import (  # noqa: F401  (they register what they handle)
     builtin_numbers,
     builtin_objects,
+    comparison,
     comprehensions,
     expressions,
     operators,

@@ -5,21 +5,24 @@ from __future__ import annotations
 import builtins as python
 from typing import Any
 
+from weft.jit.frontend import written
 from weft.jit.frontend.builtins import Handler, as_list, call, count, handles, no_keywords
 from weft.jit.frontend.calls import call_operator, candidates, try_operator
-from weft.jit.frontend.conditions import truth
+from weft.jit.frontend.conditions import Condition, choose, truth
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.iteration import Counted, iterate
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 
 def _extreme(name: str) -> Handler:
     def handler(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-        no_keywords(name, range, kwargs)
+        if kwargs:
+            return _extreme_with(e, name, range, args, kwargs)
         values = [arg.value for arg in args]
         if len(values) == 1:
             items = values[0].unrolled(e, range)
@@ -39,15 +42,73 @@ def _extreme(name: str) -> Handler:
     return handler
 
 
+def _extreme_with(e: Emitter, name: str, range: SourceRange, args: Any, kwargs: Any) -> Sugared:
+    """min and max with key and default."""
+    from weft.jit.frontend.sorting import keys_of
+
+    rest = {k: v for k, v in kwargs.items() if k not in ("key", "default")}
+    no_keywords(name, range, rest)
+    if not args or (len(args) > 1 and "default" in kwargs):
+        fail(f"{name}: expected a default only with one list, got {len(args)} arguments", range)
+    one = args[0].value
+    source = one if len(args) == 1 else TupleLiteral([arg.value for arg in args])
+    items = as_list(e, source, range)
+    made = items.value(e, range)
+    key = kwargs.get("key")
+    is_key = key is not None and type_of_key(key) is not ty.NONE
+    keys = Simple(keys_of(e, made, key, range)) if is_key else items
+    best = written.least if name == "min" else written.greatest
+    default = kwargs.get("default")
+
+    def found() -> Sugared:
+        return call_written(e, best, range, items, keys)
+
+    if default is None:
+        call_written(e, written.check_not_empty, range, items, Simple(e.constant(name)))
+        return found()
+    test = Condition(truth(e, items, range))
+    return choose(e, test, found, lambda: default.value, range)
+
+
+def type_of_key(key: Arg) -> ty.Type | None:
+    """The type of a key that is a value, as None."""
+    return key.value.v.type if isinstance(key.value, Simple) else None
+
+
 handles(python.min)(_extreme("min"))
 
 
 handles(python.max)(_extreme("max"))
 
 
+def own_method(e: Emitter, value: Sugared, name: str, range: SourceRange) -> Sugared | None:
+    """The call of a special method of a class of the program; None for other values."""
+    if not isinstance(value, Simple) or not isinstance(value.v.type, ty.ClassType):
+        return None
+    if not value.has_attr(e, name):
+        return None
+    return value.attr(e, range, name).call(e, range, [], {})
+
+
+@handles(python.hash)
+def _hash(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    count("hash", range, args, 1, 1)
+    value = args[0].value
+    own = own_method(e, value, "__hash__", range)
+    if own is not None:
+        return own
+    actual = type_of(e, value, range)
+    if isinstance(actual, ty.ClassType):
+        fail(f"hash: expected a class with __hash__, got {actual.annotation}", range)
+    return call_operator(e, "aten::hash", range, args, kwargs)
+
+
 @handles(python.abs)
 def _abs(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
     count("abs", range, args, 1, 1)
+    own = own_method(e, args[0].value, "__abs__", range)
+    if own is not None:
+        return own
     is_tensor = type_of(e, args[0].value, range) is ty.TENSOR
     return call_operator(e, "aten::abs" if is_tensor else "prim::abs", range, args, {})
 
@@ -156,6 +217,9 @@ def _cast(name: str, kind: str, empty: Any, type_: ty.Type) -> Handler:
         if not args:
             return Simple(e.constant(empty))
         value = args[0].value
+        own = own_method(e, value, f"__{name}__", range) if len(args) == 1 else None
+        if own is not None:
+            return own
         known = static_number(value.static(e), type_)
         if known is not None and len(args) == 1:
             return Simple(e.constant(known))

@@ -18,9 +18,9 @@ from weft.jit.ir.source import SourceRange
 
 @handles(python.print)
 def _print(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    from weft.jit.frontend.exceptions import text_of
+    from weft.jit.frontend.exceptions import shown, text_of
 
-    values = [arg.value for arg in args]
+    values = [shown(e, arg.value, range) for arg in args]
     kwargs = dict(kwargs)
     separator = kwargs.pop("sep", None)
     if kwargs:

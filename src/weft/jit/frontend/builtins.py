@@ -194,6 +194,10 @@ def _len(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> S
     if items is not None:
         return Simple(e.constant(len(items)))
     actual = type_of(e, value, range)
+    members = ty.members_of(actual)
+    if len(members) > 1 and all(isinstance(member, ty.ListType) for member in members):
+        held = e.cast(value.value(e, range), members[0])  # every kind of list knows its length
+        return call(e, "aten::len", range, Simple(held))
     if not isinstance(actual, ty.ListType | ty.DictType) and actual not in (ty.STR, ty.TENSOR):
         hint = "a test of x is not None before" if isinstance(actual, ty.OptionalType) else None
         fail(
@@ -354,14 +358,16 @@ def _str(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> S
     count("str", range, args, 0, 1)
     if not args:
         return Simple(e.constant(""))
-    value = args[0].value
-    if (
-        isinstance(value, Simple)
-        and value.has_attr(e, "__str__")
-        and isinstance(value.v.type, ty.ClassType)
-    ):
-        return value.attr(e, range, "__str__").call(e, range, [], {})
-    return Simple(text_of(e, value, range))
+    return Simple(text_of(e, args[0].value, range))
+
+
+@handles(python.repr)
+def _repr(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    from weft.jit.frontend.strings import repr_of
+
+    count("repr", range, args, 1, 1)
+    no_keywords("repr", range, kwargs)
+    return repr_of(e, args[0].value, range)
 
 
 # Other ----------------------------------------------------------------------------------------

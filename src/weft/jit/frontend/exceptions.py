@@ -60,12 +60,22 @@ class Exception_(Sugared):
             return text_of(e, self.args[0].value, range)
         pieces = ", ".join("{}" for _ in self.args)
         template = Arg(Simple(e.constant(f"({pieces})")), range)
-        return call_operator(e, "aten::format", range, [template, *self.args], {}).value(e, range)
+        args = [Arg(shown(e, arg.value, range, "__repr__"), arg.range) for arg in self.args]
+        return call_operator(e, "aten::format", range, [template, *args], {}).value(e, range)
+
+
+def shown(e: Emitter, value: Sugared, range: SourceRange, method: str = "__str__") -> Sugared:
+    """A value to be put into a text: what its class says of itself, or the value."""
+    if isinstance(value, Simple) and isinstance(value.v.type, ty.ClassType):
+        for name in dict.fromkeys((method, "__repr__")):
+            if value.has_attr(e, name):
+                return value.attr(e, range, name).call(e, range, [], {})
+    return value
 
 
 def text_of(e: Emitter, value: Sugared, range: SourceRange) -> Value:
     """str(value)."""
-    made = value.value(e, range)
+    made = shown(e, value, range).value(e, range)
     if made.type is ty.STR:
         return made
     return call_operator(e, "aten::str", range, [Arg(Simple(made), range)], {}).value(e, range)

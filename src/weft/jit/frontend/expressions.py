@@ -122,12 +122,13 @@ def _decide(
     e: Emitter, node: ast.BoolOp, values: Sequence[ast.expr], hint: ty.Type | None
 ) -> Sugared:
     from weft.jit.frontend.conditions import Condition
+    from weft.jit.frontend.isinstance_test import is_isinstance
 
     if len(values) == 1:
         return expr(e, values[0], hint)
     is_and = isinstance(node.op, ast.And)
     range = e.range(node)
-    if _is_test(values[0]):
+    if _is_test(values[0]) or is_isinstance(e, values[0]):
         test = condition(e, values[0])
         first: Sugared = Simple(test.materialize(e))
     else:
@@ -143,7 +144,11 @@ def _decide(
         return _decide(e, node, values[1:], hint)
 
     def itself() -> Sugared:
-        return first
+        is_optional = isinstance(first, Simple) and isinstance(first.v.type, ty.OptionalType)
+        if is_and or not is_optional:
+            return first
+        held = first.value(e, range)  # what decides an `or` is true, so it is not None
+        return Simple(e.cast(held, ty.non_none(held.type)))
 
     return choose(e, test, rest if is_and else itself, itself if is_and else rest, range)
 

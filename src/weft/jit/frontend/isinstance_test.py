@@ -28,12 +28,19 @@ _ANY_OF: dict[Any, ty.Type] = {
 }
 
 
+def is_isinstance(e: Emitter, node: ast.expr) -> bool:
+    """Whether it is a call of isinstance or weft.jit.isinstance."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = _python_object(e, node.func)
+    return called is isinstance or getattr(called, "__weft_jit__", None) == "isinstance"
+
+
 def isinstance_call(e: Emitter, node: ast.Call) -> Condition | None:
     """The condition of a call of isinstance or weft.jit.isinstance; None for other calls."""
     from weft.jit.frontend.expressions import expr
 
-    called = _python_object(e, node.func)
-    if called is not isinstance and getattr(called, "__weft_jit__", None) != "isinstance":
+    if not is_isinstance(e, node):
         return None
     range = e.range(node)
     if len(node.args) != 2 or node.keywords:
@@ -148,5 +155,8 @@ def _dynamic_any(
     v = subject.value(e, range)
     made = e.emit("prim::isinstance", (v,), ty.BOOL, {"types": tuple(types)}, range)
     # A list of anything has no type of its own: its name stays Any.
-    told = name is not None and len(tests) == 1 and types[0] not in _ANY_OF.values()
-    return Condition(made, None, {name: types[0]} if name is not None and told else {})
+    if name is None or not _ANY_OF.keys().isdisjoint(tests):
+        return Condition(made)
+    if len(tests) == 1:
+        types = types[:1]
+    return Condition(made, None, {name: ty.union_of(types)})

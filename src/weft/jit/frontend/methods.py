@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
+from weft.jit.frontend import written
 from weft.jit.frontend.calls import call_operator
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.written import call_written, holds_comparable
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
+
+_BOOLS = ty.ListType(ty.BOOL)
+_BY_ITEM = {"index": written.index, "count": written.count, "remove": written.remove}
 
 # x.double() is x.to(float64).
 CONVERSIONS = {
@@ -55,6 +60,17 @@ def special_method(
         items = as_list(e, args[0].value, range)
         given = [Arg(Simple(v), range), Arg(items, args[0].range)]
         return call_operator(e, "aten::join", range, given, {})
+    if v.type is ty.STR and name == "format":
+        from weft.jit.frontend.strings import format_call
+
+        return format_call(e, Simple(v), range, args, kwargs)
+    if v.type is ty.STR and name in ("startswith", "endswith") and len(args) == 1 and not kwargs:
+        return _any_affix(e, v, name, range, args[0])
+    if isinstance(v.type, ty.DictType) and name == "update":
+        return _update(e, v, range, args, kwargs)
+    by_item = _BY_ITEM.get(name) if isinstance(v.type, ty.ListType) else None
+    if by_item is not None and len(args) == 1 and not kwargs and holds_comparable(Simple(v)):
+        return call_written(e, by_item, range, Simple(v), args[0].value)
     if isinstance(v.type, ty.ListType) and name == "sort":
         from weft.jit.frontend.sorting import sort_list
 
@@ -94,6 +110,35 @@ def _grow(
     given = [Arg(Simple(v), range), *args[:-1], Arg(Simple(item), last.range)]
     made = call_operator(e, f"aten::{name}", range, given, {})
     return e.none() if name == "append" else made
+
+
+def _any_affix(e: Emitter, v: Value, name: str, range: SourceRange, arg: Arg) -> Sugared | None:
+    """s.startswith(("a", "b"))."""
+    if not isinstance(arg.value, TupleLiteral) and not isinstance(
+        type_of(e, arg.value, range), ty.TupleType
+    ):
+        return None
+    tests = [
+        call_operator(e, f"aten::{name}", range, [Arg(Simple(v), range), Arg(item, arg.range)], {})
+        for item in arg.value.unrolled(e, range) or []
+    ]
+    made = Simple(e.emit("prim::ListConstruct", [t.value(e, range) for t in tests], _BOOLS))
+    return call_operator(e, "aten::any", range, [Arg(made, range)], {})
+
+
+def _update(
+    e: Emitter, v: Value, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
+) -> Sugared | None:
+    """d.update(a=1): an assignment each."""
+    if not kwargs:
+        return None
+    from weft.jit.frontend.subscripts import store
+
+    if args:
+        call_operator(e, "aten::update", range, [Arg(Simple(v), range), *args], {})
+    for name, arg in kwargs.items():
+        store(e, Simple(v), Simple(e.constant(name)), arg.value, range)
+    return e.none()
 
 
 def adopt(e: Emitter, v: Value, item: Sugared, range: SourceRange) -> None:

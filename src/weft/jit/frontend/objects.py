@@ -116,11 +116,11 @@ class ConstantContainer(PythonObject):
         return super().item(e, range, index)
 
     def contains(self, e: Emitter, range: SourceRange, item: Sugared) -> Sugared:
-        from weft.jit.frontend.operators import _contains_value
+        from weft.jit.frontend.comparison import contains_value
         from weft.jit.frontend.sugared import UNKNOWN
 
         if item.static(e) is UNKNOWN:
-            return _contains_value(e, item, Simple(self.value(e, range)), range)
+            return contains_value(e, item, Simple(self.value(e, range)), range)
         return super().contains(e, range, item)
 
     def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:

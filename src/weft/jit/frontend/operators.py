@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from weft.jit.frontend.calls import (
     call_operator,
     candidates,
-    describe_arguments,
     emit_operator,
     operator_of,
     try_operator,
 )
-from weft.jit.frontend.conditions import choose, condition
+from weft.jit.frontend.conditions import condition
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import FrontendError, fail
+from weft.jit.frontend.errors import fail
 from weft.jit.frontend.expressions import expr
 from weft.jit.frontend.scaffold import expression
 from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
@@ -48,16 +47,8 @@ _REFLECTED: dict[type[ast.operator], str] = {
     ast.BitOr: "aten::bitwise_or",
     ast.BitXor: "aten::bitwise_xor",
 }
-_COMPARE: dict[type[ast.cmpop], tuple[str, str, str]] = {
-    ast.Eq: ("==", "eq", "eq"),
-    ast.NotEq: ("!=", "ne", "ne"),
-    ast.Lt: ("<", "lt", "gt"),
-    ast.LtE: ("<=", "le", "ge"),
-    ast.Gt: (">", "gt", "lt"),
-    ast.GtE: (">=", "ge", "le"),
-}
 _OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
-_NUMBERS = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
+NUMBERS = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
 
 
 @expression(ast.BinOp)
@@ -90,7 +81,7 @@ def binary(
     if {a, b} in ({ty.BOOL}, {ty.BOOL, ty.INT}) and not (a is b and op in _OF_BITS):
         a, b = ty.INT, ty.INT  # as in Python
         args = [Arg(_as_int(e, arg), arg.range) for arg in args]
-    if a in _NUMBERS and b is ty.TENSOR:
+    if a in NUMBERS and b is ty.TENSOR:
         return _number_and_tensor(e, op, args, range)
     name = of_tensors if ty.TENSOR in (a, b) else of_others
     if op is ast.Mod and a is ty.STR:
@@ -162,10 +153,10 @@ def _static_sequence(
     e: Emitter, op: type[ast.operator], left: Sugared, right: Sugared, range: SourceRange
 ) -> Sugared | None:
     """Tuples are joined and repeated while compiling."""
-    if not (_is_tuple(left) or _is_tuple(right)):
+    if not (is_tuple(left) or is_tuple(right)):
         return None
-    a = left.unrolled(e, range) if _is_tuple(left) else None
-    b = right.unrolled(e, range) if _is_tuple(right) else None
+    a = left.unrolled(e, range) if is_tuple(left) else None
+    b = right.unrolled(e, range) if is_tuple(right) else None
     if op is ast.Add and a is not None and b is not None:
         return TupleLiteral([*a, *b])
     if op is ast.Mult and (a is None) != (b is None):
@@ -183,7 +174,7 @@ def _static_sequence(
     return None
 
 
-def _is_tuple(value: Sugared) -> bool:
+def is_tuple(value: Sugared) -> bool:
     if isinstance(value, TupleLiteral):
         return True
     return isinstance(value, Simple) and isinstance(value.v.type, ty.TupleType)
@@ -214,7 +205,7 @@ def _unary(e: Emitter, node: ast.UnaryOp, hint: ty.Type | None) -> Sugared:
         return operand.attr(e, range, method).call(e, range, [], {})
     actual = type_of(e, operand, range)
     if isinstance(node.op, ast.UAdd):
-        if actual not in (*_NUMBERS, ty.TENSOR):
+        if actual not in (*NUMBERS, ty.TENSOR):
             fail(f"+: expected a number or a tensor, got {actual.annotation}", range)
         if actual is ty.BOOL:  # an int, as in Python
             return call_operator(e, "aten::Int", range, [Arg(operand, range)], {})
@@ -223,150 +214,6 @@ def _unary(e: Emitter, node: ast.UnaryOp, hint: ty.Type | None) -> Sugared:
     if isinstance(found, list):
         fail(f"{symbol}: expected a type it is defined for, got {actual.annotation}", range)
     return found
-
-
-# Comparison -----------------------------------------------------------------------------------
-
-
-@expression(ast.Compare)
-def _compare(e: Emitter, node: ast.Compare, hint: ty.Type | None) -> Sugared:
-    if len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot):
-        return Simple(condition(e, node).materialize(e))
-    left = expr(e, node.left)
-    return _chain(e, node, left, 0)
-
-
-def _chain(e: Emitter, node: ast.Compare, left: Sugared, index: int) -> Sugared:
-    """a < b < c: b once, c only where a < b."""
-    from weft.jit.frontend.conditions import Condition, static_truth, truth
-
-    range = e.range(node)
-    right = expr(e, node.comparators[index])
-    first = compare(e, node.ops[index], left, right, range)
-    if index + 1 == len(node.ops):
-        return first
-    known = static_truth(e, first)
-    test = Condition(None if known is not None else truth(e, first, range), known)
-    return choose(e, test, lambda: _chain(e, node, right, index + 1), lambda: first, range)
-
-
-def compare(
-    e: Emitter, op: ast.cmpop, left: Sugared, right: Sugared, range: SourceRange
-) -> Sugared:
-    """left <op> right."""
-    if isinstance(op, ast.In | ast.NotIn):
-        return _contains(e, left, right, isinstance(op, ast.NotIn), range)
-    if isinstance(op, ast.Is | ast.IsNot):
-        from weft.jit.frontend.conditions import _same_object
-
-        return Simple(_same_object(e, left, right, isinstance(op, ast.IsNot), range).materialize(e))
-    symbol, name, mirrored = _COMPARE[type(op)]
-    a, b = type_of(e, left, range), type_of(e, right, range)
-    if ty.NONE in (a, b) and name in ("eq", "ne"):
-        better = "is None" if name == "eq" else "is not None"
-        if a is b:
-            return Simple(e.constant(name == "eq"))
-        fail(f"{symbol}: expected None to be compared with is, got {symbol}", range, f"x {better}")
-    if _is_tuple(left) and _is_tuple(right):
-        return _compare_tuples(e, op, left, right, range)
-    for owner, other, method in ((left, right, name), (right, left, mirrored)):
-        if isinstance(owner, Simple) and isinstance(owner.v.type, ty.ClassType):
-            found = _class_comparison(e, owner, other, method, range)
-            if found is not None:
-                return found
-    args = [Arg(left, range), Arg(right, range)]
-    kind = f"aten::{name}"
-    if a in _NUMBERS and b is ty.TENSOR:
-        kind, args = f"aten::{mirrored}", args[::-1]
-    result = try_operator(e, candidates(kind), range, args, {})
-    if isinstance(result, list):
-        fail(
-            f"{symbol}: expected types it is defined for, got {a.annotation} and {b.annotation}",
-            range,
-            "a test of x is not None before" if isinstance(a, ty.OptionalType) else None,
-        )
-    return result
-
-
-def _class_comparison(
-    e: Emitter, owner: Simple, other: Sugared, name: str, range: SourceRange
-) -> Sugared | None:
-    if owner.has_attr(e, f"__{name}__"):
-        return owner.attr(e, range, f"__{name}__").call(e, range, [Arg(other, range)], {})
-    if name == "ne" and owner.has_attr(e, "__eq__"):
-        equal = owner.attr(e, range, "__eq__").call(e, range, [Arg(other, range)], {})
-        return call_operator(e, "aten::__not__", range, [Arg(equal, range)], {})
-    return None
-
-
-def _compare_tuples(
-    e: Emitter, op: ast.cmpop, left: Sugared, right: Sugared, range: SourceRange
-) -> Sugared:
-    """== and != of tuples item by item; the order of tuples is not part of the language."""
-    if not isinstance(op, ast.Eq | ast.NotEq):
-        fail("comparison: expected == or != between tuples, got an order", range, "their items")
-    a, b = left.unrolled(e, range) or [], right.unrolled(e, range) or []
-    equal = isinstance(op, ast.Eq)
-    if len(a) != len(b):
-        return Simple(e.constant(not equal))
-    from weft.jit.frontend.conditions import Condition, static_truth, truth
-
-    def from_item(index: int) -> Sugared:
-        if index == len(a):
-            return Simple(e.constant(equal))
-        same = compare(e, ast.Eq(), a[index], b[index], range)
-        known = static_truth(e, same)
-        test = Condition(None if known is not None else truth(e, same, range), known)
-        no = lambda: Simple(e.constant(not equal))  # noqa: E731
-        return choose(e, test, lambda: from_item(index + 1), no, range)
-
-    return from_item(0)
-
-
-def _contains(
-    e: Emitter, item: Sugared, container: Sugared, negated: bool, range: SourceRange
-) -> Sugared:
-    if isinstance(container, Simple | TupleLiteral):
-        found = _contains_value(e, item, container, range)
-    else:
-        found = container.contains(e, range, item)
-    if not negated:
-        return found
-    return (
-        Simple(e.constant(not found.static(e)))
-        if isinstance(found.static(e), bool)
-        else (call_operator(e, "aten::__not__", range, [Arg(found, range)], {}))
-    )
-
-
-def _contains_value(e: Emitter, item: Sugared, container: Sugared, range: SourceRange) -> Sugared:
-    from weft.jit.frontend.conditions import Condition, static_truth, truth
-
-    if not _is_tuple(container):
-        if isinstance(container, Simple) and isinstance(container.v.type, ty.ClassType):
-            method = container.attr(e, range, "__contains__")
-            return method.call(e, range, [Arg(item, range)], {})
-        args = [Arg(container, range), Arg(item, range)]
-        found = try_operator(e, candidates("aten::__contains__"), range, args, {})
-        if isinstance(found, list):
-            shown = describe_arguments(e, args[::-1], {})
-            fail(f"in: expected a list, dict, str or tensor and an item of it, got {shown}", range)
-        return found
-    items = container.unrolled(e, range) or []
-
-    def from_item(index: int) -> Sugared:
-        if index == len(items):
-            return Simple(e.constant(False))
-        try:
-            same = compare(e, ast.Eq(), item, items[index], range)
-        except FrontendError:
-            return from_item(index + 1)  # values of different types are not equal
-        known = static_truth(e, same)
-        test = Condition(None if known is not None else truth(e, same, range), known)
-        yes = lambda: Simple(e.constant(True))  # noqa: E731
-        return choose(e, test, yes, lambda: from_item(index + 1), range)
-
-    return from_item(0)
 
 
 # In place -------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def sort_list(
     reverse = args[0] if args else kwargs.pop("reverse", Arg(Simple(e.constant(False)), range))
     if kwargs or len(args) > 1:
         fail("sort: expected reverse and key, got another argument", range)
-    keys = items if key is None else _keys(e, items, key, range)
+    keys = items if key is None else keys_of(e, items, key, range)
     function = _by_lt if _has_lt(e, keys) else _by_order
     _call(e, function, range, given[0], Arg(Simple(keys), range), reverse)
 
@@ -45,7 +45,7 @@ def _has_lt(e: Emitter, items: Value) -> bool:
     return isinstance(elem, ty.ClassType) and Simple(e.uninitialized(elem)).has_attr(e, "__lt__")
 
 
-def _keys(e: Emitter, items: Value, key: Arg, range: SourceRange) -> Value:
+def keys_of(e: Emitter, items: Value, key: Arg, range: SourceRange) -> Value:
     """[key(item) for item in items]."""
     from weft.jit.frontend.builtins import collect
     from weft.jit.frontend.iteration import Counted, iterate

@@ -280,9 +280,9 @@ def _while(e: Emitter, node: ast.While) -> frozenset[str]:
 
 
 def _tells_something(test: ast.expr) -> bool:
-    """Whether a test may tell about the types of variables."""
+    """Whether a test may tell about the types of variables, or sets some (`:=`)."""
     return any(
-        isinstance(each, ast.Is | ast.IsNot)
+        isinstance(each, ast.Is | ast.IsNot | ast.NamedExpr)
         or (isinstance(each, ast.Call) and ast.unparse(each.func).endswith("isinstance"))
         for each in ast.walk(test)
     ) or isinstance(test, ast.Name)

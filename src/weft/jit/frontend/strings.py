@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import string
+from collections.abc import Sequence
 
 from weft.jit.frontend.calls import call_operator
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import FrontendError
+from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.expressions import expr
 from weft.jit.frontend.scaffold import expression, refuse_form
 from weft.jit.frontend.sugared import Arg, Simple, Sugared
 from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
 
 
 @expression(ast.JoinedStr)
@@ -36,15 +39,16 @@ def _joined(e: Emitter, node: ast.JoinedStr, hint: ty.Type | None) -> Sugared:
 
 def _formatted(e: Emitter, part: ast.FormattedValue) -> Arg:
     range = e.range(part.value)
+    from weft.jit.frontend.exceptions import shown, text_of
+
     held: Sugared = expr(e, part.value)
     if part.conversion == ord("a"):
         refuse_form(e.code, part, "ascii conversion")
     if part.conversion == ord("r"):
-        held = call_operator(e, "aten::repr", range, [Arg(held, range)], {})
+        held = repr_of(e, held, range)
     elif part.conversion == ord("s"):
-        from weft.jit.frontend.exceptions import text_of
-
         held = Simple(text_of(e, held, range))
+    held = shown(e, held, range)
     if part.format_spec is not None:
         spec = expr(e, part.format_spec)
         if spec.static(e) != "":
@@ -53,8 +57,67 @@ def _formatted(e: Emitter, part: ast.FormattedValue) -> Arg:
     return Arg(Simple(held.value(e, range)), range)
 
 
+def repr_of(e: Emitter, value: Sugared, range: SourceRange) -> Sugared:
+    """repr(value)."""
+    from weft.jit.frontend.exceptions import shown
+
+    told = shown(e, value, range, "__repr__")
+    if told is not value:
+        return told
+    return call_operator(e, "aten::repr", range, [Arg(value, range)], {})
+
+
+def format_call(
+    e: Emitter, template: Sugared, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
+) -> Sugared:
+    """template.format(...). Keywords become places: the template has to be known then."""
+    from weft.jit.frontend.exceptions import shown
+
+    given = [Arg(shown(e, arg.value, arg.range), arg.range) for arg in (*args, *kwargs.values())]
+    if kwargs:
+        text = template.static(e)
+        if not isinstance(text, str):
+            fail(
+                "format: expected a text known while compiling where arguments have names, got "
+                "another",
+                range,
+                "arguments without names",
+            )
+        names = {name: len(args) + i for i, name in enumerate(kwargs)}
+        template = Simple(e.constant(_numbered(text, names, range)))
+    return call_operator(e, "aten::format", range, [Arg(template, range), *given], {})
+
+
+def _numbered(text: str, names: dict[str, int], range: SourceRange) -> str:
+    """The template with a number for every field."""
+    made, count = "", 0
+    try:
+        parts = list(string.Formatter().parse(text))
+    except ValueError as error:
+        fail(f"format: expected a template, got {text!r}: {error}", range)
+    for literal, field, spec, conversion in parts:
+        made += literal.replace("{", "{{").replace("}", "}}")
+        if field is None:
+            continue
+        if field == "":
+            place, count = count, count + 1
+        elif field.isdigit():
+            place = int(field)
+        elif field in names:
+            place = names[field]
+        else:
+            fail(f"format: expected an argument {field!r}, got none", range)
+        made += "{" + str(place)
+        made += f"!{conversion}" if conversion else ""
+        made += f":{spec}" if spec else ""
+        made += "}"
+    return made
+
+
 def percent(e: Emitter, node: ast.BinOp) -> Sugared | None:
     """ "..." % values; None where the left side is no string."""
+    from weft.jit.frontend.exceptions import shown
+
     left = expr(e, node.left)
     range = e.range(node)
     try:
@@ -65,5 +128,6 @@ def percent(e: Emitter, node: ast.BinOp) -> Sugared | None:
     right = expr(e, node.right)
     items = right.unrolled(e, range)
     values = [right] if items is None else items
-    args = [Arg(left, range), *(Arg(Simple(v.value(e, range)), range) for v in values)]
+    told = [shown(e, v, range).value(e, range) for v in values]
+    args = [Arg(left, range), *(Arg(Simple(v), range) for v in told)]
     return call_operator(e, "aten::percentFormat", range, args, {})

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from weft.jit.frontend import written
 from weft.jit.frontend.calls import call_operator
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
@@ -14,6 +15,7 @@ from weft.jit.frontend.expressions import expr, value
 from weft.jit.frontend.methods import assigned_item
 from weft.jit.frontend.scaffold import expression
 from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -288,11 +290,8 @@ def store(e: Emitter, owner: Sugared, index: Sugared, held: Sugared, range: Sour
         _call(e, "aten::_set_item", range, Simple(v), key, item)
     elif isinstance(v.type, ty.ListType):
         if isinstance(index, Slice):
-            fail(
-                "[]: expected one index in an assignment to a list, got a slice",
-                range,
-                "a new list",
-            )
+            _store_slice(e, v, index, held, range)
+            return
         at = Simple(coerce(e, index, ty.INT, range, "index"))
         _, item = assigned_item(e, v, index, held, range)
         _call(e, "aten::_set_item", range, Simple(v), at, item)
@@ -306,6 +305,30 @@ def store(e: Emitter, owner: Sugared, index: Sugared, held: Sugared, range: Sour
             range,
             hint,
         )
+
+
+def _bounds(e: Emitter, index: Slice) -> list[Sugared]:
+    """Start, stop and step of a slice of a list."""
+    lower, upper, step = index.parts
+    one = Simple(e.constant(1))
+    is_none = step is None or (isinstance(step, Simple) and step.v.type is ty.NONE)
+    return [lower or e.none(), upper or e.none(), one if is_none or step is None else step]
+
+
+def _store_slice(e: Emitter, v: Value, index: Slice, held: Sugared, range: SourceRange) -> None:
+    """xs[a:b] = items and xs[a:b:c] = items."""
+    from weft.jit.frontend.builtins import as_list
+
+    items = as_list(e, held, range, v.type)
+    made = items.value(e, range)
+    if isinstance(v.type, ty.ListType) and made in e.untyped and not made.has_uses:
+        made.type = v.type
+    items = Simple(coerce(e, items, v.type, range, "slice"))
+    start, stop, step = _bounds(e, index)
+    if step.static(e) == 1:
+        call_written(e, written.replace_slice, range, Simple(v), start, stop, items)
+    else:
+        call_written(e, written.replace_steps, range, Simple(v), start, stop, step, items)
 
 
 def _store_tensor(e: Emitter, v: Value, index: Sugared, held: Sugared, range: SourceRange) -> None:
@@ -339,7 +362,9 @@ def augment_item(e: Emitter, node: ast.AugAssign, range: SourceRange) -> None:
     made, in_place = augmented(e, type(node.op), before, expr(e, node.value), range)
     made_by = before.v.node if isinstance(before, Simple) else None
     is_gathered = made_by is not None and made_by.name == "aten::index"
-    if not in_place or is_gathered:
+    held_by = owner.v.type if isinstance(owner, Simple) else None
+    is_copy = isinstance(held_by, ty.ListType) and isinstance(index, Slice)
+    if not in_place or is_gathered or is_copy or isinstance(held_by, ty.ClassType):
         store(e, owner, index, made, range)
 
 
@@ -348,8 +373,15 @@ def delete_item(e: Emitter, target: ast.Subscript) -> None:
     range = e.range(target)
     owner = value(e, target.value)
     index = _index(e, target.slice)
+    held = Simple(owner)
+    if isinstance(owner.type, ty.ClassType) and held.has_attr(e, "__delitem__"):
+        held.attr(e, range, "__delitem__").call(e, range, [Arg(index, range)], {})
+        return
+    if isinstance(index, Slice) and isinstance(owner.type, ty.ListType):
+        call_written(e, written.delete_slice, range, held, *_bounds(e, index))
+        return
     if isinstance(index, Slice) or not isinstance(owner.type, ty.ListType | ty.DictType):
-        fail(f"del: expected one item of a list or dict, got {owner.type.annotation}[...]", range)
+        fail(f"del: expected items of a list or dict, got {owner.type.annotation}[...]", range)
     wanted = owner.type.key if isinstance(owner.type, ty.DictType) else ty.INT
     at = Simple(coerce(e, index, wanted, range, "index"))
-    _call(e, "aten::Delete", range, Simple(owner), at)
+    _call(e, "aten::Delete", range, held, at)

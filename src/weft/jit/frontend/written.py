@@ -1,0 +1,138 @@
+"""What Python does in C, written in the language: compiled as it stands, for each type of
+arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
+
+
+def call_written(
+    e: Emitter, function: Callable[..., Any], range: SourceRange, *args: Sugared
+) -> Sugared:
+    """A call of one of the functions below."""
+    from weft.jit.frontend.generic import GenericFunction
+
+    return GenericFunction(function).call(e, range, [Arg(arg, range) for arg in args], {})
+
+
+def holds_comparable(xs: Sugared) -> bool:
+    """Whether it is a list of objects whose class has an __eq__, or of lists of them."""
+    type = xs.v.type if isinstance(xs, Simple) else None
+    while isinstance(type, ty.ListType):
+        type = type.elem
+        if isinstance(type, ty.ClassType):
+            from weft.jit.frontend.attributes import has_attribute
+
+            return has_attribute(type, "__eq__")
+    return False
+
+
+# Slices of lists ------------------------------------------------------------------------------
+
+
+def replace_slice(xs: Any, start: Any, stop: Any, items: Any) -> None:
+    """xs[start:stop] = items, where `items` is a list that nobody else holds."""
+    low = 0 if start is None else len(xs[:start])
+    high = len(xs) if stop is None else max(low, len(xs[:stop]))
+    items.extend(xs[high:])
+    head = xs[:low]
+    xs.clear()
+    xs.extend(head)
+    xs.extend(items)
+
+
+def replace_steps(xs: Any, start: Any, stop: Any, step: int, items: Any) -> None:
+    """xs[start:stop:step] = items."""
+    if step == 1:
+        replace_slice(xs, start, stop, items)
+        return
+    places = list(range(len(xs)))[start:stop:step]
+    if len(places) != len(items):
+        raise ValueError(
+            f"attempt to assign sequence of size {len(items)} to extended slice of size "
+            f"{len(places)}"
+        )
+    for place, item in zip(places, items):
+        xs[place] = item
+
+
+def delete_slice(xs: Any, start: Any, stop: Any, step: int) -> None:
+    """del xs[start:stop:step]."""
+    stays = [True for _ in xs]
+    for place in list(range(len(xs)))[start:stop:step]:
+        stays[place] = False
+    rest = [x for x, stay in zip(xs, stays) if stay]
+    xs.clear()
+    xs.extend(rest)
+
+
+# Lists of objects whose class says what is equal ----------------------------------------------
+
+
+def contains(xs: Any, item: Any) -> bool:
+    """item in xs."""
+    for x in xs:  # noqa: SIM110  (a generator would compare all of them)
+        if x is item or x == item:
+            return True
+    return False
+
+
+def index(xs: Any, item: Any) -> int:
+    """xs.index(item)."""
+    for place, x in enumerate(xs):
+        if x is item or x == item:
+            return place
+    raise ValueError("list.index(x): expected an item of the list, got one that is not in it")
+
+
+def count(xs: Any, item: Any) -> int:
+    """xs.count(item)."""
+    return sum(1 for x in xs if x is item or x == item)
+
+
+def remove(xs: Any, item: Any) -> None:
+    """xs.remove(item)."""
+    del xs[index(xs, item)]
+
+
+def same_items(xs: Any, ys: Any) -> bool:
+    """xs == ys for two lists."""
+    if len(xs) != len(ys):
+        return False
+    for x, y in zip(xs, ys):  # noqa: SIM110
+        if not (x is y or x == y):
+            return False
+    return True
+
+
+# The least and the greatest -------------------------------------------------------------------
+
+
+def check_not_empty(xs: Any, name: str) -> None:
+    """Python's error for min([]) and max([])."""
+    if len(xs) == 0:
+        raise ValueError(f"{name}() arg is an empty sequence: expected a list with an item")
+
+
+def least(xs: Any, keys: Any) -> Any:
+    """The first of xs whose key is not above another."""
+    best = 0
+    for place in range(1, len(keys)):
+        if keys[place] < keys[best]:
+            best = place
+    return xs[best]
+
+
+def greatest(xs: Any, keys: Any) -> Any:
+    """The first of xs whose key is not below another."""
+    best = 0
+    for place in range(1, len(keys)):
+        if keys[best] < keys[place]:
+            best = place
+    return xs[best]
