@@ -35,6 +35,16 @@ if TYPE_CHECKING:
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
     from weft.jit.planning import MemoryPlan, memory_plan
     from weft.jit.script_module import RecursiveScriptModule, ScriptModule
+    from weft.jit.settings import (
+        Error,
+        enable_onednn_fusion,
+        export_opnames,
+        fuser,
+        onednn_fusion_enabled,
+        optimized_execution,
+        script_if_tracing,
+        set_fusion_strategy,
+    )
     from weft.jit.tracing.checks import TracingCheckError
     from weft.jit.tracing.modules import TopLevelTracedModule
     from weft.jit.tracing.places import TracerWarning
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
 
 # Modules, and tracing them: importing them imports weft.nn. And what few programs need.
 _LATER = {
+    "Error": "settings",
     "MemoryPlan": "planning",
     "RecursiveScriptModule": "script_module",
     "ScriptModule": "script_module",
@@ -52,6 +63,13 @@ _LATER = {
     "freeze": "frozen",
     "optimize_for_inference": "frozen",
     "run_frozen_optimizations": "frozen",
+    "enable_onednn_fusion": "settings",
+    "export_opnames": "settings",
+    "fuser": "settings",
+    "onednn_fusion_enabled": "settings",
+    "optimized_execution": "settings",
+    "script_if_tracing": "settings",
+    "set_fusion_strategy": "settings",
     "trace": "tracing.trace",
     "trace_module": "tracing.trace",
 }
@@ -73,6 +91,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "Attribute",
     "CompilationUnit",
+    "Error",
     "Final",
     "FrontendError",
     "Future",
@@ -88,20 +107,27 @@ __all__ = [
     "_overload",
     "_overload_method",
     "annotate",
+    "enable_onednn_fusion",
     "export",
+    "export_opnames",
     "fork",
     "freeze",
     "frontend",
+    "fuser",
     "ignore",
     "interface",
     "is_scripting",
     "is_tracing",
     "isinstance",
     "memory_plan",
+    "onednn_fusion_enabled",
     "optimize_for_inference",
+    "optimized_execution",
     "run_frozen_optimizations",
     "script",
+    "script_if_tracing",
     "script_method",
+    "set_fusion_strategy",
     "trace",
     "trace_module",
     "unused",
