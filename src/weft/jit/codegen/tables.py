@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import struct
 from typing import Any
 
@@ -181,10 +182,12 @@ class Tables:
             else:
                 out.u8(_C_STR)
             out.u32(self.string(value))
-        elif isinstance(value, ty.EnumValue):
-            members = [name for name, _ in value.type.members]
+        elif isinstance(value, ty.EnumValue | enum.Enum):
+            own = value.type if isinstance(value, ty.EnumValue) else ty.non_none(t or ty.NONE)
+            assert isinstance(own, ty.EnumType)
+            members = [name for name, _ in own.members]
             out.u8(_C_ENUM)
-            out.u32(self._enum(value.type), members.index(value.name))
+            out.u32(self._enum(own), members.index(value.name))
         elif isinstance(value, (list, tuple, dict)):
             self._encode_items(out, value, t)
         elif t == ty.DTYPE:

@@ -6,6 +6,7 @@ from weft.jit.frontend import (  # noqa: F401  (they register what they handle)
     comparison,
     comprehensions,
     expressions,
+    limits,
     operators,
     statements,
     strings,

@@ -167,13 +167,15 @@ def assign_augmented(e: Emitter, node: ast.AugAssign) -> None:
     if isinstance(node.target, ast.Subscript):
         augment_item(e, node, range)
         return
+    from weft.jit.frontend.class_attributes import is_property
+
     load = _as_load(node.target)
     if isinstance(load, ast.Attribute):
         owner = expr(e, load.value)
         before = owner.attr(e, e.range(load), load.attr)
         made, in_place = augmented(e, type(node.op), before, expr(e, node.value), range)
-        if not in_place:
-            owner.set_attr(e, range, load.attr, made)
+        if not in_place or is_property(owner, load.attr):
+            owner.set_attr(e, range, load.attr, before if in_place else made)
         return
     before = expr(e, load)
     hint = type_of(e, before, range) if not isinstance(before, TupleLiteral) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins as python
 from typing import Any
 
@@ -19,6 +20,10 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 
+def _is_tensor(value: Sugared) -> bool:
+    return isinstance(value, Simple) and value.v.type is ty.TENSOR
+
+
 def _extreme(name: str) -> Handler:
     def handler(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
         if kwargs:
@@ -28,18 +33,40 @@ def _extreme(name: str) -> Handler:
             items = values[0].unrolled(e, range)
             if items is None:
                 value = values[0]
-                if type_of(e, value, range) is ty.TENSOR:
+                if _is_tensor(value):
                     return call(e, f"aten::{name}", range, value)
-                return call(e, f"prim::{name}", range, as_list(e, value, range))
+                return _extreme_of_list(e, name, as_list(e, value, range), range)
             values = items
         if not values:
             fail(f"{name}: expected at least one value, got none", range)
         result = values[0]
         for other in values[1:]:
-            result = call(e, f"prim::{name}", range, result, other)
+            result = _better(e, name, result, other, range)
         return result
 
     return handler
+
+
+def _extreme_of_list(e: Emitter, name: str, items: Sugared, range: SourceRange) -> Sugared:
+    found = try_operator(e, candidates(f"prim::{name}"), range, [Arg(items, range)], {})
+    if not isinstance(found, list):
+        return found
+    call_written(e, written.check_not_empty, range, items, Simple(e.constant(name)))
+    best = written.least if name == "min" else written.greatest
+    return call_written(e, best, range, items, items)
+
+
+def _better(e: Emitter, name: str, a: Sugared, b: Sugared, range: SourceRange) -> Sugared:
+    """min(a, b) or max(a, b)."""
+    args = [Arg(a, range), Arg(b, range)]
+    found = try_operator(e, candidates(f"prim::{name}"), range, args, {})
+    if not isinstance(found, list):
+        return found
+    from weft.jit.frontend.comparison import compare
+
+    less = compare(e, ast.Lt(), *((b, a) if name == "min" else (a, b)), range)
+    test = Condition(truth(e, less, range))
+    return choose(e, test, lambda: b, lambda: a, range)
 
 
 def _extreme_with(e: Emitter, name: str, range: SourceRange, args: Any, kwargs: Any) -> Sugared:
@@ -126,8 +153,6 @@ def _round(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) ->
 
 @handles(python.sum)
 def _sum(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    import ast
-
     from weft.jit.frontend.operators import binary
 
     count("sum", range, args, 1, 2)
@@ -135,6 +160,8 @@ def _sum(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> S
     value = args[0].value
     items = value.unrolled(e, range)
     if items is None:
+        if not isinstance(value, Simple):
+            value = as_list(e, value, range)
         actual = type_of(e, value, range)
         if actual is ty.TENSOR:
             from weft.jit.frontend.iteration import rows_of
@@ -153,8 +180,6 @@ def _sum(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> S
 
 def _sum_tensors(e: Emitter, value: Sugared, start: Arg | None, range: SourceRange) -> Sugared:
     """sum of a list of tensors, as Python's loop computes it."""
-    import ast
-
     from weft.jit.frontend.environment import Scope
     from weft.jit.frontend.operators import binary
 
@@ -184,7 +209,7 @@ def _test(name: str) -> Handler:
         value = args[0].value
         items = value.unrolled(e, range)
         if items is None:
-            if type_of(e, value, range) is ty.TENSOR:
+            if _is_tensor(value):
                 return call(e, "aten::Bool", range, call(e, f"aten::{name}", range, value))
             return call(e, f"aten::{name}", range, as_list(e, value, range))
         wanted = name == "any"

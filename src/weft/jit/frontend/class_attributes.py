@@ -96,6 +96,14 @@ def class_has(type: ty.ClassType, name: str) -> bool:
     return found is not MISSING and found is not vars(object).get(name)
 
 
+def is_property(owner: Sugared, name: str) -> bool:
+    """Whether owner.name is a property of its class."""
+    if not isinstance(owner, Simple) or not isinstance(owner.v.type, ty.ClassType):
+        return False
+    info = known_info(owner.v.type)
+    return info is not None and isinstance(info.find(name), property)
+
+
 def set_class_attribute(e: Emitter, range: SourceRange, v: Value, name: str, held: Sugared) -> None:
     """v.name = held."""
     assert isinstance(v.type, ty.ClassType)

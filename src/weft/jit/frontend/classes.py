@@ -118,6 +118,17 @@ def enum_type(cls: type, range: Any) -> ty.EnumType:
     return made
 
 
+def as_plain(e: Emitter, value: Sugared, range: Any) -> Sugared:
+    """The number or text that a member of an IntEnum or a (str, Enum) is; other values as they
+    are."""
+    type = value.v.type if isinstance(value, Simple) else None
+    if not isinstance(type, ty.EnumType):
+        return value
+    cls = _C._jit_types.get(type.name)
+    is_plain = inspect.isclass(cls) and issubclass(cls, int | float | str)
+    return value.attr(e, range, "value") if is_plain else value
+
+
 class EnumClass(Sugared):
     """An enum class: E.A, E["A"], for e in E."""
 

@@ -7,6 +7,7 @@ import operator
 
 from weft.jit.frontend import written
 from weft.jit.frontend.calls import call_operator, candidates, describe_arguments, try_operator
+from weft.jit.frontend.classes import as_plain
 from weft.jit.frontend.conditions import choose, condition
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
@@ -78,6 +79,12 @@ def compare(
             return Simple(e.constant(name == "eq"))
         hint = f"x {better}"
         fail(f"{symbol}: expected None to be compared with is, got {symbol}", range, hint)
+    enums = isinstance(a, ty.EnumType), isinstance(b, ty.EnumType)
+    if any(enums) and ty.ANY not in (a, b) and not (all(enums) and name in ("eq", "ne")):
+        left, right = as_plain(e, left, range), as_plain(e, right, range)
+        a, b = type_of(e, left, range), type_of(e, right, range)
+        if isinstance(a, ty.EnumType) != isinstance(b, ty.EnumType) and name in ("eq", "ne"):
+            return Simple(e.constant(name == "ne"))  # a member is equal to members only
     if is_tuple(left) and is_tuple(right):
         return _compare_tuples(e, op, left, right, range)
     for owner, other, method in ((left, right, name), (right, left, mirrored)):

@@ -14,9 +14,18 @@ _SYMBOLS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
 
 
 def written_method(cls: type, function: Any) -> tuple[ast.FunctionDef, Code] | None:
-    """The comparison that @dataclass made for a class, as source; None for other functions."""
+    """What @dataclass made for a class, as source; None for other functions."""
     name = getattr(function, "__name__", "")
-    if not dataclasses.is_dataclass(cls) or function.__code__.co_filename != "<string>":
+    if not dataclasses.is_dataclass(cls):
+        return None
+    if name == "__repr__" and function.__code__.co_filename == dataclasses.__file__:
+        shown = ", ".join(
+            f"{f.name}={{self.{f.name}!r}}" for f in dataclasses.fields(cls) if f.repr
+        )
+        return _parsed(
+            cls, f"def __repr__(self) -> str:\n    return f'{cls.__qualname__}({shown})'\n"
+        )
+    if function.__code__.co_filename != "<string>":
         return None
     fields = [each.name for each in dataclasses.fields(cls) if each.compare]
     if name == "__eq__":
@@ -34,6 +43,10 @@ def written_method(cls: type, function: Any) -> tuple[ast.FunctionDef, Code] | N
     else:
         return None
     text = f"def {name}(self, other: {cls.__name__}) -> bool:\n" + "\n".join(lines) + "\n"
+    return _parsed(cls, text)
+
+
+def _parsed(cls: type, text: str) -> tuple[ast.FunctionDef, Code]:
     code = Code(text, f"<dataclass {cls.__qualname__}>", 1)
     node = code.tree.body[0]
     assert isinstance(node, ast.FunctionDef)

@@ -80,6 +80,16 @@ class Range(Iterable):
 
         return Counted(length, item)
 
+    def contains(self, e: Emitter, range: SourceRange, item: Sugared) -> Sugared:
+        from weft.jit.frontend import written
+        from weft.jit.frontend.conversions import coerce
+
+        number = Simple(coerce(e, item, ty.INT, range, "in"))
+        start = Simple(e.constant(0) if self.start is None else self.start)
+        step = Simple(e.constant(1) if self.step is None else self.step)
+        parts = (start, Simple(self.stop), step)
+        return written.call_written(e, written.in_range, range, number, *parts)
+
     def known_numbers(self, e: Emitter) -> list[int] | None:
         """The numbers, where they are known while compiling and not too many."""
         parts = [e.static_of(v) for v in (self.start, self.stop, self.step) if v is not None]
@@ -90,9 +100,6 @@ class Range(Iterable):
 
     def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
         fail("range: expected it in a loop, got an index into it", range, "list(range(n))[i]")
-
-    def contains(self, e: Emitter, range: SourceRange, item: Sugared) -> Sugared:
-        fail("range: expected it in a loop, got a test with in", range, "a <= i < b")
 
     def reverse(self, e: Emitter, range: SourceRange) -> Range:
         """The same numbers, last first."""

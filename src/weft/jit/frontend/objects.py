@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import functools
 import types as python_types
+from collections.abc import Sequence
 from typing import Any
 
 import weft
@@ -12,7 +14,7 @@ from weft.jit.frontend.annotations import type_of_value
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.resolver import is_module
-from weft.jit.frontend.sugared import PythonModule, PythonObject, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, PythonModule, PythonObject, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -88,10 +90,32 @@ def _callable(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | 
         return classes.class_value(obj, what)
     if isinstance(obj, python_types.MethodType):
         return functions.bound_method(e, obj, range, what)
+    if isinstance(obj, functools.partial):
+        return Partial(obj, what)
     if callable(obj):
         return functions.function_value(e, obj, range, what)
     instance = classes.instance_constant(e, obj)
     return instance
+
+
+class Partial(PythonObject):
+    """functools.partial of something that can be called."""
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        def given(value: Any) -> Arg:
+            return Arg(sugar(e, value, range, self.what), range)
+
+        first = [given(value) for value in self.obj.args]
+        named = {name: given(value) for name, value in self.obj.keywords.items()}
+        called = sugar(e, self.obj.func, range, self.what)
+        return called.call(e, range, [*first, *args], {**named, **kwargs}, hint)
 
 
 class ConstantContainer(PythonObject):

@@ -73,6 +73,11 @@ def binary(
     if special is not None:
         return special
     a, b = type_of(e, left, range), type_of(e, right, range)
+    if isinstance(a, ty.EnumType) or isinstance(b, ty.EnumType):
+        from weft.jit.frontend.classes import as_plain
+
+        left, right = as_plain(e, left, range), as_plain(e, right, range)
+        a, b = type_of(e, left, range), type_of(e, right, range)
     if isinstance(a, ty.ClassType) or isinstance(b, ty.ClassType):
         found = _method_of_class(e, method, left, right, range)
         if found is not None:

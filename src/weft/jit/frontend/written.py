@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import weft
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.sugared import Arg, Simple, Sugared
 from weft.jit.ir import types as ty
@@ -72,6 +73,15 @@ def delete_slice(xs: Any, start: Any, stop: Any, step: int) -> None:
     xs.extend(rest)
 
 
+# Ranges ---------------------------------------------------------------------------------------
+
+
+def in_range(x: int, start: int, stop: int, step: int) -> bool:
+    """x in range(start, stop, step)."""
+    inside = start <= x < stop if step > 0 else stop < x <= start
+    return inside and (x - start) % step == 0
+
+
 # Lists of objects whose class says what is equal ----------------------------------------------
 
 
@@ -109,6 +119,21 @@ def same_items(xs: Any, ys: Any) -> bool:
         if not (x is y or x == y):
             return False
     return True
+
+
+# Limits of dtypes -----------------------------------------------------------------------------
+
+
+def check_floats(dtype: Any) -> None:
+    """Python's error for finfo of another dtype."""
+    if not dtype.is_floating_point:
+        raise TypeError(f"finfo: expected a floating dtype, got {dtype}")
+
+
+def check_integers(dtype: Any) -> None:
+    """Python's error for iinfo of another dtype."""
+    if dtype.is_floating_point or dtype.is_complex or dtype == weft.bool:
+        raise TypeError(f"iinfo: expected an integer dtype, got {dtype}")
 
 
 # The least and the greatest -------------------------------------------------------------------

@@ -1,0 +1,78 @@
+"""weft.finfo and weft.iinfo of a dtype that is known while compiling, or only when it runs."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import weft
+from weft.jit.frontend import written
+from weft.jit.frontend.builtins import count, handles, no_keywords
+from weft.jit.frontend.comparison import compare
+from weft.jit.frontend.conditions import Condition, choose
+from weft.jit.frontend.conversions import coerce
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.sugared import UNKNOWN, PythonObject, Simple, Sugared
+from weft.jit.frontend.written import call_written
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+_FLOATS = (weft.float16, weft.bfloat16, weft.float32, weft.float64)
+_INTS = (weft.uint8, weft.int8, weft.int16, weft.int32, weft.int64)
+_KINDS: dict[Any, tuple[str, tuple[Any, ...]]] = {
+    weft.finfo: ("finfo", _FLOATS),
+    weft.iinfo: ("iinfo", _INTS),
+}
+
+
+class Limits(Sugared):
+    """finfo(dtype) of a dtype that the program finds out: its attributes are choices."""
+
+    def __init__(self, kind: Any, dtype: Value) -> None:
+        self.kind, self.dtype = kind, dtype
+
+    def describe(self) -> str:
+        return f"the {_KINDS[self.kind][0]} of a dtype"
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        dtypes = _KINDS[self.kind][1]
+        if name not in ("max", "min", "eps", "tiny", "smallest_normal", "resolution", "bits"):
+            return super().attr(e, range, name)
+        if not hasattr(self.kind(dtypes[0]), name):
+            return super().attr(e, range, name)
+        known = Simple(self.dtype)
+        check = written.check_floats if self.kind is weft.finfo else written.check_integers
+        call_written(e, check, range, known)
+
+        def of(index: int) -> Sugared:
+            value = Simple(e.constant(getattr(self.kind(dtypes[index]), name)))
+            if index + 1 == len(dtypes):
+                return value
+            same = compare(e, ast.Eq(), known, Simple(e.constant(dtypes[index])), range)
+            test = Condition(same.value(e, range))
+            return choose(e, test, lambda: value, lambda: of(index + 1), range)
+
+        return of(0)
+
+
+def _limits(kind: Any) -> Any:
+    def handler(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+        label = _KINDS[kind][0]
+        no_keywords(label, range, kwargs)
+        count(label, range, args, 1, 1)
+        dtype = coerce(e, args[0].value, ty.DTYPE, range, label)
+        known = args[0].value.static(e)
+        if known is UNKNOWN:
+            return Limits(kind, dtype)
+        try:
+            return PythonObject(kind(known), f"{label}({known})")
+        except TypeError as error:
+            fail(str(error), range)
+
+    return handler
+
+
+handles(weft.finfo)(_limits(weft.finfo))
+handles(weft.iinfo)(_limits(weft.iinfo))
