@@ -141,7 +141,7 @@ def open_template(function: Any) -> Any:
         from weft.jit.frontend.generic import Template
 
         code = code_of(function)
-        node = definition(code, function.__name__)
+        node = definition(code, function.__name__, function)
         if not isinstance(node, ast.FunctionDef):
             fail(f"{function.__qualname__}: expected a method", code.range(node))
         resolver = resolver_of_function(function)
@@ -193,7 +193,7 @@ def compile_as_method(
     owner = _owner_class(info.python_class, function)
     written = written_method(owner, function)
     code = code_of(function) if written is None else written[1]
-    node = definition(code, function.__name__) if written is None else written[0]
+    node = definition(code, function.__name__, function) if written is None else written[0]
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         fail(f"{function.__qualname__}: expected a method", code.range(node))
     text = Text(

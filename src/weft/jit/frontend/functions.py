@@ -109,7 +109,7 @@ def compile_function(
         else:
             return known
     code = code_of(function)
-    node = definition(code, function.__name__)
+    node = definition(code, function.__name__, function)
     resolver = resolver_of_function(function, extra or {})
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         fail(f"{function.__qualname__}: expected a function, got a class", code.range(node))

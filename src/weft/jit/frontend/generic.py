@@ -58,7 +58,7 @@ def template_of(function: Any) -> Template:
     known = _templates.get(function)
     if known is None:
         code = code_of(function)
-        node = definition(code, function.__name__)
+        node = definition(code, function.__name__, function)
         if not isinstance(node, ast.FunctionDef):
             fail(f"{function.__qualname__}: expected a function", code.range(node))
         resolver = resolver_of_function(function)

@@ -81,8 +81,9 @@ def _parse(text: str, code: Code) -> ast.Module:
 def code_of(obj: Any) -> Code:
     """The source of a Python function or class.
 
-    Files, notebook cells and the REPL are found through inspect and linecache. FrontendError when
-    there is no source, with the ways to give one.
+    Files and notebook cells are found through inspect and linecache, other code where
+    source_search looks. FrontendError when there is no source, with the ways to give one, or when
+    the file has changed.
     """
     name = getattr(obj, "__qualname__", repr(obj))
     given = getattr(obj, "__weft_source__", None)
@@ -93,15 +94,38 @@ def code_of(obj: Any) -> Code:
         linecache.checkcache(filename)
         lines, first = _lines_of(obj, filename) or inspect.getsourcelines(obj)
         filename = filename or inspect.getfile(obj)
+        _check_name(obj, lines, filename)
     except (OSError, TypeError, IndexError, SyntaxError):
+        from weft.jit.frontend.source_search import find_lines
+
+        found = find_lines(obj)
+        if found is not None:
+            filename = getattr(getattr(obj, "__code__", None), "co_filename", "<string>")
+            return _code(*found, filename)
         where = getattr(getattr(obj, "__code__", None), "co_filename", None) or "an unknown file"
         raise FrontendError(
             f"{name}: expected source code to compile, got a {_kind(obj)} of {where}, whose source "
             "cannot be read",
             hint="a .py file that ships with the program, weft.jit.CompilationUnit(text) with the "
-            "source as a string, linecache.cache[filename] filled for code made by exec, or an "
+            "source as a string, __source__ = text among the globals of code made by exec, or an "
             "archive saved with weft.jit.save where the source is at hand",
         ) from None
+    return _code(lines, first, filename)
+
+
+def _check_name(obj: Any, lines: list[str], filename: str) -> None:
+    """FrontendError where the lines are those of something else."""
+    code = getattr(obj, "__code__", None)
+    if code is None or code.co_name == "<lambda>" or hasattr(obj, "__wrapped__"):
+        return
+    if not any(f"def {code.co_name}" in line for line in lines):
+        raise FrontendError(
+            f"{obj.__qualname__}: expected its definition at line {code.co_firstlineno} of "
+            f"{filename}, got another: the file has changed since it was imported"
+        )
+
+
+def _code(lines: list[str], first: int, filename: str) -> Code:
     text = "".join(lines)
     dedented = textwrap.dedent(text)
     if dedented[:1].isspace():  # a continued line or comment left of the definition
@@ -168,10 +192,35 @@ def _kind(obj: Any) -> str:
     return "class" if isinstance(obj, type) else "function"
 
 
-def definition(code: Code, name: str) -> ast.FunctionDef | ast.ClassDef | ast.Lambda:
+def _at_place(code: Code, found: list[ast.Lambda], function: Any) -> list[ast.Lambda]:
+    """Of several lambdas those that lie where the function's instructions say (Python 3.11)."""
+    places = getattr(getattr(function, "__code__", None), "co_positions", None)
+    if places is None:
+        return found
+    line, indent = code.source.first_line - 1, code.source.indent
+    spans = {
+        ((a - line, c - indent), (b - line, d - indent))
+        for a, b, c, d in places()
+        if None not in (a, b, c, d) and (a, c) != (b, d)
+    }
+
+    def covers(node: ast.Lambda) -> bool:
+        body = node.body
+        start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+        return all(start <= first and last <= end for first, last in spans)
+
+    fitting = [node for node in found if spans and covers(node)]
+    return [max(fitting, key=lambda node: (node.lineno, node.col_offset))] if fitting else found
+
+
+def definition(
+    code: Code, name: str, function: Any = None
+) -> ast.FunctionDef | ast.ClassDef | ast.Lambda:
     """The definition of `name` in the source; a lambda is looked for inside the statement."""
     if name == "<lambda>":
         found = [node for node in ast.walk(code.tree) if isinstance(node, ast.Lambda)]
+        if len(found) > 1:
+            found = _at_place(code, found, function)
         if len(found) == 1:
             return found[0]
         fail(
