@@ -40,6 +40,7 @@ def _decorate(mode: Any, function: F) -> F:
         with mode.clone():
             return function(*args, **kwargs)
 
+    wrapped._weft_mode = mode  # type: ignore[attr-defined]  # programs enter it as well
     return wrapped  # type: ignore[return-value]
 
 

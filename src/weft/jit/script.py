@@ -128,7 +128,7 @@ def script(
             raise RuntimeError(
                 f"script: expected a function, module or class, got a {type(obj).__name__}"
             )
-        function = inspect.unwrap(obj) if callable(obj) else obj
+        function = obj if not callable(obj) or _has_modes(obj) else inspect.unwrap(obj)
         if inspect.ismethod(function):
             raise RuntimeError(
                 f"script: expected a function, got the method {function.__qualname__}; "
@@ -139,6 +139,12 @@ def script(
                 f"script: expected a function, module or class, got {type(obj).__name__}"
             )
         return _script_function(function, extra)
+
+
+def _has_modes(obj: Any) -> bool:
+    from weft.jit.frontend.context_managers import decorated_modes
+
+    return inspect.isfunction(obj) and bool(decorated_modes(obj))
 
 
 def _script_function(function: Any, extra: dict[str, Any]) -> ScriptFunction:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import weft
+from weft._aliases import ALIASES
 from weft.jit.frontend.calls import call_operator
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
@@ -75,10 +76,19 @@ def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
         return FutureWait(v)
     if has_method(type, name):
         return BoundMethod(v, name)
+    first = _first_name(name) if type is ty.TENSOR else None
+    if first is not None:
+        return BoundMethod(v, first)
     written = _python_method(name) if type is ty.TENSOR else None
     if written is not None:
         return PartialFunction(written, Simple(v))
     _refuse(type, name, range)
+
+
+def _first_name(name: str) -> str | None:
+    """The operator of which a method is a second name: clamp for clip."""
+    stem = name.removesuffix("_")
+    return None if stem not in ALIASES else ALIASES[stem] + name[len(stem) :]
 
 
 def _refuse(type: ty.Type, name: str, range: SourceRange) -> NoReturn:
@@ -107,7 +117,7 @@ def has_attribute(type: ty.Type, name: str) -> bool:
         return name in type.methods
     if isinstance(type, ty.EnumType):
         return name in ("name", "value")
-    return has_method(type, name)
+    return has_method(type, name) or (type is ty.TENSOR and _first_name(name) is not None)
 
 
 def has_method(type: ty.Type, name: str) -> bool:
@@ -169,11 +179,11 @@ class BoundMethod(Sugared):
 
 
 def _python_method(name: str) -> Sugared | None:
-    """A method of tensors that is written in Python, as weft.functional has it."""
+    """A method of tensors that is written in Python, as the function of its name is."""
     from weft.jit.frontend.generic import GenericFunction
 
     method = inspect.getattr_static(weft.Tensor, name, None)
-    function = getattr(weft.functional, name, None)
+    function = getattr(weft.functional, name, None) or getattr(weft, name, None)
     if not inspect.isfunction(method) or not inspect.isfunction(function):
         return None
     return GenericFunction(function)

@@ -181,6 +181,7 @@ class Text(NamedTuple):
     owner: type
     library: bool
     qualname: str
+    function: Any = None
 
 
 def compile_as_method(
@@ -192,6 +193,7 @@ def compile_as_method(
     """Compiles a Python function as a method of a class, under a name."""
     owner = _owner_class(info.python_class, function)
     written = written_method(owner, function)
+    decorated, function = function, inspect.unwrap(function)
     code = code_of(function) if written is None else written[1]
     node = definition(code, function.__name__, function) if written is None else written[0]
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
@@ -204,6 +206,7 @@ def compile_as_method(
         owner,
         is_library(function),
         function.__qualname__,
+        decorated,
     )
     return _compile(info, name, text, overload)
 
@@ -243,7 +246,7 @@ def _compile(
         value = graph.add_input(parameter.type, parameter.name)
         e.scope.set(parameter.name, Simple(value))
     try:
-        compile_body(e, node, compiled)
+        compile_body(e, node, compiled, text.function)
     except BaseException:
         info.type.methods.pop(name, None)
         info.compiled.pop(name, None)

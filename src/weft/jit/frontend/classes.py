@@ -385,10 +385,3 @@ def class_value(cls: type, what: str) -> Sugared:
     if is_library or issubclass(cls, weft.nn.Module | weft.Tensor):
         return PythonObject(cls, what)
     return ScriptClass(cls)
-
-
-def instance_constant(e: Emitter, obj: Any) -> Sugared | None:
-    """A context manager object found in the Python program, or None."""
-    from weft.jit.frontend.context_managers import manager_of
-
-    return manager_of(obj)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
+from weft.autograd import profiler
+from weft.jit.frontend.builtins import handles
 from weft.jit.frontend.control_flow import EXITS
 from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
@@ -81,9 +85,40 @@ def _enter_mode(e: Emitter, mode: Value, range: SourceRange) -> None:
             e.node("prim::EnterGradMode", (), (), {"mode": wanted}, range)
 
 
-def manager_of(obj: Any) -> Sugared | None:
-    """A context manager object of the Python program, or None."""
-    return None
+def decorated_modes(function: Any) -> list[bool]:
+    """The grad modes that decorate a Python function, the outermost first."""
+    modes = []
+    while function is not None:
+        held = vars(function).get("_weft_mode") if inspect.isfunction(function) else None
+        if held is not None:
+            known = MANAGERS.get(type(held))
+            given = getattr(held, "mode", True)
+            is_inference = isinstance(held, weft.inference_mode)
+            modes.append(given if known is None else known if given else is_inference)
+        function = getattr(function, "__wrapped__", None)
+    return modes
+
+
+class NullContext(Sugared):
+    """A context manager that does nothing in a program: record_function, nullcontext."""
+
+    def __init__(self, name: str, entered: Sugared | None = None) -> None:
+        self.name, self.entered = name, entered
+
+    def describe(self) -> str:
+        return f"the context manager {self.name}"
+
+
+@handles(profiler.record_function)
+def _record_function(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    """A name for what runs inside, which the profiler of a program does not show."""
+    return NullContext("record_function")
+
+
+@handles(contextlib.nullcontext)
+def _null_context(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    given = [*args, *kwargs.values()]
+    return NullContext("nullcontext", given[0].value if given else Simple(e.none().v))
 
 
 def with_statement(e: Emitter, node: ast.With) -> frozenset[str]:
@@ -117,6 +152,8 @@ def _protocol(
     e: Emitter, manager: Sugared, range: SourceRange
 ) -> tuple[Sugared | None, Callable[[], None]]:
     """What entering gives, and what leaving does."""
+    if isinstance(manager, NullContext):
+        return manager.entered, lambda: None
     if isinstance(manager, GradMode):
         _enter_mode(e, manager.mode, range)
 

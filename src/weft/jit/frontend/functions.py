@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -108,15 +109,22 @@ def compile_function(
             del _compiled[function]
         else:
             return known
-    code = code_of(function)
-    node = definition(code, function.__name__, function)
-    resolver = resolver_of_function(function, extra or {})
+    inner = inspect.unwrap(function)  # what a decorator wraps; grad modes are entered
+    code = code_of(inner)
+    node = definition(code, inner.__name__, inner)
+    resolver = resolver_of_function(inner, extra or {})
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         fail(f"{function.__qualname__}: expected a function, got a class", code.range(node))
     name = qualified_name(function)
     with compiling(function.__qualname__, caller, range):
         return compile_definition(
-            node, code, resolver, name, defaults_of(function), lambda c: _remember(function, c)
+            node,
+            code,
+            resolver,
+            name,
+            defaults_of(inner),
+            lambda c: _remember(function, c),
+            function,
         )
 
 
@@ -136,8 +144,10 @@ def compile_definition(
     name: str,
     defaults: dict[str, Any],
     started: Any = None,
+    function: Any = None,
 ) -> Compiled:
-    """The IR of a definition. `started` is called with it before its body is compiled."""
+    """The IR of a definition. `started` is called with it before its body is compiled; `function`
+    is the Python function, for what decorates it."""
     annotations = Annotations(code, resolver)
     signature = signature_of(node, code, annotations, defaults)
     parameters = [_parameter(each, code) for each in signature.parameters]
@@ -148,7 +158,7 @@ def compile_definition(
     e = Emitter(graph, code, resolver, name.rpartition(".")[2], declared=signature.returns)
     for parameter in parameters:
         e.scope.set(parameter.name, Simple(graph.add_input(parameter.type, parameter.name)))
-    compile_body(e, node, compiled)
+    compile_body(e, node, compiled, function)
     compiled.function.doc = (
         (ast.get_docstring(node) or "") if isinstance(node, ast.FunctionDef) else ""
     )
@@ -165,11 +175,20 @@ def _parameter(declared: Declared, code: Code) -> Parameter:
     )
 
 
-def compile_body(e: Emitter, node: ast.FunctionDef | ast.Lambda, compiled: Compiled) -> None:
+def compile_body(
+    e: Emitter, node: ast.FunctionDef | ast.Lambda, compiled: Compiled, function: Any = None
+) -> None:
     """Compiles the statements of a definition and sets what its graph returns."""
+    from weft.jit.frontend.context_managers import decorated_modes
+
+    range = e.range(node)
+    modes = decorated_modes(function)
     try:
+        for mode in modes:
+            e.node("prim::EnterGradMode", (), (), {"mode": mode}, range)
         held = body_result(e, node)
-        range = e.range(node)
+        for _ in modes:
+            e.node("prim::ExitGradMode", (), (), range=range)
         value = _returned(e, held, range)
     except RecursionError:
         error = FrontendError(f"{e.name}: expected less deeply nested source", e.range(node))

@@ -57,7 +57,10 @@ def special_method(
     if v.type is ty.STR and name == "join" and len(args) == 1 and not kwargs:
         from weft.jit.frontend.builtins import as_list
 
-        items = as_list(e, args[0].value, range)
+        given_list = args[0].value
+        if isinstance(given_list, Simple) and not given_list.v.has_uses:
+            adopt(e, given_list.v, Simple(v), range)  # "".join([])
+        items = as_list(e, given_list, range)
         given = [Arg(Simple(v), range), Arg(items, args[0].range)]
         return call_operator(e, "aten::join", range, given, {})
     if v.type is ty.STR and name == "format":

@@ -94,8 +94,7 @@ def _callable(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | 
         return Partial(obj, what)
     if callable(obj):
         return functions.function_value(e, obj, range, what)
-    instance = classes.instance_constant(e, obj)
-    return instance
+    return None
 
 
 class Partial(PythonObject):
