@@ -39,10 +39,11 @@ FAMILIES = (
 
 def load() -> list[Row]:
     """Imports every family and returns all rows in order."""
-    from weft._ops.table import TABLE
+    from weft._ops.table import TABLE, complete
 
     for family in FAMILIES:
         importlib.import_module(f"weft._ops.{family}")
+    complete()
     # Somebody may have imported single families before.
     TABLE.sort(key=lambda row: FAMILIES.index(row.family) if row.family in FAMILIES else -1)
     return TABLE

@@ -6,10 +6,10 @@ the boxed call, the autograd node, the Python function and method, the stub, and
 
 from __future__ import annotations
 
-import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from weft._ops.schema import Arg, Schema, parse
 
@@ -42,6 +42,8 @@ NUMBERS = INTEGERS + FLOATS + COMPLEX
 TABLE: list[Row] = []
 _keys: set[str] = set()  # of the rows in TABLE
 trusted = False  # rows are those of a weft that has been built: they were checked then
+# Trusted rows are made when they are asked for. By id: their families and the arguments of `op`.
+_waiting: dict[str, tuple[str, dict[str, Any]]] = {}
 
 
 class _Auto:
@@ -57,9 +59,9 @@ class TableError(ValueError):
     """A row that contradicts itself; the message starts with the row's schema key."""
 
 
-@dataclass(frozen=True, eq=False)
 class Row:
-    """One operator. `body` is the kernel function, the compose body, or the C++ name."""
+    """One operator. `body` is the kernel function, the compose body, or the C++ name. No dataclass:
+    importing those takes longer than a family of rows."""
 
     schema: Schema
     kind: str
@@ -81,7 +83,16 @@ class Row:
     inplace: str | None
     out: str | None
     inplace_variants: str
-    precheck: str | None = None
+    precheck: str | None
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Row: expected not to be changed, got {name}")
+
+    def __repr__(self) -> str:
+        return f"<Row {self.key}>"
 
     @property
     def name(self) -> str:
@@ -111,7 +122,7 @@ class Row:
     @property
     def attributes(self) -> tuple[str, ...]:
         """Numbers the body takes, in schema order: the attribute slots of the kernel."""
-        return tuple(arg.name for arg in self.schema.args if self._is_attribute(arg))
+        return tuple(arg.name for arg in self.schema.args if _is_attribute(arg, self.kind))
 
     @property
     def is_program(self) -> bool:
@@ -134,11 +145,6 @@ class Row:
         """Arguments with a gradient formula, in schema order: the edges of the node."""
         wanted = {name for names in self.grad for name in names}
         return tuple(arg.name for arg in self.schema.args if arg.name in wanted)
-
-    def _is_attribute(self, arg: Arg) -> bool:
-        if self.kind in ("reduce", "rowwise") and arg.name in STRUCTURAL:
-            return False
-        return arg.type in ("Scalar", "float", "int", "bool")
 
 
 def op(
@@ -168,7 +174,7 @@ def op(
     out: str | _Auto | None = AUTO,
     inplace_variants: str | None = None,
     precheck: str | None = None,
-) -> Row:
+) -> None:
     """Appends one operator to TABLE.
 
     Exactly one body: `pointwise` (a function over symbolic scalars), `reduce` or `rowwise` (over a
@@ -193,60 +199,92 @@ def op(
 
     Raises TableError when the row contradicts itself.
     """
-    parsed = parse(schema)
-    given = dict(zip(KINDS, (pointwise, reduce, rowwise, view, compose, native, random)))
-    bodies = {kind: body for kind, body in given.items() if body is not None}
-    if len(bodies) != 1:
-        _fail(parsed, "exactly one body", sorted(bodies) or "none")
-    ((kind, body),) = bodies.items()
-    first = parsed.args[0] if parsed.args else None
-    numbers = [a.name for a in parsed.args if a.type in ("float", "int", "bool")]
-    row = Row(
-        schema=parsed,
-        kind=kind,
-        body=body,
-        doc=inspect.cleandoc(doc),
-        family=_caller_family(),
-        promotion=promotion,
-        result=_per_result(parsed, result),
-        dtypes=tuple(dtypes),
-        bool_inputs=tuple(bool_inputs),
-        int_inputs=tuple(int_inputs),
-        weak=tuple(weak) + tuple(name for name in numbers if name not in weak),
-        dims=dims,
-        grad={_names(key): formula for key, formula in (grad or {}).items()},
-        constants=tuple(constants) + tuple(no_gradient),
-        no_gradient=tuple(no_gradient),
-        tags=frozenset(tags),
-        variants=_default_variants(first) if variants is None else variants,
-        inplace=_default_inplace(parsed, kind, first) if isinstance(inplace, _Auto) else inplace,
-        out=_default_out(parsed, kind) if isinstance(out, _Auto) else out,
-        inplace_variants="",
-        precheck=precheck,
-    )
-    if inplace_variants is None:
-        inplace_variants = _default_inplace_variants(row)
-    row = replace(row, inplace_variants=inplace_variants)
-    if not trusted:
-        _check(row)
+    given = dict(locals())
+    family = _caller_family()
+    if trusted:
+        _waiting[schema[: schema.index("(")].replace(".", "_")] = (family, given)
+        return
+    from inspect import cleandoc  # which takes longer to import than a family of rows
+
+    from weft._ops.row_checks import check
+
+    row = _row(family, {**given, "doc": cleandoc(doc)})
+    check(row, _keys)
+    _add(row)
+
+
+def _add(row: Row) -> Row:
     _keys.add(row.key)
     TABLE.append(row)
     return row
 
 
-def backward_op(schema: str, *, tags: Sequence[str] = (), **rest: Any) -> Row:
+def find(id: str) -> Row | None:
+    """The row of that id, if its family has been imported."""
+    if id in _waiting:
+        return _add(_row(*_waiting.pop(id)))
+    return next((row for row in TABLE if row.id == id), None)
+
+
+def complete() -> None:
+    """Makes the rows that nobody has asked for."""
+    for id in list(_waiting):
+        find(id)
+
+
+def _row(family: str, given: Mapping[str, Any]) -> Row:
+    """The row that the arguments of `op` say."""
+    schema = parse(given["schema"])
+    bodies = {kind: given[kind] for kind in KINDS if given[kind] is not None}
+    if len(bodies) != 1:
+        fail(schema, "exactly one body", sorted(bodies) or "none")
+    ((kind, body),) = bodies.items()
+    first = schema.args[0] if schema.args else None
+    numbers = [a.name for a in schema.args if a.type in ("float", "int", "bool")]
+    weak, inplace, out = tuple(given["weak"]), given["inplace"], given["out"]
+    variants = _default_variants(first) if given["variants"] is None else given["variants"]
+    inplace_variants = given["inplace_variants"]
+    if inplace_variants is None:
+        inplace_variants = _default_inplace_variants(schema, kind, variants)
+    return Row(
+        schema=schema,
+        kind=kind,
+        body=body,
+        doc=given["doc"],
+        family=family,
+        promotion=given["promotion"],
+        result=_per_result(schema, given["result"]),
+        dtypes=tuple(given["dtypes"]),
+        bool_inputs=tuple(given["bool_inputs"]),
+        int_inputs=tuple(given["int_inputs"]),
+        weak=weak + tuple(name for name in numbers if name not in weak),
+        dims=given["dims"],
+        grad={_names(key): formula for key, formula in (given["grad"] or {}).items()},
+        constants=tuple(given["constants"]) + tuple(given["no_gradient"]),
+        no_gradient=tuple(given["no_gradient"]),
+        tags=frozenset(given["tags"]),
+        variants=variants,
+        inplace=_default_inplace(schema, kind, first) if isinstance(inplace, _Auto) else inplace,
+        out=_default_out(schema, kind) if isinstance(out, _Auto) else out,
+        inplace_variants=inplace_variants,
+        precheck=given["precheck"],
+    )
+
+
+def backward_op(schema: str, *, tags: Sequence[str] = (), **rest: Any) -> None:
     """A row that only gradient formulas call: no place in Python, no derived forms."""
     rest = {"inplace": None, "out": None, "variants": "", **rest}
-    return op(schema, tags=("backward", *tags), **rest)
+    op(schema, tags=("backward", *tags), **rest)
 
 
-def _fail(schema: Schema, expected: str, got: object) -> None:
+def fail(schema: Schema, expected: str, got: object) -> NoReturn:
+    """Raises TableError."""
     raise TableError(f"{schema.key}: expected {expected}, got {got}")
 
 
 def _caller_family() -> str:
     """The module that wrote the row: the nearest frame outside this file."""
-    frame = inspect.currentframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
     return str(frame.f_globals.get("__name__", "")).rpartition(".")[2] if frame else ""
@@ -271,84 +309,22 @@ def _default_inplace(schema: Schema, kind: str, first: Arg | None) -> str | None
     return schema.overload if kind == "pointwise" and takes_self else None
 
 
-def _default_inplace_variants(row: Row) -> str:
-    if row.variants in ("nn", "", "m"):
-        return row.variants
-    return "fm" if len(row.operands) == 1 and not row.attributes else "m"
+def _default_inplace_variants(schema: Schema, kind: str, variants: str) -> str:
+    if variants in ("nn", "", "m"):
+        return variants
+    alone = sum(arg.is_tensor for arg in schema.args) == 1
+    numbers = any(_is_attribute(arg, kind) for arg in schema.args)
+    return "fm" if alone and not numbers else "m"
+
+
+def _is_attribute(arg: Arg, kind: str) -> bool:
+    """Whether an argument of a row of a kind is a number that its body takes."""
+    if kind in ("reduce", "rowwise") and arg.name in STRUCTURAL:
+        return False
+    return arg.type in ("Scalar", "float", "int", "bool")
 
 
 def _default_out(schema: Schema, kind: str) -> str | None:
     if kind not in ("pointwise", "reduce", "rowwise") or len(schema.returns) != 1:
         return None
     return f"{schema.overload}_out" if schema.overload else "out"
-
-
-def _check(row: Row) -> None:
-    schema = row.schema
-    if row.key in _keys:
-        _fail(schema, "one row per schema", "a second one")
-    if not row.doc:
-        _fail(schema, "a doc line", "none")
-    _one_of(schema, "promotion", row.promotion, ("common", "floating", "sum"))
-    _one_of(schema, "variants", row.variants, VARIANTS)
-    for result in row.result:
-        _one_of(schema, "result", result, ("compute", "bool", "int64", "real"))
-    for tag in row.tags:
-        _one_of(schema, "tags", tag, sorted(TAGS))
-    if len(row.result) != len(schema.returns):
-        _fail(schema, f"{len(schema.returns)} result dtypes", row.result)
-    names = {arg.name for arg in schema.args}
-    for field in ("bool_inputs", "int_inputs", "weak", "constants", "differentiable"):
-        for name in getattr(row, field):
-            _one_of(schema, field, name, sorted(names))
-    for key in row.grad:
-        for name in key:
-            _one_of(schema, "grad", name, sorted(names))
-    _check_body(row)
-    _check_gradient(row)
-
-
-def _one_of(schema: Schema, what: str, got: object, allowed: Sequence[object]) -> None:
-    if got not in allowed:
-        _fail(schema, f"{what} among {', '.join(map(str, allowed))}", repr(got))
-
-
-def _check_body(row: Row) -> None:
-    if not callable(row.body):
-        if not isinstance(row.body, str) or row.is_program:
-            _fail(row.schema, "a body", repr(row.body))
-        return
-    got = tuple(inspect.signature(row.body).parameters)
-    if row.is_program:
-        wanted = tuple(a.name for a in row.schema.args if a.name in row.operands + row.attributes)
-        wanted = wanted if row.kind == "pointwise" else ("row", *wanted)
-    else:
-        wanted = tuple(arg.name for arg in row.schema.args)
-    if got != wanted:
-        _fail(row.schema, f"a body with parameters {wanted}", got)
-
-
-def _check_gradient(row: Row) -> None:
-    """Every row says how gradients pass: formulas, a compose body, or that none does."""
-    says = [
-        bool(row.grad),
-        row.kind == "compose" and not row.grad and "nondifferentiable" not in row.tags,
-        "nondifferentiable" in row.tags,
-        "composite" in row.tags,
-    ]
-    if says.count(True) != 1:
-        _fail(
-            row.schema,
-            "either gradient formulas, a compose body, or the tag nondifferentiable or composite",
-            "none" if not any(says) else "several",
-        )
-    if row.grad:
-        silent = [
-            arg.name
-            for arg in row.schema.args
-            if arg.base == "Tensor"
-            and arg.name
-            not in row.differentiable + row.constants + row.bool_inputs + row.int_inputs
-        ]
-        if silent:
-            _fail(row.schema, "a gradient formula (or constants=) for every tensor", silent)

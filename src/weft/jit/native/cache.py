@@ -8,13 +8,25 @@ of its bytes; one that does not fit is dropped.
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import importlib
 import os
 import stat
 import threading
+from typing import Any
 
 _DIGEST = 32
 LIMIT = 256 * 2**20  # bytes kept; the oldest go first
+
+
+def _function() -> Any:
+    """SHA-256. hashlib loads all of OpenSSL for it, which is a tenth of a first compilation."""
+    for name in ("_sha2", "_sha256"):  # of Python 3.12, and before
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name).sha256
+    return importlib.import_module("hashlib").sha256
+
+
+sha256 = _function()
 
 
 def folder() -> str | None:
@@ -37,9 +49,9 @@ def folder() -> str | None:
 
 def key(*parts: str) -> str:
     """The name of an image: a digest of everything it is made from."""
-    total = hashlib.sha256()
+    total = sha256()
     for part in parts:
-        total.update(hashlib.sha256(part.encode()).digest())
+        total.update(sha256(part.encode()).digest())
     return total.hexdigest()
 
 
@@ -55,7 +67,7 @@ def load(name: str) -> bytes | None:
     except OSError:
         return None
     image = data[_DIGEST:]
-    if hashlib.sha256(image).digest() != data[:_DIGEST]:
+    if sha256(image).digest() != data[:_DIGEST]:
         with contextlib.suppress(OSError):
             os.unlink(place)
         return None
@@ -72,7 +84,7 @@ def save(name: str, image: bytes) -> None:
         try:
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(image).digest() + image)
+                file.write(sha256(image).digest() + image)
             os.replace(temporary, os.path.join(path, name))
         except OSError:
             os.unlink(temporary)

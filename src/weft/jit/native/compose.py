@@ -12,7 +12,6 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from weft import _ops
 from weft._kernels.convert import rounded
 from weft._kernels.expr import (
     Complex,
@@ -64,7 +63,7 @@ def _row(id: str) -> Any:
         importlib.import_module(f"weft._ops.{facts.family}")
     finally:
         table.trusted = False
-    return next(row for row in _ops.TABLE if row.id == id)
+    return table.find(id)
 
 
 def kernel(group: Group, compute: str, masks: int, ints: int = 0) -> Kernel:
