@@ -504,7 +504,7 @@ def twice(x: Tensor) -> Tensor:
 
 def test_source_that_is_nowhere():
     space = {}
-    exec("def f(x: int) -> int:\n    return x + 1\n", space)
+    exec("\n".join(["def f(x: int) -> int:", "    return x + 1", ""]), space)
     with pytest.raises(RuntimeError, match="expected source code to compile") as caught:
         jit.script(space["f"])
     assert "CompilationUnit" in str(caught.value)
