@@ -273,24 +273,35 @@ bool goes_by_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
 }
 
 template <class T>
-bool takes_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
+bool has_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
   const int64_t threads = in_parallel_region() ? 1 : num_threads();
-  return m >= 2 * threads * kPanelRows && goes_by_tiles(m, n, k, b) &&
+  return m >= 2 * threads * kPanelRows && goes_by_tiles(m, n, k, b);
+}
+
+template <class T>
+bool takes_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
+  return has_panels(m, n, k, b) &&
          kPanelRows * k * static_cast<int64_t>(sizeof(T)) <= kMostPanelBytes;
 }
 
 template <class T>
-void gemm_by_panels(int64_t m, int64_t n, int64_t k, T alpha, RowMaker<T> make, Matrix<const T> b,
-                    T beta, T* c, int64_t c_row, const Finish& finish) {
+void gemm_by_panels(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
+                    T beta, T* c, int64_t c_row, const Panel<T>& each, const Finish& finish) {
   b = normalised(b, k, n);
+  a = normalised(a, m, k);
   const int64_t panels = (m + kPanelRows - 1) / kPanelRows;
   parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
-    Scratch<T> panel(kPanelRows * k);
+    Scratch<T> made(each.make ? kPanelRows * k : 0);
     for (int64_t i = begin * kPanelRows; i < std::min(end * kPanelRows, m); i += kPanelRows) {
       const int64_t rows = std::min(kPanelRows, m - i);
-      make(i, rows, panel.data());
-      tiled_gemm<T>(rows, n, k, alpha, {panel.data(), k, 1}, b, beta, c + i * c_row, c_row,
-                    finish.at(i, 0));
+      T* const to = c + i * c_row;
+      for (int64_t row = 0; row < rows && each.start; ++row) {
+        std::copy_n(each.start, n, to + row * c_row);
+      }
+      if (each.make) (*each.make)(i, rows, made.data());
+      const Matrix<const T> left = each.make ? Matrix<const T>{made.data(), k, 1}
+                                             : Matrix<const T>{a.data + i * a.row, a.row, a.column};
+      tiled_gemm<T>(rows, n, k, alpha, left, b, beta, to, c_row, finish.at(i, 0));
     }
   });
 }
@@ -338,11 +349,12 @@ T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
   template void gemm_in_place<T>(int64_t, int64_t, int64_t, Matrix<const T>, const T*, int64_t, \
                                  int64_t, T, T*, int64_t);                                      \
   template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);
-#define INSTANTIATE_PANELS(T)                                                                    \
-  template bool goes_by_tiles<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);             \
-  template bool takes_panels<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);              \
-  template void gemm_by_panels<T>(int64_t, int64_t, int64_t, T, RowMaker<T>, Matrix<const T>, T, \
-                                  T*, int64_t, const Finish&);
+#define INSTANTIATE_PANELS(T)                                                                     \
+  template bool goes_by_tiles<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);              \
+  template bool has_panels<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);                 \
+  template bool takes_panels<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);               \
+  template void gemm_by_panels<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, \
+                                  T, T*, int64_t, const Panel<T>&, const Finish&);
 INSTANTIATE_PANELS(float)
 INSTANTIATE_PANELS(double)
 #undef INSTANTIATE_PANELS

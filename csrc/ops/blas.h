@@ -37,12 +37,20 @@ bool goes_by_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b);
 // Makes rows of a left operand, from `first` on, without gaps.
 template <class T>
 using RowMaker = FunctionRef<void(int64_t first, int64_t count, T* out)>;
-// gemm with an a whose rows are made a panel at a time, each once, by the thread that multiplies
-// them. Only where `takes_panels`: the panels are much less than all of a, and give the bits of
-// gemm.
+// What becomes of a panel of rows just before a thread multiplies it: its rows of a are made, each
+// once, if there is a `make`; every row of c is set to `start`, if there is one.
 template <class T>
-void gemm_by_panels(int64_t m, int64_t n, int64_t k, T alpha, RowMaker<T> make, Matrix<const T> b,
-                    T beta, T* c, int64_t c_row, const Finish& finish = {});
+struct Panel {
+  const RowMaker<T>* make = nullptr;
+  const T* start = nullptr;
+};
+// gemm panel by panel. Only where it `has_panels`, so that it gives the bits of gemm; with rows
+// that are made where it `takes_panels`: they are much less than all of a.
+template <class T>
+void gemm_by_panels(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
+                    T beta, T* c, int64_t c_row, const Panel<T>& each, const Finish& finish = {});
+template <class T>
+bool has_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b);
 template <class T>
 bool takes_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b);
 

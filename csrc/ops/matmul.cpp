@@ -100,14 +100,18 @@ void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, cons
   });
 }
 
+// Whether each row of a result starts from this one.
+bool is_row(const Tensor& start, const Tensor& out) {
+  const int64_t n = out.sizes().back();
+  return start.dim() == 1 && start.numel() == n && start.strides()[0] == 1 && n > 0 &&
+         start.dtype() == out.dtype();
+}
+
 // out[rows, n] = start, broadcast. A dense row of n, the bias of a layer, is worth a loop of its
 // own.
 void start_from(const Tensor& out, const Tensor& start) {
+  if (!is_row(start, out)) return copy_into(out, start);
   const int64_t n = out.sizes().back();
-  if (start.dim() != 1 || start.numel() != n || start.strides()[0] != 1 || n == 0 ||
-      start.dtype() != out.dtype()) {
-    return copy_into(out, start);
-  }
   const size_t line = static_cast<size_t>(n) * out.item_size();
   const char* from = start.data_as<const char>();
   char* to = out.data_as<char>();
@@ -128,13 +132,16 @@ Finish finish_of(const Ending& ending, const Tensor& out) {
   return epilogue->begin(seen, out.sizes().back()) ? Finish(epilogue) : Finish();
 }
 
-// The three ways a product goes, each also for an `a` that a prologue makes while it is multiplied.
+// The three ways a product goes, each also part by part: for an `a` that a prologue makes while it
+// is multiplied (else null), and a row that the result starts from (else undefined): written as a
+// whole, it would have left the caches when the product comes to it.
 struct Gemm {
   void (*into)(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
                const Scalar& alpha, const Finish& finish);
-  bool (*takes_parts)(const Tensor& a, const Tensor& b);
+  bool (*takes_parts)(const Tensor& a, const Tensor& b);  // of a prologue
+  bool (*takes_row)(const Tensor& a, const Tensor& b);    // to start from
   void (*of_parts)(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                   const Scalar& alpha, const Finish& finish, Prologue& before);
+                   const Scalar& alpha, const Finish& finish, Prologue* before, const Tensor& row);
 };
 
 Tensor transposed(const Tensor& matrix) {
@@ -154,15 +161,25 @@ bool takes_panels(const Tensor& a, const Tensor& b) {
   });
 }
 
+bool has_panels(const Tensor& a, const Tensor& b) {
+  return dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
+    return blas::has_panels<T>(a.sizes()[0], b.sizes()[1], b.sizes()[0], matrix_of<T>(b));
+  });
+}
+
 void gemm_of_panels(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                    const Scalar& alpha, const Finish& finish, Prologue& before) {
+                    const Scalar& alpha, const Finish& finish, Prologue* before,
+                    const Tensor& row) {
   const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[1];
   dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
-    const auto make = [&](int64_t first, int64_t count, T* to) {
-      before.part({first, count, 0, k}, to);
+    const auto rows = [&](int64_t first, int64_t count, T* to) {
+      before->part({first, count, 0, k}, to);
     };
-    blas::gemm_by_panels<T>(m, n, k, number_as<T>(alpha), make, matrix_of<T>(b), number_as<T>(beta),
-                            out.data_as<T>(), n, finish);
+    const blas::RowMaker<T> make(rows);
+    blas::gemm_by_panels<T>(
+        m, n, k, number_as<T>(alpha), matrix_of<T>(a), matrix_of<T>(b), number_as<T>(beta),
+        out.data_as<T>(), n,
+        {before ? &make : nullptr, row.defined() ? row.data_as<const T>() : nullptr}, finish);
     return true;
   });
 }
@@ -175,13 +192,13 @@ bool takes_matrices(const Tensor& a, const Tensor&) {
 }
 
 void gemm_of_matrices(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                      const Scalar& alpha, const Finish& finish, Prologue& before) {
+                      const Scalar& alpha, const Finish& finish, Prologue* before, const Tensor&) {
   const int64_t batch = a.sizes()[0], m = a.sizes()[1], k = a.sizes()[2], n = b.sizes()[2];
   dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
     parallel_for(batch, batch_grain(m, n, k), [&](int64_t begin, int64_t end) {
       Scratch<T> left(m * k);
       for (int64_t i = begin; i < end; ++i) {
-        before.part({i * m, m, 0, k}, left.data());
+        before->part({i * m, m, 0, k}, left.data());
         blas::gemm<T>(m, n, k, number_as<T>(alpha), {left.data(), k, 1}, matrix_of<T>(b, i),
                       number_as<T>(beta), out.data_as<T>() + i * m * n, n, finish.at(i * m, 0));
       }
@@ -190,14 +207,17 @@ void gemm_of_matrices(const Tensor& out, const Tensor& a, const Tensor& b, const
   });
 }
 
-constexpr Gemm kPlain{gemm_into, takes_panels, gemm_of_panels};
+constexpr Gemm kPlain{gemm_into, takes_panels, has_panels, gemm_of_panels};
 constexpr Gemm kTransposed{
     gemm_transposed_into,
     [](const Tensor& a, const Tensor& b) { return takes_panels(a, transposed(b)); },
+    [](const Tensor& a, const Tensor& b) { return has_panels(a, transposed(b)); },
     [](const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
-       const Finish& finish,
-       Prologue& before) { gemm_of_panels(out, a, transposed(b), beta, alpha, finish, before); }};
-constexpr Gemm kBatched{batched_gemm_into, takes_matrices, gemm_of_matrices};
+       const Finish& finish, Prologue* before, const Tensor& row) {
+      gemm_of_panels(out, a, transposed(b), beta, alpha, finish, before, row);
+    }};
+constexpr Gemm kBatched{batched_gemm_into, takes_matrices,
+                        [](const Tensor&, const Tensor&) { return false; }, gemm_of_matrices};
 
 // Allocates the result, starts it from `start` (undefined: nothing) and runs the product.
 Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor& a, const Tensor& b,
@@ -218,11 +238,12 @@ Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor&
   }
   Tensor out = Tensor::empty(sizes, compute, {}, op);
   const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
-  if (starts) start_from(out, start);
+  const bool from_row = starts && is_row(start, out) && gemm.takes_row(a, b);
+  if (starts && !from_row) start_from(out, start);
   const Scalar weight = starts ? beta : Scalar(0);
   const Finish finish = finish_of(ending, out);
-  if (in_parts) {
-    gemm.of_parts(out, a, b, weight, alpha, finish, *before);
+  if (in_parts || from_row) {
+    gemm.of_parts(out, a, b, weight, alpha, finish, before, from_row ? start : Tensor());
   } else {
     gemm.into(out, a, b, weight, alpha, finish);
   }

@@ -1,4 +1,6 @@
+#include "core/thread_pool.h"
 #include "native.h"
+#include "ops.h"
 #include "ops/samples.h"
 #include "ops/views.h"
 #include "testing.h"
@@ -102,6 +104,28 @@ TEST(matmul_errors) {
                    "linear: expected an input of shape (..., 2), got (2, 3) for weight (4, 2)");
   CHECK_THROWS_MSG(native::addmm(noise<float>({5}), a, noise<float>({3, 2}), Scalar(1), Scalar(1)),
                    "addmm: expected broadcastable shapes, got (5,) and (2, 2)");
+}
+
+// A row that the result starts from is written block by block where there are many rows.
+TEST(a_row_to_start_from_gives_the_bits_of_all_of_it) {
+  const int before = num_threads();
+  for (int threads : {1, 2}) {
+    set_num_threads(threads);
+    for (const Dims& sizes : {Dims{1100, 40, 50}, Dims{1061, 300, 33}, Dims{600, 20, 1}}) {
+      const int64_t left[] = {sizes[0], sizes[1]}, right[] = {sizes[1], sizes[2]};
+      const int64_t all[] = {sizes[0], sizes[2]}, one[] = {sizes[2]};
+      const Tensor a = noise<float>(Dims(IntList(left)), 1),
+                   b = noise<float>(Dims(IntList(right)), 2);
+      const Tensor row = noise<float>(Dims(IntList(one)), 3);
+      const Tensor whole = ops::clone(ops::expand(row, all), std::nullopt);
+      CHECK_EQ(values<float>(native::addmm(row, a, b, 0.3, 1.7)),
+               values<float>(native::addmm(whole, a, b, 0.3, 1.7)));
+      const Tensor turned = ops::clone(ops::transpose(b, 0, 1), std::nullopt);
+      CHECK_EQ(values<float>(native::linear(a, turned, row)),
+               values<float>(native::addmm(whole, a, ops::transpose(turned, 0, 1), 1, 1)));
+    }
+  }
+  set_num_threads(before);
 }
 
 }  // namespace weft
