@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import inspect
+import types as python_types
 import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -73,9 +73,9 @@ def _overload_method(func: F) -> F:
 
 def interface(cls: type) -> type:
     """Makes a class a type of everything that has its methods. The methods have no bodies."""
-    if not inspect.isclass(cls):
+    if not isinstance(cls, type):
         raise RuntimeError(f"interface: expected a class, got {type(cls).__name__}")
-    if not any(inspect.isfunction(member) for member in vars(cls).values()):
+    if not any(isinstance(member, python_types.FunctionType) for member in vars(cls).values()):
         raise RuntimeError(f"interface: expected {cls.__name__} to have methods, got none")
     cls.__weft_interface__ = True  # type: ignore[attr-defined]
     return cls

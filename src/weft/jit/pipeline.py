@@ -2,63 +2,66 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import itertools
 from collections.abc import Callable, Collection
 from typing import Any
 
 from weft.jit.ir import Function, Graph
 from weft.jit.ir.record import record
-from weft.jit.passes import (
-    constant_pooling,
-    constant_propagation,
-    control_flow,
-    conv_bn,
-    cse,
-    dce,
-    freezing,
-    fusion,
-    inlining,
-    list_lowering,
-    loop_unrolling,
-    memory_planning,
-    partial_unrolling,
-    peephole,
-    scheduling,
-    shape,
-    tuple_lowering,
-)
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
-
-Run = Callable[[Graph, Options], bool]
 
 
 @record(frozen=True)
 class Pass:
-    """One pass. `level`: the least level at which it runs. `repeats`: part of the group that runs
-    until nothing changes."""
+    """One pass, `run` of its file in weft.jit.passes. `level`: the least level at which it runs.
+    `repeats`: part of the group that runs until nothing changes. `is_done`: run twice in a row, it
+    changes nothing the second time. `works_on`: kinds of nodes without which there is nothing for
+    it to do; it is not even imported for graphs that have none of them.
+    """
 
     name: str
-    run: Run
     level: int
     repeats: bool = True
+    is_done: bool = False
+    works_on: frozenset[str] = frozenset()
 
+    def run(self, graph: Graph, options: Options) -> bool:
+        """Runs it; True if anything changed."""
+        if self.works_on and not graph.may_have(self.works_on):
+            return False
+        return bool(_module(self.name).run(graph, options))
+
+
+@functools.cache
+def _module(name: str) -> Any:
+    return importlib.import_module(f"weft.jit.passes.{name}")
+
+
+def _kinds(*names: str) -> frozenset[str]:
+    return frozenset(f"prim::{name}" for name in names)
+
+
+_LISTS = _kinds("ListConstruct") | {"aten::len.t", "aten::len.any"}
+_TUPLES = _kinds("If", "Loop", "TupleIndex", "TupleUnpack")
 
 PASSES: list[Pass] = [
-    Pass("inlining", inlining.run, 1, repeats=False),
-    Pass("constant_pooling", constant_pooling.run, 1),
-    Pass("constant_propagation", constant_propagation.run, 1),
-    Pass("control_flow", control_flow.run, 1),
-    Pass("tuple_lowering", tuple_lowering.run, 1),
-    Pass("loop_unrolling", loop_unrolling.run, 2),
-    Pass("list_lowering", list_lowering.run, 2),
-    Pass("shape", shape.run, 2),
-    Pass("peephole", peephole.run, 1),
-    Pass("cse", cse.run, 2),
-    Pass("dce", dce.run, 1),
-    Pass("partial_unrolling", partial_unrolling.run, 2, repeats=False),
-    Pass("fusion", fusion.run, 2, repeats=False),
-    Pass("scheduling", scheduling.run, 2, repeats=False),
-    Pass("memory_planning", memory_planning.run, 2, repeats=False),
+    Pass("inlining", 1, repeats=False, works_on=_kinds("CallFunction", "CallMethod")),
+    Pass("constant_pooling", 1, is_done=True),
+    Pass("constant_propagation", 1),
+    Pass("control_flow", 1, works_on=_kinds("If", "Loop", "unchecked_cast")),
+    Pass("tuple_lowering", 1, works_on=_TUPLES),
+    Pass("loop_unrolling", 2, works_on=_kinds("Loop")),
+    Pass("list_lowering", 2, works_on=_LISTS),
+    Pass("shape", 2),
+    Pass("peephole", 1),
+    Pass("cse", 2),
+    Pass("dce", 1),
+    Pass("partial_unrolling", 2, repeats=False, works_on=_kinds("Loop")),
+    Pass("fusion", 2, repeats=False),
+    Pass("scheduling", 2, repeats=False),
+    Pass("memory_planning", 2, repeats=False),
 ]
 _MOST_ROUNDS = 10
 
@@ -91,6 +94,8 @@ def freeze(
     last bits). Its first argument, the module, stays. `preserved`: attributes that stay, by path
     ("layer.0.weight").
     """
+    from weft.jit.passes import conv_bn, freezing
+
     graph = function.graph.copy()
     optimize_graph(graph, 1, options, observer)
     while freezing.run(graph, module, preserved):
@@ -106,12 +111,18 @@ def optimize_graph(
     graph: Graph, level: int = 2, options: Options = DEFAULT, observer: Observer | None = None
 ) -> bool:
     """Runs the passes on a graph, in place; True if anything changed."""
+    before, repeated, behind = _active(level)
+    changed = _run(before, graph, options, observer)
+    changed |= _settle(repeated, graph, options, observer)
+    return _run(behind, graph, options, observer) or changed
+
+
+def _active(level: int) -> tuple[list[Pass], list[Pass], list[Pass]]:
+    """The passes of a level: those before the ones that repeat, these, and those behind."""
     active = [each for each in PASSES if each.level <= level]
-    first = next((i for i, each in enumerate(active) if each.repeats), len(active))
-    last = max((i for i, each in enumerate(active) if each.repeats), default=first - 1) + 1
-    changed = _run(active[:first], graph, options, observer)
-    changed |= _settle(active[first:last], graph, options, observer)
-    return _run(active[last:], graph, options, observer) or changed
+    repeated = [i for i, each in enumerate(active) if each.repeats] or [len(active)]
+    first, last = repeated[0], repeated[-1] + 1
+    return active[:first], active[first:last], active[last:]
 
 
 def _settle(passes: list[Pass], graph: Graph, options: Options, observer: Observer | None) -> bool:
@@ -119,7 +130,7 @@ def _settle(passes: list[Pass], graph: Graph, options: Options, observer: Observ
     changed, settled = False, 0
     for each in itertools.islice(itertools.cycle(passes), _MOST_ROUNDS * len(passes)):
         if _run([each], graph, options, observer):
-            changed, settled = True, 0
+            changed, settled = True, int(each.is_done)
         else:
             settled += 1
         if settled == len(passes):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import enum
-import inspect
 import sys
+import types as python_types
 from typing import Any
 
 import weft
@@ -14,7 +14,7 @@ from weft.jit.frontend import functions as frontend
 from weft.jit.frontend.errors import FrontendError, from_outside
 from weft.jit.frontend.functions import Compiled
 from weft.jit.frontend.resolver import Resolver, is_module, locals_of_caller
-from weft.jit.frontend.source import Code
+from weft.jit.frontend.source import Code, unwrapped
 from weft.jit.ir import Function, Graph
 from weft.jit.passes import inlining
 from weft.jit.passes.options import DEFAULT
@@ -120,7 +120,7 @@ def script(
             from weft.jit.script_module import RecursiveScriptModule, script_module
 
             return obj if isinstance(obj, RecursiveScriptModule) else script_module(obj, extra)
-        if inspect.isclass(obj):
+        if isinstance(obj, type):
             from weft.jit.script_class import script_class
 
             return script_class(obj, extra)
@@ -128,13 +128,13 @@ def script(
             raise RuntimeError(
                 f"script: expected a function, module or class, got a {type(obj).__name__}"
             )
-        function = obj if not callable(obj) or _has_modes(obj) else inspect.unwrap(obj)
-        if inspect.ismethod(function):
+        function = obj if not callable(obj) or _has_modes(obj) else unwrapped(obj)
+        if isinstance(function, python_types.MethodType):
             raise RuntimeError(
                 f"script: expected a function, got the method {function.__qualname__}; "
                 "script the module, with the method marked @weft.jit.export"
             )
-        if not inspect.isfunction(function):
+        if not isinstance(function, python_types.FunctionType):
             raise RuntimeError(
                 f"script: expected a function, module or class, got {type(obj).__name__}"
             )
@@ -144,7 +144,7 @@ def script(
 def _has_modes(obj: Any) -> bool:
     from weft.jit.frontend.context_managers import decorated_modes
 
-    return inspect.isfunction(obj) and bool(decorated_modes(obj))
+    return isinstance(obj, python_types.FunctionType) and bool(decorated_modes(obj))
 
 
 def _script_function(function: Any, extra: dict[str, Any]) -> ScriptFunction:

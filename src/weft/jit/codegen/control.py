@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from weft.jit.codegen.program import Code
@@ -34,7 +35,9 @@ def lower(low: Lowering, node: Node) -> bool:
 
 def defer(low: Lowering, node: Node) -> bool:
     """Whether a comparison is done by the jump that follows it, and so is no code of its own."""
-    if len(node.outputs) != 1 or not _is_fusible(low, node) or len(node.output.uses) != 1:
+    if not _may_be_fusible(node.kind) or len(node.outputs) != 1:
+        return False
+    if not _is_fusible(low, node) or len(node.output.uses) != 1:
         return False
     ((user, index),) = node.output.uses
     behind = node.next
@@ -54,6 +57,14 @@ def defer(low: Lowering, node: Node) -> bool:
     if fits:
         low.deferred[node.output] = node
     return fits
+
+
+@functools.cache
+def _may_be_fusible(kind: str) -> bool:
+    if kind in ("aten::__not__", "aten::__is__", "aten::__isnot__"):
+        return True
+    scalar = scalar_instruction(kind)
+    return scalar is not None and scalar.gives_bool
 
 
 def _is_fusible(low: Lowering, node: Node) -> bool:

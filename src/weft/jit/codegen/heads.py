@@ -7,9 +7,9 @@ most. The steps before it make its operand, those behind it start from its resul
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 from weft.jit.ir.graph import Node, Value
+from weft.jit.ir.record import NamedTuple
 from weft.jit.operator_facts import row
 
 # By key: the argument that steps before the head may make.

@@ -46,7 +46,7 @@ class Liveness:
                 self._loop(node, live)
             elif node.blocks:
                 self._branches(node, live)
-            inputs = dict.fromkeys(value for value in node.inputs if not value.is_constant)
+            inputs = dict.fromkeys([value for value in node.inputs if not value.is_constant])
             self.dies[node] = [value for value in inputs if value not in live]
             live.update(inputs)
         self.idle[block] = [value for value in block.params if value not in live]

@@ -52,9 +52,12 @@ class Lowering:
 
     # Pieces of code
 
-    def emit(self, name: str, a: int = 0, b: int = 0, c: int = 0, **fields: object) -> Code:
+    def emit(
+        self, name: str, a: int = 0, b: int = 0, c: int = 0, x: int = 0,
+        site: Site | None = None, target: int | None = None,
+    ) -> Code:  # fmt: skip
         """Adds an instruction."""
-        code = Code(name, a, b, c, range=self.range, **fields)  # type: ignore[arg-type]
+        code = Code(name, a, b, c, x, site, target, self.range)
         self.code.append(code)
         return code
 
@@ -83,15 +86,17 @@ class Lowering:
 
     def words(self, inputs: tuple[Value, ...], dying: list[Value]) -> list[int]:
         """Operands; the last mention of an object that dies says so."""
-        result, marked = [], set()
-        registers = self.registers.of
-        for value in reversed(inputs):
-            if value.is_constant:
-                result.append(CONSTANT_BIT | self.tables.constant(value.constant, value.type))
+        result = []
+        registers, left = self.registers.of, dying[:]
+        for value in inputs[::-1]:
+            node = value.node
+            if node is not None and node.kind == "prim::Constant":
+                constant = self.tables.constant(node.attrs["value"], value.type)
+                result.append(CONSTANT_BIT | constant)
                 continue
             word = registers[value]
-            if word < SCALAR_BASE and value in dying and value not in marked:
-                marked.add(value)
+            if word < SCALAR_BASE and value in left:
+                left.remove(value)
                 word |= LAST_USE_BIT
             result.append(word)
         return result[::-1]

@@ -55,7 +55,7 @@ def _scalar(low: Lowering, node: Node) -> None:
     if wide is not None:
         low.emit(f"{scalar.name}_imm", target, sources[0], x=wide)
     else:
-        low.emit(scalar.name, target, *sources)
+        low.emit(scalar.name, target, *sources)  # type: ignore[arg-type]
 
 
 def _operator(low: Lowering, node: Node) -> None:

@@ -19,38 +19,53 @@ from weft.jit.ir import SourceRange, Type
 from weft.jit.ir.record import field, record
 
 if TYPE_CHECKING:
-    from weft.jit.codegen.steps import Op
     from weft.jit.codegen.tiles import BackwardSpec, GroupSpec
 
 VERSION = 1
 CONSTANT_BIT = 1 << 31
 LAST_USE_BIT = 1 << 30
 _INSTRUCTION = struct.Struct("<HHHHq").pack
+_WRAP, _HALF = 1 << 64, 1 << 63
+_PLAIN_STEP = struct.Struct("<IB").pack
 _COUNTS = [count.to_bytes(4, "little") for count in range(256)]  # of operands of steps
 _KINDS = {"input": 0, "step": 1, "constant": 2, "length": 3}  # of operands of steps
 
 
-@record
 class Site:
     """Operands (registers, or constants with CONSTANT_BIT), result registers, one more word."""
 
-    args: list[int]
-    results: list[int]
-    extra: int = 0
+    __slots__ = ("args", "extra", "results")
+
+    def __init__(self, args: list[int], results: list[int], extra: int = 0) -> None:
+        self.args = args
+        self.results = results
+        self.extra = extra
 
 
-@record(eq=False)
 class Code:
     """One instruction. `target` is the index of an instruction; a literal jump has `x` besides."""
 
-    name: str
-    a: int = 0
-    b: int = 0
-    c: int = 0
-    x: int = 0
-    site: Site | None = None
-    target: int | None = None
-    range: SourceRange | None = None
+    __slots__ = ("a", "b", "c", "name", "range", "site", "target", "x")
+
+    def __init__(
+        self,
+        name: str,
+        a: int = 0,
+        b: int = 0,
+        c: int = 0,
+        x: int = 0,
+        site: Site | None = None,
+        target: int | None = None,
+        range: SourceRange | None = None,
+    ) -> None:
+        self.name = name
+        self.a = a
+        self.b = b
+        self.c = c
+        self.x = x
+        self.site = site
+        self.target = target
+        self.range = range
 
 
 @record
@@ -132,25 +147,26 @@ def _write_header(out: Writer, function: FunctionData, tables: Tables) -> None:
 def _write_body(
     out: Writer, function: FunctionData, tables: Tables, opcodes: dict[str, int]
 ) -> None:
-    sites = [code.site for code in function.code if code.site is not None]
-    out.u32(len(sites))
-    for site in sites:
-        out.u32(len(site.args), *site.args, len(site.results), *site.results, site.extra)
-    out.u32(len(function.code))
-    site_index = 0
+    words: list[int] = []
+    sites = 0
+    instructions = []
     for code in function.code:
-        x = code.x
-        if code.site is not None:
-            x, site_index = site_index, site_index + 1
-        a, b, c = code.a, code.b, code.c
-        if code.target is not None:
+        a, b, c, x = code.a, code.b, code.c, code.x
+        site, target = code.site, code.target
+        if site is not None:
+            words += (len(site.args), *site.args, len(site.results), *site.results, site.extra)
+            x = sites
+            sites += 1
+        if target is not None:
             if code.name.endswith("_imm"):
-                a, c = code.target & 0xFFFF, code.target >> 16
+                a, c = target & 0xFFFF, target >> 16
             else:
-                x = code.target
+                x = target
         opcode = opcodes.setdefault(code.name, len(opcodes))
-        out.bytes += _INSTRUCTION(opcode, a, b, c, x - (1 << 64) if x >= 1 << 63 else x)
-    out.u32(*(tables.place(code.range) for code in function.code))
+        instructions.append(_INSTRUCTION(opcode, a, b, c, x - _WRAP if x >= _HALF else x))
+    out.u32(sites, *words, len(instructions))
+    out.bytes += b"".join(instructions)
+    out.u32(*[tables.place(code.range) for code in function.code])
 
 
 def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
@@ -158,15 +174,19 @@ def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
     out.u8(group.input_count)
     out.u32(len(group.constants), *(tables.constant(value) for value in group.constants))
     out.u32(sum(not isinstance(op, RowResult) for op, _, _ in group.steps))
+    data = out.bytes
     for op, tensors, numbers in group.steps:
-        if isinstance(op, RowResult):  # a number that the row operator before takes up
+        if isinstance(op, str):
+            data += _PLAIN_STEP(tables.string(op), 0)
+        elif isinstance(op, RowResult):  # a number that the row operator before takes up
             continue
-        _write_step(out, op, tables)
+        else:
+            _write_step(out, op, tables)
         for operands in (tensors, numbers):
-            out.bytes += _COUNTS[len(operands)]
+            data += _COUNTS[len(operands)]
             for kind, index in operands:
-                out.bytes.append(_KINDS[kind])
-                out.bytes.append(index)
+                data.append(_KINDS[kind])
+                data.append(index)
     out.u32(len(group.outputs))
     out.u8(*group.outputs)
     out.u32(group.dropped & 0xFFFFFFFF, group.dropped >> 32)
@@ -175,17 +195,12 @@ def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
         _write_backward(out, group.backward, tables)
 
 
-def _write_step(out: Writer, op: Op, tables: Tables) -> None:
-    """What a step does: the operator, and what it works over."""
-    if isinstance(op, str):
-        out.u32(tables.string(op))
-        out.u8(0)
-        return
+def _write_step(out: Writer, op: RowStep | HeadStep, tables: Tables) -> None:
+    """What a step of its own form does: the operator, and what it works over."""
     if isinstance(op, HeadStep):
         out.u32(tables.string(op.id))
         out.u8(3)
         return
-    assert isinstance(op, RowStep)
     out.u32(tables.string(op.id))
     out.u8(1 if op.over == "last" else 2, op.dim & 0xFF, op.keepdim)
     out.u32(op.length)

@@ -7,7 +7,9 @@ each row with the row as a dimension of size 1, "dropped" the same without it, "
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from weft.jit.ir.record import NamedTuple
 
 if TYPE_CHECKING:
     from weft.jit.codegen.steps import Steps

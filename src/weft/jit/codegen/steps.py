@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.jit import schemas
 from weft.jit.codegen import rows as row_steps
 from weft.jit.codegen.heads import HeadStep
 from weft.jit.codegen.rows import ELEMENTS, SHAPE, NotFusible, RowResult, RowStep, extent_of
-from weft.jit.ir.record import field, record
+from weft.jit.ir.record import NamedTuple, field, record
 from weft.jit.operator_facts import Expression, RowFacts, row
 
 # What a step does: a pointwise row's identifier, a row operator, or a head.
@@ -43,12 +43,14 @@ class Steps:
 
     share: bool = False  # equal steps are one
     strict: bool = True  # values without the row's dimension keep to themselves
+    units_wanted: bool = True  # for a gradient
     constants: list[Any] = field(default_factory=list)
     steps: list[tuple[Op, list[Operand], list[Operand]]] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
     extents: list[str] = field(default_factory=list)  # of steps
     input_extents: dict[int, str] = field(default_factory=dict)  # where they are not elements
     _known: dict[Any, Operand] = field(default_factory=dict)
+    _other: bool = False  # some step gives no elements
     _within: int = 0  # units open: what they are made of are none of their own
 
     def extent(self, value: Operand) -> str:
@@ -75,7 +77,11 @@ class Steps:
         key = (op, tuple(tensors), tuple(refs)) if self.share else None
         if key in self._known:
             return self._known[key]
-        found = extent or extent_of([self.extent(t) for t in tensors], self.strict)
+        if extent or self.input_extents or self._other or not tensors:
+            found = extent or extent_of([self.extent(t) for t in tensors], self.strict)
+            self._other |= found != ELEMENTS
+        else:
+            found = ELEMENTS
         self.steps.append((op, list(tensors), refs))
         self.extents.append(found)
         result = Operand("step", len(self.steps) - 1)
@@ -109,6 +115,8 @@ class Steps:
         found = row(key)
         if found is None:
             raise NotFusible(key)
+        if found.is_elementwise and not self.units_wanted:
+            return self._elementwise(found, args)
         names = dict(zip(_arguments(key), args))
         if key in row_steps.KEYS:
             result = row_steps.apply(self, found, names)

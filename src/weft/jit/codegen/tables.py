@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import struct
 from typing import Any
 
@@ -61,8 +62,10 @@ class Writer:
     def u32(self, *values: int) -> None:
         """Words of 32 bits."""
         count = len(values)
-        pack = _WORDS[count] if count < len(_WORDS) else struct.Struct(f"<{count}I").pack
-        self.bytes += pack(*values)
+        if count < len(_WORDS):
+            self.bytes += _WORDS[count](*values)
+        else:
+            self.bytes += struct.pack(f"<{count}I", *values)
 
 
 class Tables:
@@ -258,10 +261,11 @@ class Tables:
         """The strings; everything else must have been written before."""
         out.u32(len(self._strings))
         pack = _WORDS[1]
+        parts: list[bytes] = []
         for text in self._strings:
             data = text.encode("utf-8", "surrogatepass")
-            out.bytes += pack(len(data))
-            out.bytes += data
+            parts += (pack(len(data)), data)
+        out.bytes += b"".join(parts)
 
     def sections(self) -> Writer:
         """Definitions, types, classes, sources, places, constants, in the order of the reader."""
@@ -302,6 +306,4 @@ class Tables:
             out.u32(self.string(source.filename), source.first_line, source.indent)
             out.u8(source.text is not None)
             out.u32(self.string(source.text or ""))
-        out.u32(len(self._places))
-        for place in self._places:
-            out.u32(*place)
+        out.u32(len(self._places), *itertools.chain.from_iterable(self._places))

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.codegen import heads
-from weft.jit.codegen.derivative import Edge, differentiate
 from weft.jit.codegen.rows import DROPPED, MEMBERS, NotFusible, RowResult
 from weft.jit.codegen.steps import Op, Operand, Steps
 from weft.jit.ir.graph import Block, Node, Value
@@ -37,7 +36,7 @@ class BackwardSpec:
     """The gradient: a group over inputs, a gradient per output, outputs; see FusedBackward."""
 
     group: GroupSpec
-    edges: tuple[Edge, ...]
+    edges: tuple[tuple[int, str, int], ...]  # see Edge in derivative.py
     depends: tuple[int, ...]
 
 
@@ -66,20 +65,33 @@ class GroupSpec:
 
 def row_of(node: Node) -> RowFacts | None:
     """The table row of a node that may be a member of a group; None for others."""
-    namespace, _, key = node.kind.partition("::")
-    row = table_row(key) if namespace == "aten" else None
+    row = _row_of_kind(node.kind)
     if row is None or len(node.inputs) != len(row.operands):
         return None
+    elementwise = row.is_elementwise
     for operand, value in zip(row.operands, node.inputs):
         if operand == "Tensor":
-            fits = value.type == TENSOR and not value.is_constant
-        elif operand == "number" and row.is_elementwise:
+            fits = value.type is TENSOR and not value.is_constant
+        elif elementwise and operand == "number":
             fits = value.type in _NUMBER_TYPES
         else:
             fits = value.is_constant
         if not fits:
             return None
-    return row if row.is_elementwise or _unfolds(node, row) else None
+    return row if elementwise or _unfolds(node, row) else None
+
+
+@functools.cache
+def _row_of_kind(kind: str) -> RowFacts | None:
+    namespace, _, key = kind.partition("::")
+    return table_row(key) if namespace == "aten" else None
+
+
+@functools.cache
+def _plain_numbers(kind: str) -> int | None:
+    """How many numbers an operator on elements has, which is one step; None for all others."""
+    row = _row_of_kind(kind)
+    return row.operands.count("number") if row is not None and row.is_elementwise else None
 
 
 def row_operator(node: Node) -> bool:
@@ -184,12 +196,13 @@ def _unfolded(key: str, constants: tuple[Any, ...]) -> Steps | None:
 def _size(node: Node) -> tuple[int, int] | None:
     """How many steps and numbers the node of a group becomes; None: row operators are among them,
     so that it depends on the other nodes whether it fits."""
-    row = table_row(node.kind.partition("::")[2])
-    assert row is not None
-    if row.is_elementwise:
-        return 1, row.operands.count("number")
+    plain = _plain_numbers(node.kind)
+    if plain is not None:
+        return 1, plain
     if row_operator(node):
         return None
+    row = _row_of_kind(node.kind)
+    assert row is not None
     steps = _unfolded(row.key, _constants(node))
     return None if steps is None or steps.has_rows else _size_of(steps)
 
@@ -209,10 +222,12 @@ def _constant(value: Value) -> Any:
 
 def fits(nodes: Sequence[Node], outputs: int) -> bool:
     """Whether these nodes, with so many results that leave, keep within a group's limits."""
-    results = {node.output for node in nodes}
-    inputs = {v for n in nodes for v in n.inputs if v not in results and not is_known(v)}
+    inputs = {v for n in nodes for v in n.inputs}
+    inputs.difference_update([node.output for node in nodes])
     if len(inputs) + outputs > MOST_OPERANDS:
-        return False
+        inputs = {v for v in inputs if not is_known(v)}
+        if len(inputs) + outputs > MOST_OPERANDS:
+            return False
     size = _size_together(nodes)
     return size is not None and size[0] <= MOST_STEPS and size[1] <= MOST_NUMBERS
 
@@ -220,6 +235,9 @@ def fits(nodes: Sequence[Node], outputs: int) -> bool:
 def _size_together(nodes: Sequence[Node]) -> tuple[int, int] | None:
     """How many steps and numbers nodes become, heads aside; None where values do not go
     together."""
+    numbers = [_plain_numbers(node.kind) for node in nodes]
+    if None not in numbers:
+        return len(numbers), sum(numbers)  # type: ignore[arg-type]
     nodes = [node for node in nodes if not is_head(node)]
     sizes = [_size(node) for node in nodes]
     known = [size for size in sizes if size is not None]
@@ -240,7 +258,7 @@ def spec(node: Node, gradients: bool = True) -> GroupSpec:
     """What the runtime is told of a `weft::Fused` node."""
     (block,) = node.blocks
     places: dict[Value, Any] = {p: Operand("input", i) for i, p in enumerate(block.params)}
-    steps = Steps()
+    steps = Steps(units_wanted=gradients)
     _add_block(steps, block, places)
     outputs = [places[value].index for value in block.returns]
     inputs = len(block.params)
@@ -299,6 +317,8 @@ def _group(
 
 def _backward(steps: Steps, outputs: list[int], inputs: int) -> BackwardSpec | None:
     """None where the group cannot be run on tensors that require a gradient."""
+    from weft.jit.codegen.derivative import differentiate
+
     try:
         found = differentiate(steps, outputs, inputs)
     except NotFusible:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import collections.abc
 import enum
-import numbers
+import sys
 import types as python_types
 import typing
 from typing import Any
@@ -15,6 +15,7 @@ from weft.jit.frontend.errors import fail
 from weft.jit.frontend.resolver import MISSING, Resolver
 from weft.jit.frontend.source import Code
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import parse
 
 
 class Generic:
@@ -34,7 +35,6 @@ _PLAIN: dict[Any, ty.Type] = {
     str: ty.STR,
     None: ty.NONE,
     type(None): ty.NONE,
-    numbers.Number: ty.NUMBER,
     typing.Any: ty.ANY,
     object: ty.ANY,
     weft.Tensor: ty.TENSOR,
@@ -93,7 +93,7 @@ class Annotations:
 
     def _of_text(self, text: str, node: ast.expr) -> Any:
         try:
-            inner = ast.parse(text.strip(), mode="eval").body
+            inner = parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError):
             fail(f"annotation: expected a type, got {text!r}", self.code.range(node))
         for part in ast.walk(inner):
@@ -151,12 +151,14 @@ class Annotations:
         if isinstance(obj, typing.ForwardRef):
             obj = obj.__forward_arg__
         if isinstance(obj, str):
-            node = ast.parse("0", mode="eval").body
+            node = parse("0", mode="eval").body
             return self._of_text(obj, node)
         try:
             plain = _PLAIN.get(obj)
         except TypeError:
             plain = None
+        if plain is None and obj is getattr(sys.modules.get("numbers"), "Number", plain):
+            plain = ty.NUMBER if obj is not None else None
         if obj in (list, tuple, dict) if isinstance(obj, type) else False:
             if self.generic:
                 return GENERIC

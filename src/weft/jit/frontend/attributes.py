@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import weft
 from weft._aliases import ALIASES
@@ -13,8 +12,14 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.sugared import Arg, Simple, Sugared
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
+
+if TYPE_CHECKING:
+    import inspect
+else:
+    inspect = Later("inspect")
 
 # Property -> operator of one argument.
 _TENSOR = {

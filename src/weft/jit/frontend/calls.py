@@ -7,14 +7,16 @@ makes silently (a tensor of one element to a number, an int to a float), then wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.jit import schemas
 from weft.jit.frontend.conversions import (
+    EXACT,
     LEVELS,
     WIDENED,
     Convert,
     Parameter,
+    bind_type,
     coerce,
     converter,
     type_of,
@@ -24,6 +26,7 @@ from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.sugared import Arg, Simple, Spread, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
+from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
 
@@ -150,9 +153,8 @@ def _as_it_is(arg: Arg) -> Convert:
 
 
 def _default(parameter: Parameter) -> Convert:
-    default = parameter.default
-    if default is None or type(default) in _NUMBERS.get(parameter.type, ()):
-        return lambda e, range: e.constant(default)
+    if _is_plain_default(parameter):
+        return lambda e, range: e.constant(parameter.default)
 
     def make(e: Emitter, range: SourceRange) -> Value:
         from weft.jit.frontend.objects import default_value
@@ -162,7 +164,12 @@ def _default(parameter: Parameter) -> Convert:
     return make
 
 
-# Defaults that are constants of the graph as they are.
+def _is_plain_default(parameter: Parameter) -> bool:
+    """Whether a default is a constant of the graph as it is."""
+    default = parameter.default
+    return default is None or type(default) in _NUMBERS.get(parameter.type, ())
+
+
 _NUMBERS: dict[ty.Type, tuple[type, ...]] = {
     ty.INT: (int,),
     ty.FLOAT: (float,),
@@ -206,6 +213,14 @@ def try_operator(
     kwargs: dict[str, Arg],
 ) -> Sugared | list[Mismatch]:
     """The call of the first overload that fits, or why none does."""
+    key = None if kwargs else _plain_types(operators, args)
+    plan = _plans.get(key)
+    if plan is not None:
+        inputs = [
+            args[source].value.v if isinstance(source, int) else e.constant(source.default)  # type: ignore[attr-defined]
+            for source in plan.sources
+        ]
+        return emit_operator(e, plan.operator, inputs, {}, range)
     why: list[Mismatch] = []
     for level in LEVELS:
         why = []
@@ -214,10 +229,59 @@ def try_operator(
             if isinstance(found, Mismatch):
                 why.append(found)
                 continue
+            if key is not None and level == EXACT:
+                _remember(key, operator)
             converts, bindings = found
             inputs = [convert(e, range) for convert in converts]
             return emit_operator(e, operator, inputs, bindings, range)
     return why
+
+
+# Calls with plain values alone ----------------------------------------------------------------
+
+
+class _Plan:
+    """The overload that fits plain types as they are. `sources`, by its parameters: the place of
+    an argument, or the parameter itself where it has its default."""
+
+    def __init__(self, operator: Any, sources: list[int | Parameter]) -> None:
+        self.operator, self.sources = operator, sources
+
+
+_plans: dict[Any, _Plan] = {}
+
+
+def _plain_types(operators: Sequence[Any], args: Sequence[Arg]) -> Any:
+    """What alone decides which overload fits: its candidates and the types of the arguments. None
+    where an argument is more than a value with a type of no parts."""
+    types = []
+    for arg in args:
+        value = arg.value
+        if not isinstance(value, Simple) or type(value.v.type) is not ty.BaseType:
+            return None
+        types.append(value.v.type)
+    return (tuple(operators), tuple(types))
+
+
+def _remember(key: tuple[tuple[Any, ...], tuple[ty.Type, ...]], operator: Any) -> None:
+    """Keeps the plan of a call that fits as it is, if there is one."""
+    types = key[1]
+    sources: list[int | Parameter] = []
+    taken = 0
+    for parameter in parameters_of(operator):
+        if parameter.rest or parameter.var_list or ty.has_variables(parameter.type):
+            return
+        if taken < len(types) and not parameter.kwarg_only:
+            if not bind_type(parameter.type, types[taken], {}):
+                return
+            sources.append(taken)
+            taken += 1
+        elif parameter.has_default and _is_plain_default(parameter):
+            sources.append(parameter)
+        else:
+            return
+    if taken == len(types):
+        _plans[key] = _Plan(operator, sources)
 
 
 def emit_operator(

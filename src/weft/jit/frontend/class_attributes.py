@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.class_methods import ClassMethod, Method, ReadyMethod, info_of
 from weft.jit.frontend.classes import ClassInfo, known_info
@@ -18,8 +17,14 @@ from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.resolver import MISSING
 from weft.jit.frontend.sugared import Arg, Simple, Sugared
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
+
+if TYPE_CHECKING:
+    import inspect
+else:
+    inspect = Later("inspect")
 
 # Reading and writing --------------------------------------------------------------------------
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.annotations import Annotations
 from weft.jit.frontend.calls import convert_arguments
@@ -20,8 +19,15 @@ from weft.jit.frontend.signatures import defaults_of, signature_of
 from weft.jit.frontend.source import Code, code_of, definition
 from weft.jit.frontend.sugared import Arg, Simple, Sugared
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
+from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
+
+if TYPE_CHECKING:
+    import inspect
+else:
+    inspect = Later("inspect")
 
 
 def info_of(type: ty.Type) -> ClassInfo:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import weft
 from weft import _C
@@ -20,7 +18,15 @@ from weft.jit.frontend.resolver import MISSING, Resolver, resolver_of_class
 from weft.jit.frontend.source import Code
 from weft.jit.frontend.sugared import Arg, PythonObject, Simple, Sugared
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.source import SourceRange
+
+if TYPE_CHECKING:
+    import dataclasses
+    import inspect
+else:
+    dataclasses = Later("dataclasses")
+    inspect = Later("inspect")
 
 
 class ClassInfo:

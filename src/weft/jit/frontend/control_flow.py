@@ -9,7 +9,7 @@ follows stands in `if not flag`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import FALLS, FLAGS, RESULT, Flow, Poison, Scope, sure
@@ -17,6 +17,7 @@ from weft.jit.frontend.errors import FrontendError
 from weft.jit.frontend.sugared import Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block, Node, Value
+from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
 EXITS = frozenset((Flow.RETURN, Flow.BREAK, Flow.CONTINUE))

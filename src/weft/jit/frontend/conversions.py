@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
+from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
 EXACT, CONVERTED, WIDENED = 0, 1, 2

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.source import Code
+from weft.jit.ir.fresh_stack import Later
+
+if TYPE_CHECKING:
+    import dataclasses
+else:
+    dataclasses = Later("dataclasses")
 
 # How two objects compare that are equal in all fields.
 _OF_EQUALS = {"__lt__": False, "__le__": True, "__gt__": False, "__ge__": True}

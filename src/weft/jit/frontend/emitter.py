@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -47,6 +46,7 @@ class Emitter:
         self.graph = graph
         self.block: Block = graph.block
         self.code = code
+        self.range = code.range  # where a node of the syntax tree stands
         self.resolver = resolver
         self.name = name
         self.annotations = Annotations(code, resolver, generic)
@@ -102,10 +102,6 @@ class Emitter:
         """The value, known to be of a narrower type."""
         return v if v.type == type else self.emit("prim::unchecked_cast", (v,), type)
 
-    def range(self, node: ast.AST) -> SourceRange:
-        """Where a node of the syntax tree stands."""
-        return self.code.range(node)
-
     def is_visible(self, block: Block) -> bool:
         """Whether what was made in a block can be used here."""
         return self.block.is_within(block)
@@ -129,23 +125,25 @@ class Emitter:
         saved = self.code, self.resolver, self.annotations, self.scope, self.returns, self.loops
         self.annotations = Annotations(code, resolver, self.annotations.generic)
         self.code, self.resolver, self.scope = code, resolver, scope
+        self.range = code.range
         self.returns, self.loops = Returns(declared), 0
         try:
             yield
         finally:
             self.code, self.resolver, self.annotations, self.scope, self.returns, self.loops = saved
+            self.range = self.code.range
 
     # Names ------------------------------------------------------------------------------------
 
     def lookup(self, name: str, range: SourceRange) -> Sugared:
         """What a name means here; FrontendError when it means nothing."""
-        from weft.jit.frontend.objects import sugar
-
         found = self.scope.find(name)
         if isinstance(found, Poison):
             fail(found.message, range, found.hint)
         if found is not None:
             return found
+        from weft.jit.frontend.objects import sugar
+
         obj = self.resolver.find(name)
         if obj is MISSING:
             fail(f"expected a name that is defined, got {name!r}", range)

@@ -36,8 +36,9 @@ class Scope:
         """The meaning of a name, or None."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
+            found = scope.names.get(name)
+            if found is not None:
+                return found
             scope = scope.parent
         return None
 

@@ -17,6 +17,7 @@ from weft.jit.ir.source import SourceRange
 
 _MAX_DEPTH = 400
 _LARGEST_INT = 2**63
+_HELD = (bool, int, float, complex, str)
 
 
 def expr(e: Emitter, node: ast.expr, hint: ty.Type | None = None) -> Sugared:
@@ -51,7 +52,7 @@ def _constant(e: Emitter, node: ast.Constant, hint: ty.Type | None) -> Sugared:
     held = node.value
     if isinstance(held, int) and not isinstance(held, bool) and abs(held) >= _LARGEST_INT:
         fail(f"expected an int of 64 bits, got {held}", e.range(node))
-    if held is None or isinstance(held, bool | int | float | complex | str):
+    if held is None or isinstance(held, _HELD):
         return Simple(e.constant(held))
     if held is ...:
         fail("expected ... only inside an index, got it as a value", e.range(node), "x[..., 0]")
@@ -302,13 +303,14 @@ def check_key(type: ty.Type, range: SourceRange) -> None:
 
 @expression(ast.Call)
 def _call(e: Emitter, node: ast.Call, hint: ty.Type | None) -> Sugared:
-    from weft.jit.frontend.special_calls import special_call
-
     range = e.range(node)
     called = expr(e, node.func)
-    found = special_call(e, called, node, hint)
-    if found is not None:
-        return found
+    if getattr(called, "obj", None) is not None:  # a Python object, maybe one with its own syntax
+        from weft.jit.frontend.special_calls import special_call
+
+        found = special_call(e, called, node, hint)
+        if found is not None:
+            return found
     args: list[Arg] = []
     for item in node.args:
         if isinstance(item, ast.Starred):

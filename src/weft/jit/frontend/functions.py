@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import importlib
 import inspect
 import weakref
 from collections.abc import Sequence
@@ -31,6 +33,7 @@ from weft.jit.ir.graph import Graph, Value
 from weft.jit.ir.source import SourceRange
 
 _MAX_CALL_DEPTH = 64
+_LONG = 100  # lines of source
 
 
 class Compiled:
@@ -181,6 +184,8 @@ def compile_body(
     """Compiles the statements of a definition and sets what its graph returns."""
     from weft.jit.frontend.context_managers import decorated_modes
 
+    if e.code.source.line_count > _LONG:
+        _import_everything()
     range = e.range(node)
     modes = decorated_modes(function)
     try:
@@ -199,6 +204,18 @@ def compile_body(
         raise
     e.graph.block.set_returns([value])
     compiled.returns = value.type
+
+
+@functools.cache
+def _import_everything() -> None:
+    """Imports what is otherwise imported when it is first met. Far down in a long function Python
+    3.11 may refuse to compile a module (see fresh_stack), where it has not done so before."""
+    import pkgutil
+
+    from weft.jit import frontend
+
+    for module in pkgutil.iter_modules(frontend.__path__):
+        importlib.import_module(f"{frontend.__name__}.{module.name}")
 
 
 def _returned(e: Emitter, held: Sugared, range: SourceRange) -> Value:
@@ -261,7 +278,6 @@ def _refuse_generators(e: Emitter, node: ast.FunctionDef) -> None:
 def function_value(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | None:
     """What a callable Python object means, or None."""
     from weft.jit.frontend.builtins import BuiltinFunction, operator_name
-    from weft.jit.frontend.generic import GenericFunction
     from weft.jit.frontend.ignored import ignored_value
 
     compiled = getattr(obj, "_weft_compiled", None)
@@ -277,6 +293,8 @@ def function_value(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugar
         wrapped = getattr(obj, "__wrapped__", None)
         return None if wrapped is None else function_value(e, wrapped, range, what)
     if is_library(obj):
+        from weft.jit.frontend.generic import GenericFunction
+
         return GenericFunction(obj)
     return PythonFunction(obj)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import weft
 from weft.jit.frontend.annotations import Annotations
@@ -18,8 +17,14 @@ from weft.jit.frontend.signatures import defaults_of, signature_of, type_or_tens
 from weft.jit.frontend.source import code_of, definition
 from weft.jit.frontend.sugared import Arg, Simple, Sugared
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
+
+if TYPE_CHECKING:
+    import inspect
+else:
+    inspect = Later("inspect")
 
 _types: dict[type, ty.InterfaceType] = {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from weft.jit.frontend.calls import call_operator
 from weft.jit.frontend.conversions import type_of
@@ -12,6 +11,7 @@ from weft.jit.frontend.errors import fail
 from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
+from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.jit.frontend.control_flow import branch, exited, flag_value, join, then
 from weft.jit.frontend.emitter import Emitter
@@ -13,6 +13,7 @@ from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.sugared import Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node, Value
+from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
 FOREVER = 9223372036854775807

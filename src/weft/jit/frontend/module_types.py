@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import weft
 from weft.jit.frontend.annotations import Annotations, type_of_value
@@ -20,6 +19,12 @@ from weft.jit.frontend.functions import qualified_name
 from weft.jit.frontend.resolver import MISSING, resolver_of_function
 from weft.jit.frontend.source import code_of
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
+
+if TYPE_CHECKING:
+    import inspect
+else:
+    inspect = Later("inspect")
 
 _INTERNAL = frozenset(
     ("_kinds", "_hooks", "_non_persistent_buffers_set", "_load_pre_hooks", "_load_post_hooks")

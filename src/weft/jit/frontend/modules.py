@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import weft
 from weft.jit.frontend.class_methods import Method, compile_as_method
@@ -17,8 +16,14 @@ from weft.jit.frontend.module_types import ModuleInfo
 from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.sugared import Arg, Simple, StaticMethod, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
+
+if TYPE_CHECKING:
+    import inspect
+else:
+    inspect = Later("inspect")
 
 _WALKS = frozenset(
     [

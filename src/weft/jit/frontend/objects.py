@@ -31,6 +31,7 @@ _CONSTANTS: tuple[Any, ...] = (
     weft.layout,
 )
 _CONSTANTS += (weft.memory_format,)
+_functions: dict[Any, Sugared] = {}  # operators of the table that have been met
 # Schemas give these defaults by TorchScript's numbers.
 _BY_NUMBER: dict[ty.Type, tuple[str, ...]] = {
     ty.MEMORY_FORMAT: ("contiguous_format", "preserve_format", "channels_last"),
@@ -40,6 +41,9 @@ _BY_NUMBER: dict[ty.Type, tuple[str, ...]] = {
 
 def sugar(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared:
     """What a Python object means where it is read."""
+    known = _functions.get(obj) if type(obj) is _C._OpFunction else None
+    if known is not None:
+        return known
     if isinstance(obj, Sugared):
         return obj
     if isinstance(obj, python_types.ModuleType):
@@ -73,7 +77,7 @@ def _plain(obj: Any) -> Any:
 
 
 def _callable(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | None:
-    from weft.jit.frontend import builtins, classes, functions, modules
+    from weft.jit.frontend import builtins, functions
 
     if isinstance(obj, type) and issubclass(obj, BaseException):
         from weft.jit.frontend.exceptions import ExceptionClass
@@ -83,7 +87,12 @@ def _callable(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | 
     if special is not None:
         return special
     if type(obj) is _C._OpFunction:
-        return functions.function_value(e, obj, range, what)
+        found = functions.function_value(e, obj, range, what)
+        if type(found) is builtins.BuiltinFunction:  # which is nothing but its name
+            _functions[obj] = found
+        return found
+    from weft.jit.frontend import classes, modules
+
     if is_module(obj):
         return modules.closed_over(e, obj, range, what)
     if isinstance(obj, type):

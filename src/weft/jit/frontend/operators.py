@@ -69,6 +69,12 @@ def binary(
 ) -> Sugared:
     """left <op> right."""
     symbol, method, of_tensors, of_others = _BINARY[op]
+    if _are_tensor_and_plain(left, right):  # what comes below is for others, or for messages
+        found = try_operator(
+            e, candidates(of_tensors), range, [Arg(left, range), Arg(right, range)], {}
+        )
+        if not isinstance(found, list):
+            return found
     special = _static_sequence(e, op, left, right, range)
     if special is not None:
         return special
@@ -79,9 +85,9 @@ def binary(
         left, right = as_plain(e, left, range), as_plain(e, right, range)
         a, b = type_of(e, left, range), type_of(e, right, range)
     if isinstance(a, ty.ClassType) or isinstance(b, ty.ClassType):
-        found = _method_of_class(e, method, left, right, range)
-        if found is not None:
-            return found
+        special = _method_of_class(e, method, left, right, range)
+        if special is not None:
+            return special
     args = [Arg(left, range), Arg(right, range)]
     if {a, b} in ({ty.BOOL}, {ty.BOOL, ty.INT}) and not (a is b and op in _OF_BITS):
         a, b = ty.INT, ty.INT  # as in Python
@@ -112,6 +118,14 @@ def binary(
             hint,
         )
     return result
+
+
+def _are_tensor_and_plain(left: Sugared, right: Sugared) -> bool:
+    """Whether it is a tensor on the left, and on the right another or a number."""
+    if not (isinstance(left, Simple) and isinstance(right, Simple)):
+        return False
+    other = right.v.type
+    return left.v.type is ty.TENSOR and (other is ty.TENSOR or other in _NUMBERS)
 
 
 def _method_of_class(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+
+from weft.jit.ir.record import NamedTuple
 
 
 class Refusal(NamedTuple):

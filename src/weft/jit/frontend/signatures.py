@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.jit.frontend.annotations import GENERIC, Annotations
 from weft.jit.frontend.errors import fail
@@ -12,6 +12,8 @@ from weft.jit.frontend.resolver import MISSING
 from weft.jit.frontend.scaffold import refuse_form
 from weft.jit.frontend.source import Code
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import parse
+from weft.jit.ir.record import NamedTuple
 
 
 class Declared(NamedTuple):
@@ -95,7 +97,7 @@ def _type_comment(
         return {}, None
     place = ast.copy_location(ast.Name("", ast.Load()), node)
     try:
-        parsed = ast.parse(text, mode="func_type")
+        parsed = parse(text, mode="func_type")
     except SyntaxError:
         fail(f"type comment: expected (types) -> type, got {text!r}", code.range(node))
     assert isinstance(parsed, ast.FunctionType)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import ast
-import inspect
-import linecache
-import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.errors import FrontendError, fail
+from weft.jit.ir.fresh_stack import Later, parse
 from weft.jit.ir.source import Source, SourceRange
 
+if TYPE_CHECKING:
+    import inspect
+    import linecache
+    import textwrap
+else:
+    inspect = Later("inspect")
+    linecache = Later("linecache")
+    textwrap = Later("textwrap")
+
+_IN_LINES = (ast.expr, ast.Return, ast.Assign, ast.Expr)  # have columns, and no body
 _WITH_BODY = (ast.FunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.With)
 
 
@@ -36,12 +44,16 @@ class Code:
         return known
 
     def _range(self, node: ast.AST) -> SourceRange:
-        first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
-        if self._is_ascii and last is not None and not isinstance(node, _WITH_BODY):
-            begins, ends = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+        if self._is_ascii and isinstance(node, _IN_LINES) and node.end_lineno is not None:
+            first, last, ends = node.lineno, node.end_lineno, node.end_col_offset
             if 0 < first <= last < len(self._starts) and ends is not None:
-                start, end = self._starts[first - 1] + begins, self._starts[last - 1] + ends
-                return SourceRange(self.source, start, max(end, start + 1))
+                start = self._starts[first - 1] + node.col_offset
+                end = self._starts[last - 1] + ends
+                return SourceRange(self.source, start, end if end > start else start + 1)
+        return self._general_range(node)
+
+    def _general_range(self, node: ast.AST) -> SourceRange:
+        first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
         start = self._offset(first, getattr(node, "col_offset", 0))
         if last is None:
             return SourceRange(self.source, start, start + 1)
@@ -65,7 +77,7 @@ class Code:
 def _parse(text: str, code: Code) -> ast.Module:
     for type_comments in (True, False):  # a broken type comment is a comment
         try:
-            return ast.parse(text, code.source.filename, type_comments=type_comments)
+            return parse(text, code.source.filename, type_comments=type_comments)
         except (SyntaxError, ValueError) as error:
             if not type_comments:
                 line = getattr(error, "lineno", None) or 1
@@ -177,7 +189,7 @@ def _is_blank(line: str) -> bool:
 
 def _tree_or_none(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text)
+        return parse(text)  # type: ignore[no-any-return]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

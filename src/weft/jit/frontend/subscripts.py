@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.jit.frontend import written
 from weft.jit.frontend.calls import call_operator
@@ -18,6 +18,7 @@ from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLitera
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
+from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
 

@@ -5,11 +5,12 @@ exists only here (a Python module, a function, a class, a range, a list of modul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.errors import fail
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
+from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
 if TYPE_CHECKING:

@@ -16,16 +16,25 @@ if TYPE_CHECKING:
 class Block:
     """Nodes in order, with parameters and returned values. `node` is None for that of a graph."""
 
-    __slots__ = ("_first", "_graph", "_last", "_numbered", "_returns", "node", "params", "size")
+    __slots__ = (
+        "_first",
+        "_graph",
+        "_last",
+        "_listed",
+        "_numbered",
+        "_returns",
+        "node",
+        "params",
+    )
 
     def __init__(self, graph: Graph, node: Node | None) -> None:
         self._graph = graph
         self.node = node
         self.params: list[Value] = []
-        self.size = 0
         self._returns: tuple[Value, ...] = ()
         self._first: Node | None = None
         self._last: Node | None = None
+        self._listed: list[Node] | None = []  # its nodes, where nothing was put in between since
         self._numbered = True
 
     @property
@@ -46,11 +55,14 @@ class Block:
     @property
     def nodes(self) -> list[Node]:
         """Its nodes, as a new list."""
-        result, node = [], self._first
-        while node is not None:
-            result.append(node)
-            node = node._next
-        return result
+        listed = self._listed
+        if listed is None:
+            listed, node = [], self._first
+            while node is not None:
+                listed.append(node)
+                node = node._next
+            self._listed = listed
+        return listed[:]
 
     def __iter__(self) -> Iterator[Node]:
         """Its nodes, leaving out those that have been removed since the start."""
@@ -63,7 +75,7 @@ class Block:
         return (node for node in reversed(self.nodes) if node._owner is self)
 
     def __len__(self) -> int:
-        return self.size
+        return len(self.nodes)
 
     @property
     def first(self) -> Node | None:
@@ -80,8 +92,9 @@ class Block:
         for node in self.nodes:
             if node._owner is self:
                 yield node
-                for block in node.blocks:
-                    yield from block.walk()
+                if node.blocks:
+                    for block in node.blocks:
+                        yield from block.walk()
 
     def is_within(self, block: Block) -> bool:
         """Whether it is the block or nested in it."""
@@ -165,19 +178,28 @@ class Block:
             raise ValueError(f"insert: {node.kind} is in a block already; move it instead")
         if node._graph is not self._graph:
             raise ValueError(f"insert: {node.kind} belongs to another graph")
-        after = self._last if before is None else before._prev
-        node._owner, node._prev, node._next = self, after, before
+        node._owner = self
+        if before is None:
+            node._prev = after = self._last
+            self._last = node
+            if after is None:
+                self._first = node
+                node._order = 0
+            else:
+                after._next = node
+                node._order = after._order + 1
+            if self._listed is not None:
+                self._listed.append(node)
+            return
+        after = before._prev
+        node._prev, node._next = after, before
+        before._prev = node
         if after is None:
             self._first = node
         else:
             after._next = node
-        if before is None:
-            self._last = node
-            node._order = after._order + 1 if after is not None else 0
-        else:
-            before._prev = node
-            self._numbered = False
-        self.size += 1
+        self._numbered = False
+        self._listed = None
 
     def _unlink(self, node: Node) -> None:
         if node._prev is None:
@@ -189,7 +211,7 @@ class Block:
         else:
             node._next._prev = node._prev
         node._owner = node._prev = node._next = None
-        self.size -= 1
+        self._listed = None
 
     def position(self, node: Node) -> int:
         """A number that grows from node to node; renumbers after insertions in the middle."""

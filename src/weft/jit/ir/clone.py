@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.jit.ir.graph import Block, Node, Value
+from weft.jit.ir.graph import Block, Graph, Node, Value
 
 
 def clone_node(
@@ -26,6 +26,39 @@ def clone_node(
             mapping[param].shape = param.shape
         clone_block_into(block, inner, mapping)
     return copy
+
+
+def copy_graph(graph: Graph) -> Graph:
+    """A graph with the same text. All names are new to it, so nothing has to be looked up."""
+    result = Graph()
+    mapping: dict[Value, Value] = {}
+    _copy_block(graph.block, result.block, mapping)
+    result._names.taken.update([value._name for value in mapping.values()])
+    result._kinds.update(graph._kinds)
+    return result
+
+
+def _copy_block(block: Block, into: Block, mapping: dict[Value, Value]) -> None:
+    """Copies a block into an empty one of another graph, values with their names."""
+    graph = into._graph
+    for param in block.params:
+        mapping[param] = made = Value(param._name, param.type, None, into)
+        made.shape = param.shape
+        into.params.append(made)
+    for node in block.nodes:
+        copy = Node(graph, node.kind, dict(node.attrs), node.range)
+        copy.inputs = inputs = tuple([mapping[value] for value in node.inputs])
+        for index, value in enumerate(inputs):
+            value._uses[copy, index] = None
+        for output in node.outputs:
+            mapping[output] = made = Value(output._name, output.type, copy, None)
+            made.shape = output.shape
+            copy.outputs.append(made)
+        into._link(copy, None)
+        if node.blocks:
+            for inner in node.blocks:
+                _copy_block(inner, copy.add_block(), mapping)
+    into.set_returns([mapping[value] for value in block.returns])
 
 
 def clone_block_into(block: Block, into: Block, mapping: dict[Value, Value]) -> None:

@@ -45,6 +45,7 @@ class Graph:
 
     def __init__(self) -> None:
         self._names = Names()
+        self._kinds: set[str] = set()  # of every node that was ever made
         self.block = Block(self, None)
         self._place: tuple[Block, Node | None] = (self.block, None)
         self.range: SourceRange | None = None  # of new nodes, see `at_range`
@@ -67,6 +68,10 @@ class Graph:
         """All nodes in order, those of nested blocks included."""
         return self.block.walk()
 
+    def may_have(self, kinds: frozenset[str]) -> bool:
+        """Whether there may be nodes of some kinds: False only if there are none for sure."""
+        return not self._kinds.isdisjoint(kinds)
+
     def create(
         self,
         kind: str,
@@ -76,8 +81,9 @@ class Graph:
         range: SourceRange | None = None,
     ) -> Node:
         """A node that is in no block yet. Its range is by default the one set by `at_range`."""
+        self._kinds.add(kind)
         node = Node(self, kind, dict(attrs) if attrs else {}, range or self.range)
-        node._inputs = taken = tuple(inputs)
+        node.inputs = taken = tuple(inputs)
         for index, value in enumerate(taken):
             value._uses[node, index] = None
         for type in output_types:
@@ -137,14 +143,9 @@ class Graph:
 
     def copy(self) -> Graph:
         """A graph with the same text; constants and attributes are shared, not copied."""
-        from weft.jit.ir.clone import clone_block_into
+        from weft.jit.ir.clone import copy_graph
 
-        result = Graph()
-        mapping = {p: result.add_input(p.type, p.name) for p in self.inputs}
-        for old, new in mapping.items():
-            new.shape = old.shape
-        clone_block_into(self.block, result.block, mapping)
-        return result
+        return copy_graph(self)
 
     def to_dot(self) -> str:
         """Text for Graphviz."""

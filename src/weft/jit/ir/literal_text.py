@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import literal_eval
 from weft.jit.ir.literals import CALLED, NAMED
 from weft.jit.ir.reader import Cursor
 from weft.jit.ir.type_text import NAME, Classes, read_type
@@ -34,7 +34,7 @@ class LiteralReader:
             return float(number) if set(number) & set(".ein") else int(number)
         string = cursor.match(_STRING)
         if string is not None:
-            return ast.literal_eval(string)
+            return literal_eval(string)
         if cursor.accept("["):
             return self._items(cursor, "]")
         if cursor.accept("("):

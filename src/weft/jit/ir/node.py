@@ -19,13 +19,13 @@ class Node:
 
     __slots__ = (
         "_graph",
-        "_inputs",
         "_next",
         "_order",
         "_owner",
         "_prev",
         "attrs",
         "blocks",
+        "inputs",
         "kind",
         "outputs",
         "range",
@@ -35,7 +35,7 @@ class Node:
         self, graph: Graph, kind: str, attrs: dict[str, Any], range: SourceRange | None
     ) -> None:
         self._graph = graph
-        self._inputs: tuple[Value, ...] = ()
+        self.inputs: tuple[Value, ...] = ()  # what it takes; changed by the methods below alone
         self._owner: Block | None = None
         self._prev: Node | None = None
         self._next: Node | None = None
@@ -90,45 +90,40 @@ class Node:
 
     # Inputs
 
-    @property
-    def inputs(self) -> tuple[Value, ...]:
-        """The values it takes."""
-        return self._inputs
-
     def set_inputs(self, values: Iterable[Value]) -> None:
         """Takes these values instead."""
-        for index, value in enumerate(self._inputs):
+        for index, value in enumerate(self.inputs):
             del value._uses[self, index]
-        self._inputs = tuple(values)
-        for index, value in enumerate(self._inputs):
+        self.inputs = tuple(values)
+        for index, value in enumerate(self.inputs):
             value._uses[self, index] = None
 
     def set_input(self, index: int, value: Value) -> None:
         """Takes another value in one place."""
-        index = range(len(self._inputs))[index]
-        del self._inputs[index]._uses[self, index]
-        self._inputs = (*self._inputs[:index], value, *self._inputs[index + 1 :])
+        index = range(len(self.inputs))[index]
+        del self.inputs[index]._uses[self, index]
+        self.inputs = (*self.inputs[:index], value, *self.inputs[index + 1 :])
         value._uses[self, index] = None
 
     replace_use = set_input
 
     def add_input(self, value: Value) -> None:
         """Takes one more value, the last."""
-        self._inputs = (*self._inputs, value)
-        value._uses[self, len(self._inputs) - 1] = None
+        self.inputs = (*self.inputs, value)
+        value._uses[self, len(self.inputs) - 1] = None
 
     def insert_input(self, index: int, value: Value) -> None:
         """Takes one more value before the one at index."""
-        self.set_inputs((*self._inputs[:index], value, *self._inputs[index:]))
+        self.set_inputs((*self.inputs[:index], value, *self.inputs[index:]))
 
     def remove_input(self, index: int) -> None:
         """Takes one value less."""
-        index = range(len(self._inputs))[index]
-        self.set_inputs(self._inputs[:index] + self._inputs[index + 1 :])
+        index = range(len(self.inputs))[index]
+        self.set_inputs(self.inputs[:index] + self.inputs[index + 1 :])
 
     def replace_input(self, old: Value, new: Value) -> None:
         """Takes `new` wherever it took `old`."""
-        self.set_inputs(new if value is old else value for value in self._inputs)
+        self.set_inputs(new if value is old else value for value in self.inputs)
 
     # Outputs and blocks
 

@@ -11,9 +11,12 @@ cost: a process that compiles its first function makes fifty of them first.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from weft.jit.ir.fresh_stack import on_fresh_stack
 
 T = TypeVar("T")
 
@@ -32,7 +35,22 @@ def field(*, default_factory: Callable[[], Any] | None = None, init: bool = True
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as record
+    from typing import NamedTuple as NamedTuple
 else:
+
+    class _NamedTupleType(type):
+        def __new__(meta, name, bases, space):
+            names = tuple(space.get("__annotations__", ()))
+            defaults = [space.pop(each) for each in names if each in space]
+            module = space["__module__"]
+            made = on_fresh_stack(namedtuple, name, names, defaults=defaults, module=module)
+            for key, value in space.items():
+                if key not in ("__module__", "__qualname__"):
+                    setattr(made, key, value)
+            return made
+
+    # As typing.NamedTuple, which reads every annotation first and takes thrice as long.
+    NamedTuple = type.__new__(_NamedTupleType, "NamedTuple", (), {})
 
     def record(cls=None, *, frozen=False, eq=True, repr=True):
         """Gives the class __init__, __repr__ and __eq__ from its annotations, in their order.
@@ -43,7 +61,7 @@ else:
         if cls is None:
             return lambda each: record(each, frozen=frozen, eq=eq, repr=repr)
         names = tuple(cls.__dict__.get("__annotations__", ()))  # noqa: RUF063 (inspect is slow)
-        _add_init(cls, names)
+        _add_init(cls, names, frozen)
         cls.__match_args__ = names
         own = cls.__dict__
         if repr and "__repr__" not in own:
@@ -57,10 +75,12 @@ else:
         return cls
 
 
-def _add_init(cls: Any, names: tuple[str, ...]) -> None:
-    """__init__, the one method that is worth being compiled for its class."""
+def _add_init(cls: Any, names: tuple[str, ...], frozen: bool) -> None:
+    """__init__, the one method that is worth being compiled for its class: at its first use, for
+    most classes are never used in a process."""
     scope: dict[str, Any] = {}
-    parameters, body = [], ["own = self.__dict__"]
+    parameters, body = [], []
+    target = "own[{!r}]" if frozen else "self.{}"
     for name in names:
         default = cls.__dict__.get(name, scope)
         value = name
@@ -76,12 +96,20 @@ def _add_init(cls: Any, names: tuple[str, ...]) -> None:
         else:
             scope[f"_{name}"] = default
             parameters.append(f"{name}=_{name}")
-        body.append(f"own[{name!r}] = {value}")
+        body.append(f"{target.format(name)} = {value}")
+    if frozen:
+        body.insert(0, "own = self.__dict__")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
-    lines = "\n    ".join(body)
-    exec(f"def __init__(self, {', '.join(parameters)}):\n    {lines}", scope)
-    cls.__init__ = scope["__init__"]
+    text = f"def __init__(self, {', '.join(parameters)}):\n    " + "\n    ".join(body or ["pass"])
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        made: dict[str, Any] = {}
+        on_fresh_stack(exec, text, scope, made)
+        cls.__init__ = made["__init__"]
+        cls.__init__(self, *args, **kwargs)
+
+    cls.__init__ = __init__
 
 
 def _repr(self: Any) -> str:

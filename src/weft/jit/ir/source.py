@@ -44,15 +44,20 @@ class Source:
         return len(self._starts)
 
 
-@record(frozen=True, eq=False)
 class SourceRange:
     """Characters `start` to `end` of a source. `caller` is the place of the call, for code that has
-    been inlined."""
+    been inlined. Ranges never change; compiling a function makes more of them than of anything
+    else, so they are no records."""
 
-    source: Source
-    start: int
-    end: int
-    caller: SourceRange | None = None
+    __slots__ = ("caller", "end", "source", "start")
+
+    def __init__(
+        self, source: Source, start: int, end: int, caller: SourceRange | None = None
+    ) -> None:
+        self.source = source
+        self.start = start
+        self.end = end
+        self.caller = caller
 
     @classmethod
     def at(cls, filename: str, line: int, column: int) -> SourceRange:
@@ -98,6 +103,9 @@ class SourceRange:
         marks = " " * column + "~" * max(width, 1) + " <--- HERE"
         rest = [self.source.line(i) for i in range(first + 1, min(last + 1, first + 1 + context))]
         return head + "\n".join(f"    {line}" for line in [*shown, marks, *rest]).rstrip()
+
+    def __repr__(self) -> str:
+        return f"SourceRange({self})"
 
     def __str__(self) -> str:
         return "{}:{}:{}".format(*self.file_line_col())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.shape import ShapeInfo
 from weft.jit.ir.types import Type
 
@@ -80,6 +81,10 @@ class Value:
     def users(self) -> list[Node | Block]:
         """Who uses it, one entry for each use."""
         return [user for user, _ in self._uses]
+
+    def is_used_outside(self, users: set[Node]) -> bool:
+        """Whether others than these nodes use it."""
+        return any(user not in users for user, _ in self._uses)
 
     @property
     def has_uses(self) -> bool:

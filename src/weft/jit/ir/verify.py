@@ -60,13 +60,14 @@ class _Checker:
             if param.node is not None or param.block is not block:
                 raise VerifyError(param, "expected a parameter to know its block")
             self._defined(param, inside)
-        previous = None
+        previous, linked = None, block.first
         for node in block.nodes:
-            if node.prev is not previous or not node.is_inserted or node.owner is not block:
+            linked_well = node is linked and node.prev is previous
+            if not linked_well or not node.is_inserted or node.owner is not block:
                 raise VerifyError(node, "the chain of nodes is broken")
             self.node(node, inside)
-            previous = node
-        if block.last is not previous or len(block) != len(block.nodes):
+            previous, linked = node, node.next
+        if block.last is not previous or linked is not None:
             raise VerifyError(block, "the chain of nodes is broken at its end")
         for index, value in enumerate(block.returns):
             self._used(value, Use(block, index), inside, block)

@@ -53,5 +53,7 @@ def _key(node: Node) -> Any:
     value, type_ = node.attrs["value"], node.output.type
     if type(value) in _TOLD_APART:
         return (type_, type(value), value)
+    if type(value) is float:
+        return (type_, float, repr(value))
     text = text_of(value)
     return (type_, id(value)) if "<" in text and not isinstance(value, str) else (type_, text)

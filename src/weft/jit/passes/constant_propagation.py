@@ -37,7 +37,8 @@ def _block(block: Block) -> bool:
 
 
 def _fold(node: Node) -> bool:
-    if not node.inputs or not all(value.is_constant for value in node.inputs):
+    inputs = node.inputs
+    if not inputs or not inputs[0].is_constant or not all(value.is_constant for value in inputs):
         return False
     if not node.outputs or not all(_is_foldable(value.type) for value in node.outputs):
         return False

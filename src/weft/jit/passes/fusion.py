@@ -91,7 +91,7 @@ class _Group:
     def outputs(self) -> list[Value]:
         inside = set(self.nodes)
         values = [node.output for node in self.nodes]
-        return [value for value in values if not inside.issuperset(value.users)]
+        return [value for value in values if value.is_used_outside(inside)]
 
     def is_worth_it(self) -> bool:
         return len(self.nodes) > 1 and not all(map(tiles.row_operator, self.nodes))
@@ -283,14 +283,14 @@ def _wrap(nodes: list[Node], inputs: list[Value], outputs: list[Value]) -> Node:
     block = fused.add_block()
     mapping = {value: block.add_param(value.type, value.name) for value in inputs}
     known: list[Value] = []
-    for node in nodes:
-        for value in node.inputs:
-            if value not in mapping and tiles.is_known(value):
-                known.append(value)
-                with graph.inserting(at_end=block):
+    with graph.inserting(at_end=block):
+        for node in nodes:
+            for value in node.inputs:
+                if value not in mapping and tiles.is_known(value):
+                    known.append(value)
                     mapping[value] = _copy_known(graph, value)
-        node.move_to_end(block)
-        node.set_inputs([mapping.get(value, value) for value in node.inputs])
+            node.move_to_end(block)
+            node.set_inputs([mapping.get(value, value) for value in node.inputs])
     block.set_returns(outputs)
     for value in known:
         _destroy_unused(value)

@@ -61,11 +61,11 @@ class _Starts:
         if id(graph) in self.seen:
             return False
         self.seen.add(id(graph))
-        return any(map(self.node, graph.walk()))
+        return any(self.node(node) for node in graph.walk() if not _is_harmless(node.kind))
 
     def node(self, node: Node) -> bool:
         if node.kind == "prim::Constant":
-            return any(_may_hold(output) for output in node.outputs)
+            return _may_hold(node.output)
         if node.kind in ("prim::CallFunction", "prim::fork") and "function" in node.attrs:
             return self.graph(node.attrs["function"].graph)
         if node.kind == "prim::CallMethod":
@@ -75,6 +75,14 @@ class _Starts:
         if node.kind in CALLS and node.kind != "aten::wait":
             return True
         return node.kind in _STARTERS or _operator_starts(node)
+
+
+@cache
+def _is_harmless(kind: str) -> bool:
+    """Whether no node of the kind starts gradients, whatever it reads."""
+    if kind == "prim::Constant" or kind in CALLS or kind in _STARTERS:
+        return False
+    return _starter(kind) == (False, None)
 
 
 def _may_hold(value: Value) -> bool:

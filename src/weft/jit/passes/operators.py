@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,16 +29,12 @@ _WRITTEN_IN_TRAINING = {
 
 def operator_of(node: Node) -> Any:
     """The operator of the table or of the builtins that a node is; None for the IR's own nodes."""
-    known = _operators.get(node.kind, _operators)
-    if known is _operators:
-        known = _operators[node.kind] = _find(node.kind)
-    return known
+    return operator_of_kind(node.kind)
 
 
-_operators: dict[str, Any] = {}
-
-
-def _find(kind: str) -> Any:
+@functools.cache
+def operator_of_kind(kind: str) -> Any:
+    """The operator behind the kind of a node, or None."""
     if kind in RULES:
         return None
     try:

@@ -19,6 +19,7 @@ from typing import Any
 
 from weft.jit import schemas
 from weft.jit.ir import Graph, Node, Type, Value, bind, substitute
+from weft.jit.ir.fresh_stack import parse
 from weft.jit.ir.literals import text_of
 from weft.jit.ir.record import field, record
 from weft.jit.passes.constants import constant_of
@@ -62,7 +63,7 @@ Pattern = Variable | Literal | Call
 def parse_pattern(text: str) -> Pattern:
     """The pattern of a text; ValueError where it is none."""
     try:
-        return _pattern(ast.parse(text, mode="eval").body)
+        return _pattern(parse(text, mode="eval").body)
     except (SyntaxError, ValueError) as error:
         raise ValueError(f"pattern: expected calls, names and numbers, got {text!r}") from error
 

@@ -6,6 +6,8 @@ a tensor from the one that takes its place, and that gradients are added up in t
 
 from __future__ import annotations
 
+import functools
+
 from weft.jit.ir import TENSOR, Graph, Node, Value, is_subtype
 from weft.jit.passes.algebra import BY_KIND, Rule
 from weft.jit.passes.aliasing import AliasAnalysis
@@ -21,6 +23,12 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     return _Peephole(graph, options).run()
 
 
+@functools.cache
+def _rows(kind: str, fast_math: bool) -> list[Rule]:
+    """The rows whose root may be of a kind."""
+    return [row for row in BY_KIND.get(kind, ()) if row.exact or fast_math]
+
+
 class _Peephole:
     def __init__(self, graph: Graph, options: Options) -> None:
         self.graph = graph
@@ -33,14 +41,11 @@ class _Peephole:
         while again:
             again = False
             for node in list(self.graph.walk()):
-                if node.is_inserted and len(node.outputs) == 1:
-                    again |= self._node(node)
+                rows = _rows(node.kind, self.options.fast_math)
+                if rows and node.is_inserted and len(node.outputs) == 1:
+                    again |= any(self._apply(row, node) for row in rows)
             changed |= again
         return changed
-
-    def _node(self, node: Node) -> bool:
-        rows = BY_KIND.get(node.kind, ())
-        return any((row.exact or self.options.fast_math) and self._apply(row, node) for row in rows)
 
     def _apply(self, row: Rule, node: Node) -> bool:
         found = match(row.pattern, node)

@@ -10,14 +10,14 @@ that may share memory with it.
 
 from __future__ import annotations
 
+import functools
+
 from weft.jit.ir import INT, TENSOR, Graph, ListType, Node, ShapeInfo, Value
 from weft.jit.ir.graph import Block
 from weft.jit.ir.shape import Dim
 from weft.jit.passes.aliasing import AliasAnalysis
-from weft.jit.passes.operators import CALLS, operator_of
+from weft.jit.passes.operators import CALLS, operator_of, operator_of_kind
 from weft.jit.passes.options import DEFAULT, Options
-from weft.jit.passes.shape_call import ShapeCall, Sizes
-from weft.jit.passes.shape_rules import infer
 
 _RESHAPE = frozenset(
     f"aten::{name}_"
@@ -29,9 +29,9 @@ _UNKNOWN = ShapeInfo()
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Sets the shape of every tensor in the graph; True if one was not the same before."""
-    values = [v for v in _values(graph.block) if v.type == TENSOR]
-    if not any(value.shape for value in values) and all(map(_tells_nothing, graph.walk())):
+    if not _may_tell(graph):
         return False
+    values = [v for v in _values(graph.block) if v.type == TENSOR]
     before = [value.shape for value in values]
     _Propagation(graph).block(graph.block)
     return before != [value.shape for value in values]
@@ -39,6 +39,8 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
 
 class _Propagation:
     def __init__(self, graph: Graph) -> None:
+        from weft.jit.passes.shape_call import Sizes
+
         self.sizes = Sizes()
         self.reshaped: list[Value] = []
         self.has_calls = False
@@ -89,6 +91,9 @@ class _Propagation:
             for value in node.outputs:
                 value.shape = None
             return
+        from weft.jit.passes.shape_call import ShapeCall
+        from weft.jit.passes.shape_rules import infer
+
         found = infer(ShapeCall(node, operator, self.sizes))
         for value, shape in zip(node.outputs, found):
             if value.type == TENSOR:
@@ -133,11 +138,25 @@ class _Propagation:
             self._set(output, param.shape)
 
 
-def _tells_nothing(node: Node) -> bool:
-    """Whether a node has no shape to tell where none is known of what it reads."""
-    if node.kind == "prim::Constant":
-        return node.output.type != TENSOR
-    operator = operator_of(node)
+def _may_tell(graph: Graph) -> bool:
+    """Whether some shape is known, or a node may tell one where none is known of what it reads."""
+    if any(param.shape is not None for param in graph.inputs):
+        return True
+    for node in graph.walk():
+        if node.kind == "prim::Constant":
+            if node.output.type is TENSOR:
+                return True
+        elif not _keeps_shapes(node.kind):
+            return True
+        for value in node.outputs:
+            if value.shape is not None:
+                return True
+    return False
+
+
+@functools.cache
+def _keeps_shapes(kind: str) -> bool:
+    operator = operator_of_kind(kind)
     return operator is not None and bool(operator.keeps_shapes)
 
 
