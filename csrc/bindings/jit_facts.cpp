@@ -31,7 +31,8 @@ nb::list operators(const char* name) {
   const auto at = facts_by_name().find(name);
   if (at == facts_by_name().end()) return found;
   for (const OperatorFacts* each : at->second) {
-    found.append(nb::make_tuple(nb::str(each->schema), nb::str(each->facts)));
+    found.append(
+        nb::make_tuple(nb::str(each->schema), nb::bytes(each->facts.data(), each->facts.size())));
   }
   return found;
 }
@@ -51,7 +52,7 @@ nb::list operator_names() {
 
 void bind_operator_facts(nanobind::module_& module) {
   module.def("_operators", &operators, nb::arg("name"),
-             "[(schema, facts as JSON)] of the operators of a name such as \"aten::add\".");
+             "[(schema, facts, marshalled)] of the operators of a name such as \"aten::add\".");
   module.def("_operator_exists", [](const char* name) { return facts_by_name().contains(name); });
   module.def("_operator_names", &operator_names, "Names, in the order of the table; some twice.");
 }

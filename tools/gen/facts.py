@@ -1,14 +1,17 @@
-"""operator_facts.cpp: what compilers of programs must know of every operator, as text.
+"""operator_facts.cpp: what compilers of programs must know of every operator.
 
-One entry a form or builtin: its name, its schema, and JSON (`src/weft/jit/operator_facts.py` reads
-it). So a program is compiled without the table itself, whose thousand rows take long to make. Rows
-that may become steps of a fusion group carry their bodies and gradient formulas as the trees
-that `weft._ops.formulas` describes.
+One entry a form or builtin: its name, its schema, and facts, the schema taken apart among them, as
+Python's marshal writes them (`src/weft/jit/operator_facts.py` reads them). So a program is compiled
+without the table itself, whose thousand rows take long to make. Rows that may become steps of a
+fusion group carry their bodies and gradient formulas as the trees that `weft._ops.formulas`
+describes.
 """
 
 from __future__ import annotations
 
 import json
+import marshal
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,11 +26,13 @@ from weft._ops.formulas import (
     return_type,
 )
 from weft._ops.schema import Schema
+from weft._ops.schema_text import split_schema, strip_alias
 from weft._ops.table import Row
 from weft._ops.translate import Translator
 
 Schemas = Mapping[str, Sequence[Schema]]
 NUMBERS = ("Scalar", "float", "int", "bool")
+_MARSHAL = 2  # read by every Python 3, and the same bytes for the same facts
 ALONG_ROWS = ("reduce", "rowwise")
 
 
@@ -36,11 +41,36 @@ def file(forms: Sequence[Form], schemas: Schemas, builtins: Sequence[Builtin]) -
     lines = ['#include "runtime/operator_facts.h"', "", "namespace weft {", "namespace {"]
     lines.append("constexpr OperatorFacts kFacts[] = {")
     for name, schema, facts in _entries(forms, schemas, builtins):
-        text = json.dumps(facts, separators=(",", ":"))
-        lines.append(f"    {{{quote(name)}, {quote(schema)},\n     {quote(text)}}},")
+        facts["schema"] = schema_parts(schema)
+        plain = json.loads(json.dumps(facts))  # lists, texts, numbers: nothing else
+        data = marshal.dumps(plain, _MARSHAL)
+        lines.append(
+            f"    {{{quote(name)}, {quote(schema)},\n     {{{_bytes(data)}, {len(data)}}}}},"
+        )
     lines += ["};", "}  // namespace", ""]
     lines += ["std::span<const OperatorFacts> operator_facts() { return kFacts; }", ""]
     return "\n".join([*lines, "}  // namespace weft", ""])
+
+
+def _bytes(data: bytes) -> str:
+    """A literal of C++ for any bytes."""
+    plain = (each for each in range(32, 127) if chr(each) not in '"\\?')
+    shown = {each: chr(each) for each in plain}
+    return '"' + "".join(shown.get(each, f"\\{each:03o}") for each in data) + '"'
+
+
+def schema_parts(text: str) -> list[Any]:
+    """[arguments, results, whether there are any number more]: [name, type, default, kwarg_only,
+    alias] each, [name, type, alias] each."""
+    args, returns, varargs = split_schema(text)
+    return [[list(arg) for arg in args], [_result(each) for each in returns], varargs]
+
+
+def _result(text: str) -> list[str]:
+    plain, alias = strip_alias(text)
+    match = re.fullmatch(r"(.*[^, ]) (\w+)", plain)
+    type_, name = match.groups() if match is not None else (plain, "")
+    return [name, type_, alias]
 
 
 def _entries(

@@ -6,7 +6,7 @@ operator table nor the builtins; only folding constants (`python_of`) does, one 
 
 from __future__ import annotations
 
-import json
+import marshal
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -46,8 +46,8 @@ class RowFacts:
         return f"<row {self.key}>"
 
 
-def texts(name: str) -> list[tuple[str, str]]:
-    """(schema, facts) of the operators of a name such as "aten::add"."""
+def texts(name: str) -> list[tuple[str, bytes]]:
+    """(schema, facts, still to be read) of the operators of a name such as "aten::add"."""
     return _C._operators(name)  # type: ignore[no-any-return]
 
 
@@ -62,17 +62,17 @@ def names() -> list[str]:
 
 
 @cache
-def facts_of(text: str) -> dict[str, Any]:
+def facts_of(data: bytes) -> dict[str, Any]:
     """The facts of one operator, read."""
-    return json.loads(text)  # type: ignore[no-any-return]
+    return marshal.loads(data)  # type: ignore[no-any-return]
 
 
 @cache
 def row(key: str) -> RowFacts | None:
     """The row of the table with the key "add.Tensor"; None where there is none."""
-    for schema, text in texts(f"aten::{key.partition('.')[0]}"):
+    for schema, data in texts(f"aten::{key.partition('.')[0]}"):
         if schema.startswith(key) and schema[len(key)] == "(":
-            facts = facts_of(text)
+            facts = facts_of(data)
             return RowFacts(key, facts) if "kind" in facts else None
     return None
 

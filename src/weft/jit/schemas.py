@@ -9,17 +9,16 @@ Nothing is parsed before it is asked for: looking a name up costs a few schemas,
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Any
 
 from weft import _C
-from weft._ops.schema_text import split_schema, strip_alias
 from weft.jit import operator_facts
 from weft.jit.ir import parse_type
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import literal_eval
 from weft.jit.ir.record import record
 
 __all__ = [
@@ -41,6 +40,7 @@ _DTYPE_NUMBERS = {
     0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32",
     7: "float64", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16",
 }  # fmt: skip
+_WORDS = {"False": False, "True": True}  # defaults that mean what they say
 _LENGTH = re.compile(r"\[(\d+)\]\??$")
 
 
@@ -96,7 +96,7 @@ class Schema:
 class Operator:
     """One overload. `text` is its schema, `facts` what tools/gen/facts.py wrote of it."""
 
-    def __init__(self, kind: str, text: str, facts: str) -> None:
+    def __init__(self, kind: str, text: str, facts: bytes) -> None:
         self.kind = kind
         self.text = text
         self._facts = facts
@@ -116,8 +116,8 @@ class Operator:
 
     @cached_property
     def schema(self) -> Schema:
-        """Its schema, parsed at the first use."""
-        return _parse(self.kind, self.text)
+        """Its schema, made at the first use."""
+        return _parse(self.kind, self.facts["schema"])
 
     @property
     def args(self) -> tuple[Arg, ...]:
@@ -263,16 +263,18 @@ def _is_generator(type_: ty.Type) -> bool:
 # ---- parsing ----
 
 
-def _parse(kind: str, text: str) -> Schema:
-    args, returns, varargs = split_schema(text)
-    parsed = [_arg(a.name, a.type, a.default, a.kwarg_only, a.alias) for a in args]
+def _parse(kind: str, parts: list[Any]) -> Schema:
+    """A schema of the parts that tools/gen/facts.py took it apart into."""
+    args, returns, varargs = parts
+    parsed = [_arg(*each) for each in args]
     if varargs:
         parsed.append(Arg("args", ty.ANY, None, False, False, None, ""))
-    return Schema(kind, tuple(parsed), tuple(map(_return, returns)), varargs)
+    results = tuple(Return(name, _type(type_), alias) for name, type_, alias in returns)
+    return Schema(kind, tuple(parsed), results, varargs)
 
 
 def _arg(name: str, type_: str, default: str | None, kwarg_only: bool, alias: str) -> Arg:
-    match = _LENGTH.search(type_)
+    match = _LENGTH.search(type_) if type_.endswith(("]", "]?")) else None
     parsed = _type(type_)
     return Arg(
         name,
@@ -285,15 +287,6 @@ def _arg(name: str, type_: str, default: str | None, kwarg_only: bool, alias: st
     )
 
 
-def _return(text: str) -> Return:
-    plain, alias = strip_alias(text)
-    type_, name = plain, ""
-    match = re.fullmatch(r"(.*[^, ]) (\w+)", plain)
-    if match is not None:
-        type_, name = match.groups()
-    return Return(name, _type(type_), alias)
-
-
 @cache
 def _type(text: str) -> ty.Type:
     return _SCHEMA_TYPES.get(text) or parse_type(text)
@@ -302,7 +295,9 @@ def _type(text: str) -> ty.Type:
 def _default(text: str | None, type_: ty.Type) -> Any:
     if text is None or text == "None":
         return None
-    value = ast.literal_eval(text.replace("inf", "1e999"))
+    if text in _WORDS:
+        return _WORDS[text]
+    value = literal_eval(text.replace("inf", "1e999"))
     if type_ is ty.DTYPE or ty.DTYPE in type_.children:
         return getattr(_C, _DTYPE_NUMBERS[value])
     return float(value) if type_ is ty.FLOAT else value
