@@ -26,10 +26,47 @@ void bind_dtypes(nb::module_& module) {
              "Whether results of the first dtype may be written into the second.");
 }
 
+// The recursion limit of the calling thread. Python's own way, sys.setrecursionlimit, sets it for
+// every thread, and one that parses Python at that moment finds its depth changed: a SystemError.
+int raise_recursion_limit(int frames) {
+  PyThreadState* const thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030C0000
+  thread->py_recursion_remaining += frames;
+  return thread->py_recursion_limit += frames;
+#elif PY_VERSION_HEX >= 0x030B0000
+  thread->recursion_remaining += frames;
+  return thread->recursion_limit += frames;
+#else
+  thread->recursion_depth -= frames;
+  return 0;
+#endif
+}
+
+// Takes that back, unless the program has set another limit since.
+void lower_recursion_limit(int frames, int raised) {
+  PyThreadState* const thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030C0000
+  const bool same = thread->py_recursion_limit == raised;
+#elif PY_VERSION_HEX >= 0x030B0000
+  const bool same = thread->recursion_limit == raised;
+#else
+  const bool same = raised == 0;
+#endif
+  if (same) raise_recursion_limit(-frames);
+}
+
+void bind_recursion(nb::module_& module) {
+  module.def("_raise_recursion_limit", &raise_recursion_limit, nb::arg("frames"),
+             "Raises the recursion limit of the calling thread alone; gives what it is then.");
+  module.def("_lower_recursion_limit", &lower_recursion_limit, nb::arg("frames"), nb::arg("raised"),
+             "Takes _raise_recursion_limit back, unless the limit has been set since.");
+}
+
 }  // namespace
 
 void bind_settings(nb::module_& module) {
   bind_threads(module);
+  bind_recursion(module);
   bind_dtypes(module);
 }
 

@@ -24,14 +24,19 @@ class _Compiling:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._taken = False  # by a thread that forks
+        self._entered = 0  # by the thread that has the lock
         self._deep = DeepRecursion()
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        self._deep.__enter__()
+        self._entered += 1
+        if self._entered == 1:
+            self._deep.__enter__()
 
     def __exit__(self, *exception: object) -> None:
-        self._deep.__exit__()
+        self._entered -= 1
+        if not self._entered:
+            self._deep.__exit__()
         self._lock.release()
 
     def before_fork(self) -> None:
@@ -48,6 +53,7 @@ class _Compiling:
             self._lock.release()
         else:
             self._lock = threading.RLock()
+            self._entered = 0
 
 
 LOCK = _Compiling()

@@ -139,17 +139,8 @@ def _image(group: Any, compute: str, masks: int, ints: int = 0) -> bytes:
         target, triple = AARCH64, "aarch64-unknown-linux-gnu"
     spec = compose.Group(group.constants, group.steps, group.outputs)
 
-    def text_of() -> str:
-        return compose.text(compose.kernel(spec, compute, masks, ints), target, triple)
-
-    try:
-        text = text_of()
-    except RecursionError:
-        # Operators that feed each other are expressions within expressions. The limit belongs to
-        # the process, and a thread that parses Python while it changes gets a SystemError: so it
-        # changes for the deepest groups only.
-        with DeepRecursion():
-            text = text_of()
+    with DeepRecursion():  # operators that feed each other are expressions within expressions
+        text = compose.text(compose.kernel(spec, compute, masks, ints), target, triple)
     name = cache.key(FORMAT, target.name, text)
     made = cache.load(name)
     if made is None:
