@@ -113,7 +113,9 @@ def test_builtins():
 
 
 FIRST_PROGRAM = """
-import sys, weft
+import sys
+before = set(sys.modules)
+import weft
 source = '''
 def f(x, n: int):
     for i in range(n):
@@ -125,8 +127,10 @@ unit = CompilationUnit(source)
 assert unit.f(weft.ones(3), 1).shape == (3,)  # what runs twice is compiled, in the background
 heavy = ("weft._ops.table", "weft._ops.builtins.rows", "weft._ops.schema", "weft.nn",
          "weft.jit.script_module", "weft.jit.tracing", "weft.jit.tracing.trace",
-         "weft.jit.native.compose", "weft.jit.ir.html", "llvmlite", "numpy", "platform")
-print([name for name in heavy if name in sys.modules])
+         "weft.jit.native.compose", "weft.jit.ir.html", "llvmlite", "numpy", "platform",
+         "weft.jit.ir.parser", "weft.jit.frontend.modules", "weft.jit.passes.freezing",
+         "inspect", "dataclasses", "textwrap", "json")
+print([name for name in heavy if name in sys.modules and name not in before])
 """
 
 

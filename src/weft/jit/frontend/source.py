@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.errors import FrontendError, fail
@@ -102,7 +103,7 @@ def code_of(obj: Any) -> Code:
     if isinstance(given, Code):
         return given
     try:
-        filename = inspect.getsourcefile(obj) or ""
+        filename = _file_of(obj) or inspect.getsourcefile(obj) or ""
         linecache.checkcache(filename)
         lines, first = _lines_of(obj, filename) or inspect.getsourcelines(obj)
         filename = filename or inspect.getfile(obj)
@@ -139,12 +140,25 @@ def _check_name(obj: Any, lines: list[str], filename: str) -> None:
 
 def _code(lines: list[str], first: int, filename: str) -> Code:
     text = "".join(lines)
-    dedented = textwrap.dedent(text)
+    dedented = _dedented(text)
     if dedented[:1].isspace():  # a continued line or comment left of the definition
         dedented = _dedent_by_first(text)
     first_text = text.split("\n", 1)[0]
     indent = len(first_text) - len(first_text.lstrip())
     return Code(dedented.rstrip("\n") + "\n", filename, max(first, 1), indent)
+
+
+def _file_of(obj: Any) -> str | None:
+    """The file of a function, as inspect.getsourcefile finds it; None where that must be asked.
+    It takes longer to import than to compile a function."""
+    name = getattr(getattr(obj, "__code__", None), "co_filename", "")
+    return name if name.endswith(".py") and os.path.exists(name) else None
+
+
+def _dedented(text: str) -> str:
+    """As textwrap.dedent, which is imported where there is something to do."""
+    plain = not text[:1].isspace() and not any(map(str.isspace, text.split("\n")))
+    return text if plain else textwrap.dedent(text)
 
 
 def _lines_of(obj: Any, filename: str) -> tuple[list[str], int] | None:
@@ -169,7 +183,7 @@ def _lines_of(obj: Any, filename: str) -> tuple[list[str], int] | None:
         lines = every[start:end]
         while lines and _is_blank(lines[-1]):
             lines.pop()
-        tree = _tree_or_none(textwrap.dedent("".join(lines)))
+        tree = _tree_or_none(_dedented("".join(lines)))
         if tree is not None:
             (node, *rest) = tree.body or (None,)
             found = isinstance(node, ast.FunctionDef) and not rest and node.name == code.co_name
