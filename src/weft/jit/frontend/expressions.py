@@ -22,6 +22,10 @@ _HELD = (bool, int, float, complex, str)
 
 def expr(e: Emitter, node: ast.expr, hint: ty.Type | None = None) -> Sugared:
     """Compiles an expression. `hint` is the type wanted of it: what [] and {} become."""
+    if type(node) is ast.Name:  # a variable: nothing is made
+        known = e.scope.find(node.id)
+        if isinstance(known, Simple):
+            return known
     handler = EXPRESSIONS.get(type(node))
     if handler is None:
         refuse(e.code, node)

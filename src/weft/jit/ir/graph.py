@@ -83,11 +83,12 @@ class Graph:
         """A node that is in no block yet. Its range is by default the one set by `at_range`."""
         self._kinds.add(kind)
         node = Node(self, kind, dict(attrs) if attrs else {}, range or self.range)
-        node.inputs = taken = tuple(inputs)
-        for index, value in enumerate(taken):
-            value._uses[node, index] = None
-        for type in output_types:
-            node.outputs.append(Value(self._names.fresh(), type, node, None))
+        if inputs:
+            node.inputs = taken = tuple(inputs)
+            for index, value in enumerate(taken):
+                value._uses[node, index] = None
+        fresh = self._names.fresh
+        node.outputs = [Value(fresh(), type, node, None) for type in output_types]
         return node
 
     def insert(self, node: Node) -> Node:

@@ -39,11 +39,11 @@ class Names:
 
     def fresh(self) -> str:
         """The next number that is free."""
-        number = self.numbered + 1
-        while (name := str(number)) in self.taken:
+        taken, number = self.taken, self.numbered + 1
+        while (name := str(number)) in taken:
             number += 1
         self.numbered = number
-        self.taken.add(name)
+        taken.add(name)
         return name
 
     def release(self, name: str) -> None:
