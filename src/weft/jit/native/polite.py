@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-INTERVAL = 0.0002  # seconds; handing the lock over takes some hundredths of them
+INTERVAL = 0.0001  # seconds; handing the lock over takes some hundredths of a millisecond
 
 _before: float | None = None  # the program's own interval, while it is ours
 _ours = 0.0
