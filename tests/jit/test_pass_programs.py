@@ -49,6 +49,29 @@ def test_one_pass(name, graph, seed):
         assert run(graph, seed) == before
 
 
+@given(graph=graphs())
+@settings(many, max_examples=max(EXAMPLES // 2, 1))
+def test_what_passes_say_of_themselves(graph):
+    """Without the nodes a pass works on it changes nothing, nor, if it is done, the second time."""
+    for each in pipeline.PASSES:
+        module = pipeline._module(each.name)
+        if each.works_on and not graph.may_have(each.works_on):
+            text = str(graph)
+            assert not module.run(graph, Options()) and str(graph) == text, each.name
+        if each.is_done:
+            module.run(graph, Options())
+            assert not module.run(graph, Options()), each.name
+
+
+@given(graph=graphs())
+@settings(many, max_examples=max(EXAMPLES // 2, 1))
+def test_graphs_know_which_kinds_they_may_have(graph):
+    kinds = {node.kind for node in graph.walk()}
+    for each in (graph, graph.copy(), ir.parse_ir(str(graph))):
+        assert all(each.may_have(frozenset((kind,))) for kind in kinds)
+    assert not graph.may_have(frozenset(("prim::NoSuch",)))
+
+
 @given(graph=graphs(), seed=seeds, gradients=st.booleans())
 @many
 def test_pipeline(graph, seed, gradients):
