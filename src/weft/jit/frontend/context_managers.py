@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import inspect
+import types as python_types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -89,7 +89,11 @@ def decorated_modes(function: Any) -> list[bool]:
     """The grad modes that decorate a Python function, the outermost first."""
     modes = []
     while function is not None:
-        held = vars(function).get("_weft_mode") if inspect.isfunction(function) else None
+        held = (
+            vars(function).get("_weft_mode")
+            if isinstance(function, python_types.FunctionType)
+            else None
+        )
         if held is not None:
             known = MANAGERS.get(type(held))
             given = getattr(held, "mode", True)

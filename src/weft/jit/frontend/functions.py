@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-import inspect
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +24,7 @@ from weft.jit.frontend.signatures import (
     signature_of,
     type_or_tensor,
 )
-from weft.jit.frontend.source import Code, code_of, definition
+from weft.jit.frontend.source import Code, code_of, definition, unwrapped
 from weft.jit.frontend.sugared import Arg, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.function import Function
@@ -112,7 +111,7 @@ def compile_function(
             del _compiled[function]
         else:
             return known
-    inner = inspect.unwrap(function)  # what a decorator wraps; grad modes are entered
+    inner = unwrapped(function)  # what a decorator wraps; grad modes are entered
     code = code_of(inner)
     node = definition(code, inner.__name__, inner)
     resolver = resolver_of_function(inner, extra or {})

@@ -125,7 +125,7 @@ def _are_tensor_and_plain(left: Sugared, right: Sugared) -> bool:
     if not (isinstance(left, Simple) and isinstance(right, Simple)):
         return False
     other = right.v.type
-    return left.v.type is ty.TENSOR and (other is ty.TENSOR or other in _NUMBERS)
+    return left.v.type is ty.TENSOR and (other is ty.TENSOR or other in NUMBERS)
 
 
 def _method_of_class(

@@ -148,6 +148,18 @@ def _code(lines: list[str], first: int, filename: str) -> Code:
     return Code(dedented.rstrip("\n") + "\n", filename, max(first, 1), indent)
 
 
+def unwrapped(function: Any) -> Any:
+    """The function behind wrappers of functools (inspect, which does the same, takes long to
+    import)."""
+    seen = {id(function)}
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+        if id(function) in seen:
+            raise ValueError(f"expected a function, got a wrapper of itself, {function!r}")
+        seen.add(id(function))
+    return function
+
+
 def _file_of(obj: Any) -> str | None:
     """The file of a function, as inspect.getsourcefile finds it; None where that must be asked.
     It takes longer to import than to compile a function."""

@@ -111,6 +111,9 @@ class _Group:
         return [group for group in done + open_groups if len(group.nodes) > 1]
 
     def fits(self) -> bool:
+        most = len(self.nodes)  # saves looking for those that leave, while there is room for all
+        if most <= MOST_OUTPUTS and tiles.fits(self.nodes, most):
+            return True
         outputs = len(self.outputs())
         return outputs <= MOST_OUTPUTS and tiles.fits(self.nodes, outputs)
 
