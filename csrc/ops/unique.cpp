@@ -67,7 +67,9 @@ void find_runs(const Items<T>& all, bool sort, Runs& runs) {
 
 // Of single elements: by digits. Only NaN differs from what has its key.
 template <class T>
-void find_sorted_runs(const T* data, Runs& runs) {
+void find_sorted_runs(const char* op, const T* data, Runs& runs) {
+  WEFT_CHECK(runs.count <= int64_t{UINT32_MAX}, op, ": expected at most 2^32 - 1 items, got ",
+             runs.count);
   using Key = typename KeyOf<T>::Key;
   Scratch<Key> keys(runs.count);
   radix_sort<Key>(
@@ -85,8 +87,6 @@ void find_sorted_runs(const T* data, Runs& runs) {
 }
 
 void find_runs(const char* op, const Tensor& items, bool sort, Runs& runs) {
-  WEFT_CHECK(runs.count <= int64_t{UINT32_MAX}, op, ": expected at most 2^32 - 1 items, got ",
-             runs.count);
   dispatch(items.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (is_complex_number<T>) {
@@ -95,7 +95,7 @@ void find_runs(const char* op, const Tensor& items, bool sort, Runs& runs) {
       const T* data = items.data_as<const T>();
       const int64_t width = runs.count == 0 ? 0 : items.numel() / runs.count;
       if (sort && width == 1) {
-        find_sorted_runs(data, runs);
+        find_sorted_runs(op, data, runs);
       } else {
         find_runs(Items<T>{data, width}, sort, runs);
       }
