@@ -327,6 +327,7 @@ BATCHES: dict[str, Any] = {
     "nothing": None,
     "plain": {"a": [1, 2.5, "text", b"bytes", None, (True, 1j)], "p": Point(1, "y")},
     "tensor": weft.arange(6.0).view(2, 3),
+    "no tensors": [],
     "empty": [weft.empty(0), weft.empty(3, 0, dtype=weft.int64)],
     "empty beside a big one": [weft.empty(0, 2), weft.arange(BIG), weft.empty(0)],
     "scalar": {"s": weft.tensor(3, dtype=weft.int8)},
@@ -438,10 +439,11 @@ def test_leaves_keep_asking_for_gradients() -> None:
     assert leaf.requires_grad and leaf.tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("kind", [tuple, list])
 @pytest.mark.parametrize("size", [4, BIG])
-def test_the_same_tensor_twice_stays_one(size: int) -> None:
+def test_the_same_tensor_twice_stays_one(size: int, kind: Any) -> None:
     x = weft.ones(size)
-    (batch,) = load([(x, x)], batch_size=None, collate_fn=lambda b: b)
+    (batch,) = load([kind([x, x])], batch_size=None, collate_fn=lambda b: b)
     assert batch[0] is batch[1]
 
 

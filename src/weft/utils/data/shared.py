@@ -39,9 +39,8 @@ class SharedList(Sequence[T]):
     """
 
     def __init__(self, items: Iterable[T]) -> None:
-        values = items if isinstance(items, list | tuple) else list(items)
-        self._length = len(values)
-        self._column: Column = column(values)
+        self._column: Column
+        self._column, self._length = _counted_column(items)
         if self.nbytes >= _LARGE:
             _C._trim_heap()  # the lists in between were larger than this one
 
@@ -121,6 +120,12 @@ class SharedDict(Mapping[K, V]):
 
     def __repr__(self) -> str:
         return f"SharedDict({_shown(self.items())})"
+
+
+def _counted_column(items: Iterable[Any]) -> tuple[Column, int]:
+    # On its own: a list made here is gone before the caller gives memory back.
+    values = items if isinstance(items, list | tuple) else list(items)
+    return column(values), len(values)
 
 
 def _hash_table(hashes: list[int]) -> tuple[Numbers, int]:
