@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         script_if_tracing,
         set_fusion_strategy,
     )
+    from weft.jit.statistics import stats
     from weft.jit.tracing.checks import TracingCheckError
     from weft.jit.tracing.modules import TopLevelTracedModule
     from weft.jit.tracing.places import TracerWarning
@@ -70,6 +71,7 @@ _LATER = {
     "optimized_execution": "settings",
     "script_if_tracing": "settings",
     "set_fusion_strategy": "settings",
+    "stats": "statistics",
     "trace": "tracing.trace",
     "trace_module": "tracing.trace",
 }
@@ -128,6 +130,7 @@ __all__ = [
     "script_if_tracing",
     "script_method",
     "set_fusion_strategy",
+    "stats",
     "trace",
     "trace_module",
     "unused",
