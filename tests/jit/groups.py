@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import weft
 from weft import _C
 from weft.jit import pipeline
@@ -55,6 +57,18 @@ def group_of(function: Any) -> Any:
     return tiles.spec(only_group(optimised(function)))
 
 
+# Whether tests ask for native code, too: everything holds without it.
+NATIVE = [False, True] if compiler.available() else [False]
+needs_native = pytest.mark.skipif(not compiler.available(), reason="needs llvmlite")
+
+
+def compile_now(group: Any, dtype: Any = weft.float32, masks: int = 0, ints: int = 0) -> None:
+    """Native code for a group. Without llvmlite the rest of the test is skipped."""
+    if not compiler.available():
+        pytest.skip("needs llvmlite")
+    assert compiler.serve(group, dtype, masks, ints), compiler.failures[-1]
+
+
 def run_group(function: Any, native: Any = None, **named: Any) -> Any:
     """What the one group of a function gives for these arguments; None where it does not apply.
     `native`: a dtype: as native code for tensors of it."""
@@ -66,7 +80,7 @@ def run_group(function: Any, native: Any = None, **named: Any) -> Any:
             sum(1 << i for i, a in enumerate(args) if getattr(a, "dtype", None) == dtype)
             for dtype in (weft.bool, weft.int64)
         )
-        assert compiler.serve(made, native, masks, ints), compiler.failures[-1]
+        compile_now(made, native, masks, ints)
     return made.run(args)
 
 

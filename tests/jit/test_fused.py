@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from jit.groups import NATIVE, compile_now, needs_native
 from weft import _C
 from weft.jit.native import cache, compiler, llvm
 
@@ -40,10 +41,6 @@ def group(inputs, steps, outputs, constants=()):
 
     wanted = [(op.replace(".", "_"), operands(t), operands(n)) for op, t, n in steps]
     return _C._FusedGroup(inputs, list(constants), wanted, list(outputs))
-
-
-def compile_now(made, dtype=weft.float32, masks=0):
-    assert compiler.serve(made, dtype, masks), compiler.failures[-1]
 
 
 def bits(t):
@@ -209,7 +206,7 @@ def eagerly(steps, inputs, constants):
 
 
 @settings(deadline=None, max_examples=60)
-@given(random_group(), st.sampled_from([1, 5, 600, 1031]), st.booleans())
+@given(random_group(), st.sampled_from([1, 5, 600, 1031]), st.sampled_from(NATIVE))
 def test_random_groups(spec, size, native):
     steps, outputs = spec
     constants = [1.5, 0.3]
@@ -224,6 +221,7 @@ def test_random_groups(spec, size, native):
         assert bits(g) == bits(wanted[index])
 
 
+@needs_native
 def test_native_code_comes_in_the_background():
     made = group(2, CHAIN, [7], [1, 0.5])
     x, y = weft.randn(64), weft.randn(64)
@@ -273,6 +271,7 @@ def test_a_cache_others_may_write_to_is_not_used(tmp_path, monkeypatch):
     assert cache.folder() is None
 
 
+@needs_native
 @settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_damaged_images_raise(data):

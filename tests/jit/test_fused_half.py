@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from jit.groups import bits, group_of, make
+from jit.groups import NATIVE, bits, compile_now, group_of, make
 from jit.test_fused import CHAIN, chain, eagerly, group, random_group
-from weft.jit.native import compiler
 
 HALVES = [weft.float16, weft.bfloat16]
 
@@ -19,14 +18,14 @@ def raw(tensor):
     return bits(tensor.detach().contiguous().view(weft.int16))
 
 
-@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("native", NATIVE)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("shape", [(1,), (7,), (33, 17), (2, 1031), (70_000,)])
 def test_chain_gives_the_operators_bits(dtype, shape, native):
     x, y = (weft.randn(shape) * 3).to(dtype), weft.randn(shape).to(dtype)
     made = group(2, CHAIN, [1, 4, 7], [1, 0.5])
     if native:
-        assert compiler.serve(made, dtype, 0), compiler.failures[-1]
+        compile_now(made, dtype, 0)
     got = made.run([x, y])
     assert [g.dtype for g in got] == [dtype] * 3
     assert raw(got[2]) == raw(chain(x, y))
@@ -60,18 +59,23 @@ def test_masks_strides_and_broadcasting(dtype):
         got = made.run([x.t(), y, mask])
         assert bits(got[0]) == bits(first)
         assert raw(got[1]) == raw(wanted)
-        assert compiler.serve(made, dtype, 0b100), compiler.failures[-1]
+        compile_now(made, dtype, 0b100)
 
 
 @settings(deadline=None, max_examples=60)
-@given(random_group(), st.sampled_from([1, 5, 600, 1031]), st.sampled_from(HALVES), st.booleans())
+@given(
+    random_group(),
+    st.sampled_from([1, 5, 600, 1031]),
+    st.sampled_from(HALVES),
+    st.sampled_from(NATIVE),
+)
 def test_random_groups(spec, size, dtype, native):
     steps, outputs = spec
     made = group(2, steps, outputs, [1, 0.75])
     weft.manual_seed(size)
     inputs = [(weft.randn(size) * 2).to(dtype), weft.randn(size).to(dtype)]
     if native:
-        assert compiler.serve(made, dtype, 0), compiler.failures[-1]
+        compile_now(made, dtype, 0)
     results = eagerly(steps, inputs, [1, 0.75])
     for got, index in zip(made.run(inputs), outputs):
         same = raw if got.dtype == dtype else bits
@@ -82,7 +86,7 @@ def swish(x, y):
     return x * weft.sigmoid(x * y + 0.5) - weft.tanh(x - y) * 0.3
 
 
-@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("native", NATIVE)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("shapes", [((5,), (5,)), ((40, 30), (30,)), ((300, 7), (300, 1))])
 def test_gradients(shapes, dtype, native):
@@ -91,7 +95,7 @@ def test_gradients(shapes, dtype, native):
     values = [weft.randn(s).to(dtype) for s in shapes]
     mine, others = ([v.clone().requires_grad_() for v in values] for _ in range(2))
     if native:
-        assert compiler.serve(made, dtype, 0), compiler.failures[-1]
+        compile_now(made, dtype, 0)
     got, wanted = made.run(mine)[0], swish(*others)
     assert raw(got) == raw(wanted)
     assert got.grad_fn.name() == "FusedBackward"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from jit.groups import bits, run_group
+from jit.groups import NATIVE, bits, run_group
 
 
 def padded(x, ids):
@@ -27,7 +27,7 @@ def results(value):
     return list(value) if isinstance(value, tuple) else [value]
 
 
-@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("native", NATIVE)
 @pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
 @pytest.mark.parametrize(
     "shapes", [((7,), (7,)), ((40, 30), (30,)), ((300, 7), (300, 1)), ((9000,), ())]
@@ -46,7 +46,7 @@ def test_integers_beside_floats(function, shapes, dtype, native):
     assert bits(a) == bits(b)
 
 
-@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("native", NATIVE)
 def test_integers_as_results(native):
     x, ids = weft.randn(50, 20), weft.randint(-9, 9, (50, 20))
     got = run_group(counted, weft.float32 if native else None, x=x, ids=ids)
@@ -106,7 +106,7 @@ TERMS = [
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.data(), st.booleans())
+@given(st.data(), st.sampled_from(NATIVE))
 def test_random_mixtures(data, native):
     names, lines = ["x", "ids", "mask"], []
     for i in range(data.draw(st.integers(2, 8))):

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 import weft
 import weft.nn.functional as F
-from jit.groups import bits, group_of, make
+from jit.groups import NATIVE, bits, compile_now, group_of, make
 from weft import _C
-from weft.jit.native import compiler
 
 
 def attention(x, m):
@@ -95,7 +94,7 @@ def results(value):
     return list(value) if isinstance(value, tuple) else [value]
 
 
-@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("native", NATIVE)
 @pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("function", ROWS + WITHOUT_GRADIENT + ALL)
@@ -123,7 +122,7 @@ def no_other_requests():
 def compile_parts():
     """Serves what groups have asked for."""
     while (request := _C._fused_requests(0.0)) is not None:
-        assert compiler.serve(*request), compiler.failures[-1]
+        compile_now(*request)
 
 
 @pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
