@@ -10,9 +10,11 @@
 
 #include <condition_variable>
 #include <deque>
+#include <utility>
 
 #include "bindings/bindings.h"
 #include "bindings/caster.h"
+#include "bindings/jit_turns.h"
 #include "core/error.h"
 #include "core/fork.h"
 #include "ops/donation.h"
@@ -166,6 +168,7 @@ class Requests {
       std::lock_guard lock(mutex_);
       if (waiting_.size() >= kMost) return;  // a program that makes groups without end
       waiting_.push_back({std::move(group), key});
+      set_lock_wanted(true);
     }
     arrived_.notify_one();
   }
@@ -186,10 +189,14 @@ class Requests {
   }
   std::optional<Request> take(double seconds) {
     std::unique_lock lock(mutex_);
+    if (waiting_.empty()) set_lock_wanted(false);
     arrived_.wait_for(lock, std::chrono::duration<double>(seconds),
                       [&] { return woken_ || !waiting_.empty(); });
-    woken_ = false;
-    if (waiting_.empty()) return std::nullopt;
+    if (std::exchange(woken_, false) || waiting_.empty()) {
+      set_lock_wanted(false);
+      return std::nullopt;
+    }
+    set_lock_wanted(true);
     Request request = std::move(waiting_.front());
     waiting_.pop_front();
     return request;
@@ -208,7 +215,10 @@ Requests& requests() { return *all_requests; }
 
 [[maybe_unused]] const bool handlers_known =
     at_fork(ForkRank::Compiler, {[] { requests().lock(); }, [] { requests().unlock(); },
-                                 [] { all_requests = requests().copy(); }});
+                                 [] {
+                                   all_requests = requests().copy();
+                                   set_lock_wanted(false);
+                                 }});
 
 void push_request(Ref<FusedGroup> group, const FusedKey& key) {
   requests().push(std::move(group), key);

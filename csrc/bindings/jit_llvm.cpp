@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "bindings/jit.h"
+#include "bindings/jit_turns.h"
 #include "core/error.h"
 
 namespace nb = nanobind;
@@ -27,10 +28,8 @@ struct Library {
   }
 
   void* handle;
-  void (*initialize_infos)();
-  void (*initialize_targets)();
-  void (*initialize_codes)();
-  void (*initialize_printers)();
+  int (*initialize_target)();
+  int (*initialize_printer)();
   void* (*create_context)();
   void (*dispose_context)(void*);
   void* (*parse)(void* context, const char* text, char** message);
@@ -48,21 +47,20 @@ struct Library {
 };
 
 // The library, ready; it stays for good. Called with the interpreter lock, which keeps Python's way
-// to the same functions out while the targets are set up.
+// to the same functions out while the target is set up.
 const Library& library(const std::string& path) {
   static const Library* known = nullptr;
   if (known) return *known;
   void* handle = nullptr;
   {
     nb::gil_scoped_release release;
+    const LockUnwanted keep;
     handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   WEFT_CHECK(handle, "llvmlite: expected a library, got ", path);
   auto made = std::make_unique<Library>(handle);
-  made->find(made->initialize_infos, "LLVMPY_InitializeAllTargetInfos");
-  made->find(made->initialize_targets, "LLVMPY_InitializeAllTargets");
-  made->find(made->initialize_codes, "LLVMPY_InitializeAllTargetMCs");
-  made->find(made->initialize_printers, "LLVMPY_InitializeAllAsmPrinters");
+  made->find(made->initialize_target, "LLVMPY_InitializeNativeTarget");
+  made->find(made->initialize_printer, "LLVMPY_InitializeNativeAsmPrinter");
   made->find(made->create_context, "LLVMPY_ContextCreate");
   made->find(made->dispose_context, "LLVMPY_ContextDispose");
   made->find(made->parse, "LLVMPY_ParseAssembly");
@@ -76,10 +74,8 @@ const Library& library(const std::string& path) {
   made->find(made->dispose_buffer, "LLVMPY_DisposeMemoryBuffer");
   made->find(made->dispose_string, "LLVMPY_DisposeString");
   if (!known) {  // another thread may have been here while the library was loaded
-    made->initialize_infos();
-    made->initialize_targets();
-    made->initialize_codes();
-    made->initialize_printers();
+    made->initialize_target();
+    made->initialize_printer();
     known = made.release();
   }
   return *known;
@@ -125,6 +121,7 @@ nb::bytes llvm_object(const std::string& path, const std::string& text, const st
   std::string object;
   {
     nb::gil_scoped_release release;
+    const LockUnwanted keep;
     object = compile(llvm, text, triple, cpu, features);
   }
   return nb::bytes(object.data(), object.size());

@@ -51,6 +51,7 @@ def test_a_child_made_in_the_middle_has_the_interval_of_the_program(interval):
 
 HOT = """
 import os, sys, time
+sys.setswitchinterval(float(sys.argv[1]))
 import weft as torch
 from weft.jit.native import compiler
 chain = torch.jit.CompilationUnit('''
@@ -58,7 +59,7 @@ def chain(x, y):
     return torch.sigmoid(x * y + 1.0) * torch.tanh(x - y) + x * 0.5
 ''').chain
 x, y = torch.ones(64), torch.ones(64)
-end = time.perf_counter() + 60
+end = time.perf_counter() + float(sys.argv[2])
 while not compiler.compiled and not compiler.failures and time.perf_counter() < end:
     chain(x, y)
 assert compiler.compiled, compiler.failures
@@ -66,8 +67,11 @@ compiler.stop()
 """
 
 
-def test_native_code_comes_while_a_program_calls_without_a_pause(tmp_path):
+# With an interval of 20 s the compiling thread gets the lock only where calls offer it.
+@pytest.mark.parametrize(("interval", "seconds"), [("0.005", "60"), ("20", "10")])
+def test_native_code_comes_while_a_program_calls_without_a_pause(tmp_path, interval, seconds):
     if not available():
         pytest.skip("no llvmlite")
     environment = {**os.environ, "WEFT_CACHE": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", HOT], check=True, env=environment)
+    command = [sys.executable, "-c", HOT, interval, seconds]
+    subprocess.run(command, check=True, env=environment)

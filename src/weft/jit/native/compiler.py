@@ -110,11 +110,13 @@ os.register_at_fork(
 
 
 def _serve() -> None:
-    while not _stopping:
+    while True:
         request = _C._fused_requests(1.0)
         if request is not None:
             with _busy, yielding():
                 serve(*request)
+        elif _stopping:
+            return
 
 
 def serve(group: Any, compute: Any, masks: int, ints: int = 0) -> bool:
