@@ -68,25 +68,21 @@ class _Gradients:
 
 
 class _Group:
-    """Operators to be fused, in program order."""
+    """Operators to be fused, in program order; `head` is the product or convolution among them."""
 
-    def __init__(self, nodes: list[Node], gradients: _Gradients | None) -> None:
-        self.nodes = nodes
+    def __init__(
+        self, nodes: list[Node], gradients: _Gradients | None, head: Node | None = None
+    ) -> None:
+        self.nodes, self.head = nodes, head
         self._gradients = gradients
         self._results = {node.output for node in nodes}
 
     def results(self) -> set[Value]:
         return self._results
 
-    @property
-    def head(self) -> Node | None:
-        """The product or convolution of the group."""
-        return next(filter(tiles.is_head, self.nodes), None)
-
     def led(self) -> list[Node]:
         """The head, behind the nodes that make its operand; nothing where there is no head."""
-        head = self.head
-        return [] if head is None else self.nodes[: self.nodes.index(head) + 1]
+        return [] if self.head is None else self.nodes[: self.nodes.index(self.head) + 1]
 
     def outputs(self) -> list[Value]:
         inside = set(self.nodes)
@@ -153,7 +149,7 @@ def _find(block: Block, gradients: _Gradients | None) -> list[_Group]:
             _join(node, open_groups, done, gradients)
             continue
         if tiles.is_head(node) and (gradients is None or gradients.allow_head(node)):
-            led = _Group([node], gradients) if gradients else _led_by(node, open_groups, done)
+            led = _Group([node], gradients, node) if gradients else _led_by(node, open_groups, done)
             open_groups = [*_closed(open_groups, node, done), led]
             continue
         for inner in node.blocks:
@@ -175,13 +171,13 @@ def _led_by(head: Node, open_groups: list[_Group], done: list[_Group]) -> _Group
             continue
         if led and not any(map(tiles.row_operator, rest.nodes)):
             continue
-        merged = _Group([*rest.nodes, head], None)
+        merged = _Group([*rest.nodes, head], None, head)
         if merged.fits():
             open_groups.remove(group)
             if led:
-                done.append(_Group(led, None))
+                done.append(_Group(led, None, group.head))
             return merged
-    return _Group([head], None)
+    return _Group([head], None, head)
 
 
 def _closed(open_groups: list[_Group], node: Node, done: list[_Group]) -> list[_Group]:
@@ -213,7 +209,8 @@ def _join(
         done += feeding
         merged = _Group([node], gradients)
     else:  # a head that does not stay leads what makes its operand
-        done += [_Group(g.led(), None) for g in feeding if g.led() and g.head is not merged.head]
+        moved = [g for g in feeding if g.head is not None and g.head is not merged.head]
+        done += [_Group(g.led(), None, g.head) for g in moved]
     for group in feeding:
         open_groups.remove(group)
     open_groups.append(merged)
@@ -231,7 +228,7 @@ def _merged(groups: list[_Group], node: Node, gradients: _Gradients | None) -> _
     kept = led[-1] if led else []
     if kept and gradients is not None and rest[0].is_before(kept[-1]):
         kept = []  # gradients of what both read would be added in another order
-    return _Group([*kept, *rest], gradients)
+    return _Group([*kept, *rest], gradients, kept[-1] if kept else None)
 
 
 def _values_used(node: Node) -> set[Value]:
