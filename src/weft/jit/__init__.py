@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING, Any
 from weft.jit import frontend
 from weft.jit import literals as _literals  # noqa: F401  (constants of weft)
 from weft.jit.frontend.errors import FrontendError, NotSupportedError
-from weft.jit.futures import Future, fork, wait
-from weft.jit.markers import (
-    Attribute,
-    Final,
-    _copy_to_script_wrapper,
-    _overload,
-    _overload_method,
-    annotate,
-    export,
-    ignore,
-    interface,
-    is_scripting,
-    is_tracing,
-    isinstance,
-    script_method,
-    unused,
-)
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
+    from weft.jit.futures import Future, fork, wait
+    from weft.jit.markers import (
+        Attribute,
+        Final,
+        _copy_to_script_wrapper,
+        _overload,
+        _overload_method,
+        annotate,
+        export,
+        ignore,
+        interface,
+        is_scripting,
+        is_tracing,
+        isinstance,
+        script_method,
+        unused,
+    )
     from weft.jit.planning import MemoryPlan, memory_plan
     from weft.jit.script_module import RecursiveScriptModule, ScriptModule
     from weft.jit.settings import (
@@ -51,8 +51,23 @@ if TYPE_CHECKING:
     from weft.jit.tracing.places import TracerWarning
     from weft.jit.tracing.trace import trace, trace_module
 
-# Modules, and tracing them: importing them imports weft.nn. And what few programs need.
+# Modules, and tracing them: importing them imports weft.nn. And what many programs do without.
 _LATER = {
+    **dict.fromkeys(("Future", "fork", "wait"), "futures"),
+    "Attribute": "markers",
+    "Final": "markers",
+    "_copy_to_script_wrapper": "markers",
+    "_overload": "markers",
+    "_overload_method": "markers",
+    "annotate": "markers",
+    "export": "markers",
+    "ignore": "markers",
+    "interface": "markers",
+    "is_scripting": "markers",
+    "is_tracing": "markers",
+    "isinstance": "markers",
+    "script_method": "markers",
+    "unused": "markers",
     "Error": "settings",
     "MemoryPlan": "planning",
     "RecursiveScriptModule": "script_module",

@@ -142,9 +142,7 @@ def script(
 
 
 def _has_modes(obj: Any) -> bool:
-    from weft.jit.frontend.context_managers import decorated_modes
-
-    return isinstance(obj, python_types.FunctionType) and bool(decorated_modes(obj))
+    return isinstance(obj, python_types.FunctionType) and bool(frontend.decorated_modes(obj))
 
 
 def _script_function(function: Any, extra: dict[str, Any]) -> ScriptFunction:

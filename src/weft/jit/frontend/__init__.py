@@ -1,16 +1,9 @@
 """The frontend: Python source to the IR."""
 
 from weft.jit.frontend import (  # noqa: F401  (they register what they handle)
-    builtin_numbers,
-    builtin_objects,
-    comparison,
-    comprehensions,
     expressions,
-    limits,
     operators,
     statements,
-    strings,
-    subscripts,
 )
 from weft.jit.frontend.errors import FrontendError, NotSupportedError
 from weft.jit.frontend.functions import compile_function

@@ -3,46 +3,26 @@
 from __future__ import annotations
 
 import builtins as python
+import functools
+import importlib
 import typing
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
-from weft.jit.frontend.calls import call_operator, candidates
+from weft.jit.frontend.calls import BuiltinFunction, call_operator
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.iteration import Counted, Enumerate, Range, Reversed, Zip, iterate
 from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import on_fresh_stack
 from weft.jit.ir.source import SourceRange
 
 Handler = Callable[..., Sugared]
 _HANDLERS: dict[Any, tuple[str, Handler]] = {}
-
-
-class BuiltinFunction(Sugared):
-    """An operator, called by name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def describe(self) -> str:
-        return f"the function {self.name.partition('::')[2]}"
-
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        return call_operator(e, self.name, range, args, kwargs)
-
-    def key(self) -> Any:
-        return ("builtin", self.name)
 
 
 class SpecialFunction(Sugared):
@@ -79,8 +59,16 @@ def handles(*objects: Any, name: str = "") -> Callable[[Handler], Handler]:
     return register
 
 
+@functools.cache
+def _import_handlers() -> None:
+    """Imports the modules that register more."""
+    for name in ("builtin_numbers", "builtin_objects", "context_managers", "limits"):
+        on_fresh_stack(importlib.import_module, f"weft.jit.frontend.{name}")
+
+
 def builtin_of(obj: Any) -> Sugared | None:
     """What the compiler knows of a Python object, or None."""
+    _import_handlers()
     if obj is typing.cast:
         return SpecialFunction(obj, "cast", _by_name_only)
     if obj is warnings.warn:
@@ -99,14 +87,6 @@ def builtin_of(obj: Any) -> Sugared | None:
 
 def _by_name_only(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
     fail("expected a call by its own name, got it as a value", range)
-
-
-def operator_name(obj: Any) -> str | None:
-    """The operators that a Python callable stands for, as "aten::relu", or None."""
-    from weft.jit import schemas
-
-    name = schemas.function_kind(obj)
-    return name if name is not None and candidates(name) else None
 
 
 def call(e: Emitter, name: str, range: SourceRange, *values: Sugared) -> Sugared:

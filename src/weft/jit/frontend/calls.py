@@ -358,3 +358,32 @@ def convert_arguments(
         shown = ", ".join(f"{p.name}: {p.type.annotation}" for p in parameters)
         fail(f"{name}: {result.reason}; it takes ({shown})", result.range or range)
     return [convert(e, range) for convert in result[0]]
+
+
+class BuiltinFunction(Sugared):
+    """An operator, called by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def describe(self) -> str:
+        return f"the function {self.name.partition('::')[2]}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        return call_operator(e, self.name, range, args, kwargs)
+
+    def key(self) -> Any:
+        return ("builtin", self.name)
+
+
+def operator_name(obj: Any) -> str | None:
+    """The operators that a Python callable stands for, as "aten::relu", or None."""
+    name = schemas.function_kind(obj)
+    return name if name is not None and candidates(name) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import types as python_types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -83,24 +82,6 @@ def _enter_mode(e: Emitter, mode: Value, range: SourceRange) -> None:
     for wanted in (True, False):
         with e.within(node.add_block(), Scope(e.scope)):
             e.node("prim::EnterGradMode", (), (), {"mode": wanted}, range)
-
-
-def decorated_modes(function: Any) -> list[bool]:
-    """The grad modes that decorate a Python function, the outermost first."""
-    modes = []
-    while function is not None:
-        held = (
-            vars(function).get("_weft_mode")
-            if isinstance(function, python_types.FunctionType)
-            else None
-        )
-        if held is not None:
-            known = MANAGERS.get(type(held))
-            given = getattr(held, "mode", True)
-            is_inference = isinstance(held, weft.inference_mode)
-            modes.append(given if known is None else known if given else is_inference)
-        function = getattr(function, "__wrapped__", None)
-    return modes
 
 
 class NullContext(Sugared):

@@ -9,7 +9,7 @@ from weft.jit.frontend.conditions import choose, condition, static_truth, truth
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.scaffold import EXPRESSIONS, expression, refuse, refuse_form
+from weft.jit.frontend.scaffold import EXPRESSIONS, expression, handler_of_expression, refuse_form
 from weft.jit.frontend.sugared import Arg, Path, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -26,9 +26,7 @@ def expr(e: Emitter, node: ast.expr, hint: ty.Type | None = None) -> Sugared:
         known = e.scope.find(node.id)
         if isinstance(known, Simple):
             return known
-    handler = EXPRESSIONS.get(type(node))
-    if handler is None:
-        refuse(e.code, node)
+    handler = EXPRESSIONS.get(type(node)) or handler_of_expression(e.code, node)
     graph, range = e.graph, e.code.range(node)
     before, graph.range = graph.range, range  # as at_range does
     e.depth += 1

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import types as python_types
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import weft
 from weft.jit.frontend.annotations import Annotations
-from weft.jit.frontend.calls import convert_arguments
+from weft.jit.frontend.calls import BuiltinFunction, convert_arguments, operator_name
 from weft.jit.frontend.control_flow import then
 from weft.jit.frontend.conversions import Parameter
 from weft.jit.frontend.emitter import Emitter
@@ -181,8 +182,6 @@ def compile_body(
     e: Emitter, node: ast.FunctionDef | ast.Lambda, compiled: Compiled, function: Any = None
 ) -> None:
     """Compiles the statements of a definition and sets what its graph returns."""
-    from weft.jit.frontend.context_managers import decorated_modes
-
     if e.code.source.line_count > _LONG:
         _import_everything()
     range = e.range(node)
@@ -203,6 +202,23 @@ def compile_body(
         raise
     e.graph.block.set_returns([value])
     compiled.returns = value.type
+
+
+def decorated_modes(function: Any) -> list[bool]:
+    """The grad modes that decorate a Python function, the outermost first."""
+    modes = []
+    while function is not None:
+        is_python = isinstance(function, python_types.FunctionType)
+        held = vars(function).get("_weft_mode") if is_python else None
+        if held is not None:
+            from weft.jit.frontend.context_managers import MANAGERS
+
+            known = MANAGERS.get(type(held))
+            given = getattr(held, "mode", True)
+            is_inference = isinstance(held, weft.inference_mode)
+            modes.append(given if known is None else known if given else is_inference)
+        function = getattr(function, "__wrapped__", None)
+    return modes
 
 
 @functools.cache
@@ -276,7 +292,6 @@ def _refuse_generators(e: Emitter, node: ast.FunctionDef) -> None:
 
 def function_value(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | None:
     """What a callable Python object means, or None."""
-    from weft.jit.frontend.builtins import BuiltinFunction, operator_name
     from weft.jit.frontend.ignored import ignored_value
 
     compiled = getattr(obj, "_weft_compiled", None)

@@ -11,6 +11,7 @@ from typing import Any
 import weft
 from weft import _C
 from weft.jit.frontend.annotations import type_of_value
+from weft.jit.frontend.calls import BuiltinFunction, operator_name
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.resolver import is_module
@@ -77,21 +78,21 @@ def _plain(obj: Any) -> Any:
 
 
 def _callable(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | None:
-    from weft.jit.frontend import builtins, functions
-
     if isinstance(obj, type) and issubclass(obj, BaseException):
         from weft.jit.frontend.exceptions import ExceptionClass
 
         return ExceptionClass(obj)
-    special = builtins.builtin_of(obj)
+    if type(obj) is _C._OpFunction:
+        name = operator_name(obj)
+        if name is not None:
+            _functions[obj] = made = BuiltinFunction(name)  # which is nothing but its name
+            return made
+    from weft.jit.frontend.builtins import builtin_of
+
+    special = builtin_of(obj)
     if special is not None:
         return special
-    if type(obj) is _C._OpFunction:
-        found = functions.function_value(e, obj, range, what)
-        if type(found) is builtins.BuiltinFunction:  # which is nothing but its name
-            _functions[obj] = found
-        return found
-    from weft.jit.frontend import classes, modules
+    from weft.jit.frontend import classes, functions, modules
 
     if is_module(obj):
         return modules.closed_over(e, obj, range, what)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from weft.jit.frontend import loops
 from weft.jit.frontend.assignment import assign, assign_augmented, assign_declared, delete
 from weft.jit.frontend.conditions import Condition, condition, refine_all
 from weft.jit.frontend.control_flow import EXITS, branch, join, then
@@ -249,6 +248,8 @@ def _dynamic_if(
 
 @statement(ast.While)
 def _while(e: Emitter, node: ast.While) -> frozenset[str]:
+    from weft.jit.frontend import loops
+
     range = e.range(node)
     assigned = loops.assigned_names([*node.body, node.test])
     used = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)}
@@ -299,6 +300,7 @@ def _while_inside(e: Emitter, node: ast.While) -> frozenset[str]:
 
 @statement(ast.For)
 def _for(e: Emitter, node: ast.For) -> frozenset[str]:
+    from weft.jit.frontend import loops
     from weft.jit.frontend.iteration import Counted, iterate
 
     range = e.range(node)
