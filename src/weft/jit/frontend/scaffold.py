@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from weft.jit.frontend.errors import NotSupportedError
-from weft.jit.frontend.refused import REFUSED, REFUSED_FORMS
 from weft.jit.frontend.source import Code
 from weft.jit.ir.fresh_stack import on_fresh_stack
 
@@ -63,6 +62,8 @@ def handler_of_expression(code: Code, node: ast.expr) -> Callable[..., Any]:
 
 def refuse(code: Code, node: ast.AST) -> NoReturn:
     """NotSupportedError for syntax that is not part of the language."""
+    from weft.jit.frontend.refused import REFUSED
+
     refusal = REFUSED.get(type(node))
     what = refusal.what if refusal else f"{type(node).__name__} syntax"
     raise NotSupportedError(
@@ -74,6 +75,8 @@ def refuse(code: Code, node: ast.AST) -> NoReturn:
 
 def refuse_form(code: Code, node: ast.AST, name: str) -> NoReturn:
     """NotSupportedError for one of REFUSED_FORMS."""
+    from weft.jit.frontend.refused import REFUSED_FORMS
+
     refusal = REFUSED_FORMS[name]
     raise NotSupportedError(
         f"expected syntax of the language, got {refusal.what}", code.range(node), refusal.instead
