@@ -113,29 +113,41 @@ def test_builtins():
 
 
 FIRST_PROGRAM = """
-import sys
+import gc, sys
 before = set(sys.modules)
 import weft
-source = '''
-def f(x, n: int):
-    for i in range(n):
-        x = weft.tanh(x * 2.0 + i) - x.relu()
-    return x
-'''
-from weft.jit import CompilationUnit
-unit = CompilationUnit(source)
+unit = weft.jit.CompilationUnit(sys.argv[1])
 assert unit.f(weft.ones(3), 1).shape == (3,)  # what runs twice is compiled, in the background
+assert gc.isenabled()
 heavy = ("weft._ops.table", "weft._ops.builtins.rows", "weft._ops.schema", "weft.nn",
          "weft.jit.script_module", "weft.jit.tracing", "weft.jit.tracing.trace",
          "weft.jit.native.compose", "weft.jit.ir.html", "llvmlite", "numpy", "platform",
          "weft.jit.ir.parser", "weft.jit.frontend.modules", "weft.jit.passes.freezing",
-         "inspect", "dataclasses", "textwrap", "json")
+         "inspect", "dataclasses", "textwrap", "json", *sys.argv[2:])
 print([name for name in heavy if name in sys.modules and name not in before])
 """
 
 
-def test_a_first_program_imports_little():
+LOOP = """
+def f(x, n: int):
+    for i in range(n):
+        x = weft.tanh(x * 2.0 + i) - x.relu()
+    return x
+"""
+CHAIN = "def f(x, n: int):\n    return weft.tanh(x * 2.0 + n) - x.relu()\n"
+SYNTAX = (
+    "builtins", "builtin_numbers", "builtin_objects", "classes", "comparison", "comprehensions",
+    "context_managers", "exceptions", "iteration", "loops", "refused", "strings", "subscripts",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", [CHAIN, LOOP], ids=["chain", "loop"])
+def test_a_first_program_imports_little(source):
+    more = [f"weft.jit.frontend.{name}" for name in SYNTAX] if source is CHAIN else []
     ran = subprocess.run(
-        [sys.executable, "-c", FIRST_PROGRAM], capture_output=True, text=True, check=False
+        [sys.executable, "-c", FIRST_PROGRAM, source, *more],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.stdout.strip() == "[]", ran.stdout + ran.stderr
