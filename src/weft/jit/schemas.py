@@ -330,19 +330,23 @@ def _kind_of(text: str) -> str:
     return kind if "::" in kind else f"aten::{kind}"
 
 
+# Of the many overloads of a name few are tried, so they are put in order by parts of schemas that
+# are not made yet (see _parse).
+
+
 def _tensors_first(operator: Operator) -> tuple[bool, int]:
     """A number must not win over a 0-d tensor, whose gradient it would lose; out= forms last."""
-    has_out = any(arg.is_written and arg.kwarg_only for arg in operator.args)
-    return has_out, -sum(arg.type is ty.TENSOR for arg in operator.args)
+    args, _, _ = operator.facts["schema"]
+    has_out = any(kwarg_only and "!" in alias for _, _, _, kwarg_only, alias in args)
+    return has_out, -sum(_type(type_) is ty.TENSOR for _, type_, _, _, _ in args)
 
 
 def _anything_last(operator: Operator) -> int:
     """Exact types, then Scalar, then types left open, then Any."""
+    args, _, varargs = operator.facts["schema"]
     ranks: dict[ty.Type, int] = {ty.NUMBER: 1, ty.ANY: 3}
-    return max(
-        (2 if isinstance(a.type, ty.TypeVar) else ranks.get(a.type, 0) for a in operator.args),
-        default=0,
-    )
+    types = [_type(type_) for _, type_, _, _, _ in args] + [ty.ANY] * varargs
+    return max((2 if isinstance(t, ty.TypeVar) else ranks.get(t, 0) for t in types), default=0)
 
 
 def of(kind: str) -> Operator:
