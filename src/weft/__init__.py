@@ -7,10 +7,8 @@ imported when they are first used.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 from weft import _C, _imports
@@ -166,28 +164,13 @@ _aliases.install(globals())
 __all__ = sorted(
     {name for name in globals() if not name.startswith("_")}.union(_LAZY_MODULES, _LAZY_NAMES)
     - {"_assert", "_check", "_check_is_size"}
-    - {"annotations", "gc", "importlib", "math", "sys", "Any", "TYPE_CHECKING"}
+    - {"annotations", "importlib", "math", "Any", "TYPE_CHECKING"}
 )
-
-
-def _load(name: str) -> Any:
-    """A module of weft. Its import makes many objects that stay and no garbage: the collector,
-    which would look at all objects of the process again and again, rests meanwhile."""
-    module = sys.modules.get(name)
-    if module is not None:  # or another thread is importing it
-        return importlib.import_module(name)
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return importlib.import_module(name)
-    finally:
-        if collects:
-            gc.enable()
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY_MODULES:
-        return _load(f"weft.{name}")
+        return _imports.load(f"weft.{name}")
     if name in _LAZY_NAMES:
         value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
         globals()[name] = value
