@@ -78,38 +78,47 @@ else:
 def _add_init(cls: Any, names: tuple[str, ...], frozen: bool) -> None:
     """__init__, the one method that is worth being compiled for its class: at its first use, for
     most classes are never used in a process."""
-    scope: dict[str, Any] = {}
-    parameters, body = [], []
-    target = "own[{!r}]" if frozen else "self.{}"
-    for name in names:
-        default = cls.__dict__.get(name, scope)
-        value = name
+    own = cls.__dict__
+    defaults = {name: own[name] for name in names if name in own}
+    for name, default in defaults.items():
         if isinstance(default, _Field):
             delattr(cls, name)
-            if not default.init:
-                continue
-            scope[f"_{name}"] = default.default_factory
-            parameters.append(f"{name}=None")
-            value = f"_{name}() if {name} is None else {name}"
-        elif default is scope:
-            parameters.append(name)
-        else:
-            scope[f"_{name}"] = default
-            parameters.append(f"{name}=_{name}")
-        body.append(f"{target.format(name)} = {value}")
-    if frozen:
-        body.insert(0, "own = self.__dict__")
-    if hasattr(cls, "__post_init__"):
-        body.append("self.__post_init__()")
-    text = f"def __init__(self, {', '.join(parameters)}):\n    " + "\n    ".join(body or ["pass"])
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         made: dict[str, Any] = {}
+        scope = {
+            f"_{name}": default.default_factory if isinstance(default, _Field) else default
+            for name, default in defaults.items()
+        }
+        text = _text_of_init(names, defaults, frozen, hasattr(cls, "__post_init__"))
         on_fresh_stack(exec, text, scope, made)
         cls.__init__ = made["__init__"]
         cls.__init__(self, *args, **kwargs)
 
     cls.__init__ = __init__
+
+
+def _text_of_init(
+    names: tuple[str, ...], defaults: dict[str, Any], frozen: bool, is_followed: bool
+) -> str:
+    """The source of __init__, in which `_name` is the default of a field, or what makes one."""
+    parameters, body = [], []
+    target = "own[{!r}]" if frozen else "self.{}"
+    for name in names:
+        default, value = defaults.get(name), name
+        if isinstance(default, _Field):
+            if not default.init:
+                continue
+            parameters.append(f"{name}=None")
+            value = f"_{name}() if {name} is None else {name}"
+        else:
+            parameters.append(f"{name}=_{name}" if name in defaults else name)
+        body.append(f"{target.format(name)} = {value}")
+    if frozen:
+        body.insert(0, "own = self.__dict__")
+    if is_followed:
+        body.append("self.__post_init__()")
+    return f"def __init__(self, {', '.join(parameters)}):\n    " + "\n    ".join(body or ["pass"])
 
 
 def _repr(self: Any) -> str:
