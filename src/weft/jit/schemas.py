@@ -9,7 +9,6 @@ Nothing is parsed before it is asked for: looking a name up costs a few schemas,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Any
@@ -41,7 +40,6 @@ _DTYPE_NUMBERS = {
     7: "float64", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16",
 }  # fmt: skip
 _WORDS = {"False": False, "True": True}  # defaults that mean what they say
-_LENGTH = re.compile(r"\[(\d+)\]\??$")
 
 
 @record(frozen=True)
@@ -274,7 +272,7 @@ def _parse(kind: str, parts: list[Any]) -> Schema:
 
 
 def _arg(name: str, type_: str, default: str | None, kwarg_only: bool, alias: str) -> Arg:
-    match = _LENGTH.search(type_) if type_.endswith(("]", "]?")) else None
+    length = type_.removesuffix("?").removesuffix("]").rpartition("[")[2]
     parsed = _type(type_)
     return Arg(
         name,
@@ -282,7 +280,7 @@ def _arg(name: str, type_: str, default: str | None, kwarg_only: bool, alias: st
         _default(default, parsed),
         default is not None,
         kwarg_only,
-        int(match.group(1)) if match else None,
+        int(length) if length.isdecimal() else None,
         alias,
     )
 

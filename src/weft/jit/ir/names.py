@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 
-_OTHERS = re.compile(r"[^\w.]")
-_NUMBERED = re.compile(r"(.*)\.\d+")
-
 
 class Names:
     """Names in use, and numbers for new ones."""
@@ -21,13 +18,13 @@ class Names:
         if not wanted:
             return self.fresh()
         plain = wanted.isidentifier() or wanted.isdecimal()
-        base = wanted if plain else _OTHERS.sub("_", wanted)
+        base = wanted if plain else re.sub(r"[^\w.]", "_", wanted)
         if base not in self.taken:
             self.taken.add(base)
             return base
-        number = _NUMBERED.fullmatch(base)
-        if number:
-            base = number.group(1)
+        before, dot, number = base.rpartition(".")
+        if dot and number.isdecimal():
+            base = before
         if not base or base.isdigit():
             return self.fresh()
         while True:
