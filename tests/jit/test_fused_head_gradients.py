@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import weft
 import weft.nn.functional as F
 from jit.groups import bits
+from jit.heads import threads
 from weft import jit
 
 
@@ -79,14 +80,10 @@ def check(function, shapes, wanted=(True, True, True)):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_gradients_are_those_of_eager(function, shape):
     m, k, n = shape
-    before = weft.get_num_threads()
-    try:
-        for threads in (1, 2):
-            weft.set_num_threads(threads)
+    for count in (1, 2):
+        with threads(count):
             for wanted in ((True, True, True), (False, True, False), (False, False, True)):
                 check(function, ((m, k), (n, k), (n,)), wanted)
-    finally:
-        weft.set_num_threads(before)
 
 
 def test_the_product_and_the_rest_are_a_node_each():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import weft
 import weft.nn.functional as F
-from jit import groups
+from jit.heads import bits, check, check_errors, threads
 from weft import jit
 
 
@@ -47,13 +47,6 @@ def masked(x, w, b):
     return (y > b) & (y < 1.0)
 
 
-def bits(tensor):
-    """The elements to the last bit; NumPy has no bfloat16."""
-    if tensor is not None and tensor.dtype == weft.bfloat16:
-        tensor = tensor.view(weft.int16)
-    return groups.bits(tensor)
-
-
 PRODUCTS = [gelu_linear, silu_linear, residual, scaled, both, masked]
 SHAPES = [
     (256, 128, 256),
@@ -65,23 +58,6 @@ SHAPES = [
     (7, 520, 4111),
     (600, 260, 70),
 ]
-
-
-def check(function, *args):
-    """Three calls, of which the last may run native code, against eager."""
-    compiled = jit.script(function)
-    with weft.no_grad():
-        expected = function(*args)
-        for _ in range(3):
-            got = compiled(*args)
-            for one, other in zip(_tuple(got), _tuple(expected)):
-                assert one.dtype == other.dtype and one.shape == other.shape
-                assert one.stride() == other.stride()
-                assert bits(one) == bits(other)
-
-
-def _tuple(value):
-    return value if isinstance(value, tuple) else (value,)
 
 
 def forms(rows, columns, dtype):
@@ -120,14 +96,10 @@ def complex_exp(x, w, b):
 
 def test_threads_cut_as_without_a_group():
     weft.manual_seed(0)
-    before = weft.get_num_threads()
-    try:
-        for threads in (1, 2, 3):
-            weft.set_num_threads(threads)
+    for count in (1, 2, 3):
+        with threads(count):
             for m, k, n in ((500, 70, 200), (90, 200, 700)):
                 check(gelu_linear, weft.randn(m, k), weft.randn(n, k), weft.randn(n))
-    finally:
-        weft.set_num_threads(before)
 
 
 def other_operands(x, w, r, scale):
@@ -265,17 +237,11 @@ def test_random_products(m, k, n, left, right, function):
 
 
 def test_errors_are_those_of_eager():
-    run = jit.script(other_operands)
-    with weft.no_grad():
-        for args in (
-            (weft.randn(4, 5), weft.randn(6, 7), weft.randn(1), weft.randn(1)),
-            (weft.randn(200, 33), weft.randn(130, 33), weft.randn(7), weft.randn(1)),
-        ):
-            with pytest.raises(RuntimeError) as eager:
-                other_operands(*args)
-            with pytest.raises(RuntimeError, match="HERE") as script:
-                run(*args)
-            assert str(eager.value).partition(":")[2] in str(script.value)
+    check_errors(
+        other_operands,
+        (weft.randn(4, 5), weft.randn(6, 7), weft.randn(1), weft.randn(1)),
+        (weft.randn(200, 33), weft.randn(130, 33), weft.randn(7), weft.randn(1)),
+    )
 
 
 def test_gradients_are_those_of_eager():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import weft
 import weft.nn.functional as F
 from jit.allocations import use_of
-from jit.test_fused_heads import check
+from jit.heads import check, check_errors, threads
 from weft import jit
 
 
@@ -52,23 +52,14 @@ FUNCTIONS = [scores, log_scores, both, rows_alone, over_columns, over_all, led]
 def test_rows_give_the_bits_of_eager(function):
     """Rows short and long, a part of a block of them, and more than are run as they come."""
     weft.manual_seed(0)
-    before = weft.get_num_threads()
-    try:
-        for threads in (1, 2, 3):
-            weft.set_num_threads(threads)
-            for m, k, n in (
-                (300, 40, 90),
-                (1700, 30, 130),
-                (90, 70, 500),
-                (40, 20, 700),
-                (9, 5, 3),
-            ):
+    shapes = ((300, 40, 90), (1700, 30, 130), (90, 70, 500), (40, 20, 700), (9, 5, 3))
+    for count in (1, 2, 3):
+        with threads(count):
+            for m, k, n in shapes:
                 x, w, r = weft.randn(m, k), weft.randn(n, k), weft.randn(n)
                 check(function, x, w, r)
                 check(function, x.t().contiguous().t(), w.double().float(), r)
             check(function, x.double(), w.double(), r.double())
-    finally:
-        weft.set_num_threads(before)
 
 
 @pytest.mark.parametrize("dtype", [weft.float64, weft.float16, weft.bfloat16], ids=str)
@@ -131,15 +122,9 @@ def test_rows_are_written_where_the_product_lies(n):
 
 
 def test_errors_are_those_of_eager():
-    run = jit.script(normed)
-    with weft.no_grad():
-        for args in (
-            (weft.randn(600, 5), weft.randn(96, 7), weft.randn(1)),
-            (weft.randn(600, 33), weft.randn(96, 33), weft.randn(7)),
-            (weft.randn(600, 33), weft.randn(90, 33), weft.randn(90)),
-        ):
-            with pytest.raises(RuntimeError) as eager:
-                normed(*args)
-            with pytest.raises(RuntimeError, match="HERE") as script:
-                run(*args)
-            assert str(eager.value).partition(":")[2] in str(script.value)
+    check_errors(
+        normed,
+        (weft.randn(600, 5), weft.randn(96, 7), weft.randn(1)),
+        (weft.randn(600, 33), weft.randn(96, 33), weft.randn(7)),
+        (weft.randn(600, 33), weft.randn(90, 33), weft.randn(90)),
+    )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import weft
 import weft.nn.functional as F
 from jit.groups import NATIVE, bits, compile_now, group_of, make
+from jit.heads import threads
 from weft import _C
 
 
@@ -336,11 +337,8 @@ def test_random_functions(source, shapes, grad):
 @pytest.mark.parametrize("function", [attention, root_mean_square, several, mean_square, total])
 def test_threads_do_not_change_bits(function):
     args = inputs(((700, 300), (700, 300)), weft.float32)
-    made, before, found = make(group_of(function)), weft.get_num_threads(), []
-    try:
-        for threads in (1, 3):
-            weft.set_num_threads(threads)
+    made, found = make(group_of(function)), []
+    for count in (1, 3):
+        with threads(count):
             found.append([bits(r) for r in made.run(args)])
-    finally:
-        weft.set_num_threads(before)
     assert found[0] == found[1] == [bits(r) for r in results(function(*args))]
