@@ -9,6 +9,7 @@
 #include "ops/blas.h"
 #include "ops/conv_depthwise.h"
 #include "ops/conv_plane.h"
+#include "ops/conv_source.h"
 #include "ops/conv_winograd.h"
 #include "ops/heads.h"
 #include "ops/scratch.h"
@@ -20,6 +21,7 @@ namespace {
 
 using conv::Geometry;
 using conv::LineRange;
+using conv::Source;
 
 template <class T>
 blas::Matrix<const T> rows(const T* data, int64_t columns) {
@@ -97,18 +99,25 @@ int64_t part_columns(const Geometry& g) {
   return ((n + parts - 1) / parts + kUnit - 1) / kUnit * kUnit;
 }
 
-bool takes_parts(const Geometry& g, DType dtype) {
-  if ((dtype != DType::F32 && dtype != DType::F64) || !g.is_pointwise() || g.is_single_channel()) {
-    return false;
-  }
+// Whether parts of a pointwise kernel's image are made while they are multiplied.
+bool takes_columns(const Geometry& g) {
   const int64_t n = g.positions(), width = g.depth() ? part_columns(g) : n;
   return g.batch * g.groups * ((n + width - 1) / width) >= 2 * num_threads() &&
          blas::goes_by_tiles(g.group_out(), n, g.depth(), rows<float>(nullptr, n));
 }
 
+// Whether an image is made part by part, not as a whole: a thread has one group of an image at a
+// time, which is to be in a cache still when it is read; or some columns of a pointwise kernel's.
+bool takes_parts(const Geometry& g, DType dtype) {
+  if (dtype != DType::F32 && dtype != DType::F64) return false;
+  if (g.is_pointwise() && !g.is_single_channel()) return takes_columns(g);
+  constexpr int64_t kMost = int64_t{1} << 19;  // elements
+  return g.batch * g.groups >= 2 * num_threads() && g.group_in() * g.in_plane() <= kMost;
+}
+
 template <class T>
-void forward_of_parts(const Geometry& g, Prologue& before, const T* weight, const T* bias, T* out,
-                      const Finish& finish) {
+void forward_by_columns(const Geometry& g, Prologue& before, const T* weight, const T* bias, T* out,
+                        const Finish& finish) {
   const int64_t n = g.positions(), width = part_columns(g), depth = g.depth();
   const int64_t parts = (n + width - 1) / width;
   parallel_for(g.batch * g.groups * parts, grain(g, width), [&](int64_t begin, int64_t end) {
@@ -128,24 +137,20 @@ void forward_of_parts(const Geometry& g, Prologue& before, const T* weight, cons
 }
 
 template <class T>
-void forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
-             const Finish& finish) {
-  if (g.is_depthwise() || (conv::has_planes<T> && g.stride_w == 1 && g.is_single_channel())) {
-    return conv::depthwise_forward(g, input, weight, bias, out, finish);
-  }
-  if constexpr (std::is_same_v<T, float>) {
-    if (conv::fits_winograd(g)) return conv::winograd_forward(g, input, weight, bias, out, finish);
-  }
-  if (g.is_pointwise()) return forward_pointwise(g, input, weight, bias, out, finish);
+void forward_unrolled(const Geometry& g, const Source<T>& input, const T* weight, const T* bias,
+                      T* out, const Finish& finish) {
   const Blocks blocks(g);
   const int64_t count = g.batch * g.groups * blocks.count;
-  parallel_for(count, grain(g, blocks.lines * g.out_width), [&](int64_t begin, int64_t end) {
+  const int64_t least = input.before ? blocks.count : 1;  // threads make units of their own
+  const int64_t each = std::max(least, grain(g, blocks.lines * g.out_width));
+  parallel_for(count, each, [&](int64_t begin, int64_t end) {
     Scratch<T> columns(blocks.scratch(g));
+    conv::SourceReader<T> reader(input, g.group_in(), g.in_plane());
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i / blocks.count % g.groups, image = i / blocks.count / g.groups;
       const LineRange lines = blocks.range(g, i % blocks.count);
       const int64_t n = (lines.end - lines.begin) * g.out_width;
-      conv::unroll(g, lines, input + in_start(g, image, group), columns.data());
+      conv::unroll(g, lines, reader.unit(image * g.groups + group), columns.data());
       T* to = out + out_start(g, image, group) + lines.begin * g.out_width;
       if (bias) start_from_bias(g, group, n, bias, to);
       blas::gemm_in_place<T>(g.group_out(), n, g.depth(),
@@ -154,6 +159,24 @@ void forward(const Geometry& g, const T* input, const T* weight, const T* bias, 
       finish.at(out_row(g, image, group), lines.begin * g.out_width)(g.group_out(), n);
     }
   });
+}
+
+template <class T>
+void forward(const Geometry& g, const Source<T>& input, const T* weight, const T* bias, T* out,
+             const Finish& finish) {
+  if (g.is_depthwise() || (conv::has_planes<T> && g.stride_w == 1 && g.is_single_channel())) {
+    return conv::depthwise_forward(g, input, weight, bias, out, finish);
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (conv::fits_winograd(g)) return conv::winograd_forward(g, input, weight, bias, out, finish);
+  }
+  if constexpr (conv::has_planes<T>) {
+    if (g.is_pointwise() && input.before) {
+      return forward_by_columns(g, *input.before, weight, bias, out, finish);
+    }
+  }
+  if (g.is_pointwise()) return forward_pointwise(g, input.images, weight, bias, out, finish);
+  forward_unrolled(g, input, weight, bias, out, finish);
 }
 
 // The gradient of one group of one image: blocks in turn, since the lines they add to overlap.
@@ -280,7 +303,7 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   if (input.dim() == 3) sizes.erase(0);
   Prologue* const before = around.before;
-  const bool in_parts = before && takes_parts(g, input.dtype()) && before->begin(g.positions());
+  const bool in_parts = before && takes_parts(g, input.dtype()) && before->begin(g.in_plane());
   const Tensor x = operand(before && !in_parts ? before->whole() : input), w = operand(weight);
   const Tensor b = bias.defined() ? operand(bias) : Tensor();
   Tensor out = Tensor::empty(sizes, x.dtype(), {}, "conv2d");
@@ -291,10 +314,9 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   conv::dispatch_conv("conv2d", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T *taps = w.data_as<const T>(), *start = b.defined() ? b.data_as<const T>() : nullptr;
-    if constexpr (conv::has_planes<T>) {
-      if (in_parts) return forward_of_parts(g, *before, taps, start, out.data_as<T>(), finish);
-    }
-    forward(g, x.data_as<const T>(), taps, start, out.data_as<T>(), finish);
+    const Source<T> source =
+        in_parts ? Source<T>{nullptr, before} : Source<T>{x.data_as<const T>()};
+    forward(g, source, taps, start, out.data_as<T>(), finish);
   });
   return as_dtype(out, input.dtype());
 }

@@ -2,7 +2,6 @@
 
 #include "core/thread_pool.h"
 #include "ops/conv_plane.h"
-#include "ops/scratch.h"
 
 namespace weft::native::conv {
 namespace {
@@ -59,8 +58,8 @@ class Planes {
 
 // Forward by planes: each input plane is padded once for all of its kernels.
 template <class T>
-void forward_planes(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
-                    const Finish& finish) {
+void forward_planes(const Geometry& g, const Source<T>& input, const T* weight, const T* bias,
+                    T* out, const Finish& finish) {
   const int64_t multiplier = g.group_out();
   const PaddedPlane padded{g.height, g.width, g.pad_h, g.pad_w};
   const PlaneTaps taps{g.kernel_h, g.kernel_w,   g.dilation_h, g.dilation_w,
@@ -69,8 +68,9 @@ void forward_planes(const Geometry& g, const T* input, const T* weight, const T*
     Scratch<T> plane(padded.elements());
     std::fill_n(plane.data(), padded.elements(), T(0));
     Planes done(g, finish, begin * multiplier);
+    SourceReader<T> reader(input, 1, g.in_plane(), end);
     for (int64_t p = begin; p < end; ++p) {
-      fill_plane(padded, input + p * g.in_plane(), plane.data());
+      fill_plane(padded, reader.unit(p), plane.data());
       const int64_t first = p % g.in_channels * multiplier;
       T* to = out + p * multiplier * g.positions();
       for (int64_t o = first; o < first + multiplier; ++o, to += g.positions()) {
@@ -109,17 +109,18 @@ void backward_input_planes(const Geometry& g, const T* grad, const T* weight, T*
 }  // namespace
 
 template <class T>
-void depthwise_forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
-                       const Finish& finish) {
+void depthwise_forward(const Geometry& g, const Source<T>& input, const T* weight, const T* bias,
+                       T* out, const Finish& finish) {
   if constexpr (has_planes<T>) {
     if (g.stride_w == 1) return forward_planes(g, input, weight, bias, out, finish);
   }
   const int64_t multiplier = g.group_out();
   parallel_for(g.batch * g.out_channels, grain(g), [&](int64_t begin, int64_t end) {
     Planes done(g, finish, begin);
+    SourceReader<T> reader(input, 1, g.in_plane(), (end - 1) / multiplier + 1);
     for (int64_t p = begin; p < end; ++p) {
-      const int64_t n = p / g.out_channels, o = p % g.out_channels;
-      const T* plane = input + (n * g.in_channels + o / multiplier) * g.in_plane();
+      const int64_t o = p % g.out_channels;
+      const T* plane = reader.unit(p / multiplier);
       T* to = out + p * g.positions();
       const T* taps = weight + o * g.taps();
       std::fill_n(to, g.positions(), bias ? bias[o] : T(0));
@@ -186,10 +187,10 @@ void depthwise_backward_weight(const Geometry& g, const T* grad, const T* input,
   });
 }
 
-#define INSTANTIATE(T)                                                                  \
-  template void depthwise_forward<T>(const Geometry&, const T*, const T*, const T*, T*, \
-                                     const Finish&);                                    \
-  template void depthwise_backward_input<T>(const Geometry&, const T*, const T*, T*);   \
+#define INSTANTIATE(T)                                                                          \
+  template void depthwise_forward<T>(const Geometry&, const Source<T>&, const T*, const T*, T*, \
+                                     const Finish&);                                            \
+  template void depthwise_backward_input<T>(const Geometry&, const T*, const T*, T*);           \
   template void depthwise_backward_weight<T>(const Geometry&, const T*, const T*, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)

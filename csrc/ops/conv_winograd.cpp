@@ -222,8 +222,9 @@ struct Segment {
 // One thread's part: tile rows of a group, whose V and products stay in the second-level cache.
 class Worker {
  public:
-  explicit Worker(const Task& t)
+  Worker(const Task& t, const Source<float>& input)
       : t_(t),
+        input_(input, t.in_channels, t.height * t.width),
         rows_(rows_of(t)),
         line_(padded(rows_ * t.row_tiles() + kLanes)),
         chunk_(std::min(t.out_channels, kChunk)),
@@ -248,11 +249,11 @@ class Worker {
                                t.batch * t.tile_rows());
   }
 
-  void run(int64_t group, int64_t begin, int64_t end, const float* input, const float* u,
-           const float* bias, float* out, const Finish& finish) {
+  void run(int64_t group, int64_t begin, int64_t end, const float* u, const float* bias, float* out,
+           const Finish& finish) {
     const int64_t in_plane = t_.height * t_.width, tiles = (end - begin) * t_.row_tiles();
     for_each_segment(begin, end, [&](const Segment& s) {
-      const float* image = input + (s.image * t_.groups + group) * t_.in_channels * in_plane;
+      const float* image = input_.unit(s.image * t_.groups + group);
       for (int64_t c = 0; c < t_.in_channels; ++c) {
         split_rows(t_, image + c * in_plane, s.first, s.count, split_);
         transform_input(split_, t_.row_tiles(), s.count * t_.row_tiles(),
@@ -321,13 +322,14 @@ class Worker {
   }
 
   const Task& t_;
+  SourceReader<float> input_;
   const int64_t rows_, line_, chunk_, plane_;
   Scratch<float> v_, m_, planes_, lines_;
   Planes split_;
 };
 
-void run(const Task& t, const float* input, const float* weight, const float* bias, float* out,
-         const Finish& finish) {
+void run(const Task& t, const Source<float>& input, const float* weight, const float* bias,
+         float* out, const Finish& finish) {
   Scratch<float> u(kPoints * t.groups * t.out_channels * t.in_channels);
   transform_weight(t, weight, u.data());
   const int64_t rows = t.batch * t.tile_rows();
@@ -337,11 +339,10 @@ void run(const Task& t, const float* input, const float* weight, const float* bi
       std::min(block, std::max<int64_t>(1, (rows * t.groups + num_threads() - 1) / num_threads()));
   const int64_t blocks = (rows + block - 1) / block;
   parallel_for(blocks * t.groups, 1, [&](int64_t begin, int64_t end) {
-    Worker worker(t);
+    Worker worker(t, input);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks * block;
-      worker.run(i / blocks, first, std::min(first + block, rows), input, u.data(), bias, out,
-                 finish);
+      worker.run(i / blocks, first, std::min(first + block, rows), u.data(), bias, out, finish);
     }
   });
 }
@@ -356,8 +357,8 @@ bool fits_winograd(const Geometry& g) {
          g.batch * g.positions() >= 4 * kTiles;
 }
 
-void winograd_forward(const Geometry& g, const float* input, const float* weight, const float* bias,
-                      float* out, const Finish& finish) {
+void winograd_forward(const Geometry& g, const Source<float>& input, const float* weight,
+                      const float* bias, float* out, const Finish& finish) {
   run(Task{g.batch, g.group_in(), g.group_out(), g.groups, g.height, g.width, g.out_height,
            g.out_width, g.pad_h, g.pad_w, false},
       input, weight, bias, out, finish);
@@ -367,7 +368,7 @@ void winograd_backward_input(const Geometry& g, const float* grad, const float* 
                              float* out) {
   run(Task{g.batch, g.group_out(), g.group_in(), g.groups, g.out_height, g.out_width, g.height,
            g.width, 2 - g.pad_h, 2 - g.pad_w, true},
-      grad, weight, nullptr, out, Finish());
+      Source<float>{grad}, weight, nullptr, out, Finish());
 }
 
 }  // namespace weft::native::conv

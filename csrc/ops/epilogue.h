@@ -25,8 +25,7 @@ class Epilogue {
 };
 
 // The left operand of a product, or the image of a convolution. The operator gets a tensor of its
-// sizes and dtype that has no memory, and asks for parts of it, each element once, or for the
-// whole.
+// sizes and dtype that has no memory, and asks for the parts that it reads, or for the whole.
 class Prologue {
  public:
   // Before the first part; parts count in rows of `columns` elements. False: there is only the

@@ -5,12 +5,9 @@
 #include <mutex>
 #include <vector>
 
-#include "core/thread_pool.h"
 #include "native.h"
 #include "ops/blas.h"
-#include "ops/heads.h"
-#include "ops/samples.h"
-#include "ops/views.h"
+#include "ops/head_samples.h"
 #include "testing.h"
 
 namespace weft {
@@ -69,8 +66,6 @@ void check_parts(Fn&& run) {
   CHECK_TRUE(watcher.saw_all());
 }
 
-Tensor transposed(const Tensor& t) { return viewed(t, views::transpose(t.layout(), -2, -1)); }
-
 template <class T>
 void check_products() {
   const int64_t shapes[][3] = {{1, 1, 1},     {1, 300, 40},  {300, 1, 40},   {5, 7, 0},
@@ -93,13 +88,10 @@ void check_products() {
 }  // namespace
 
 TEST(epilogue_of_products) {
-  const int before = num_threads();
-  for (int threads : {1, 2, 3}) {
-    set_num_threads(threads);
+  with_threads({1, 2, 3}, [] {
     check_products<float>();
     check_products<double>();
-  }
-  set_num_threads(before);
+  });
 }
 
 TEST(epilogue_of_integers) {
@@ -135,40 +127,19 @@ TEST(epilogue_is_not_asked_for_values_that_are_rounded_later) {
 
 template <class T>
 void check_convolutions() {
-  struct Case {
-    Dims input, weight, stride, padding;
-    int64_t groups;
-  };
-  const Case cases[] = {
-      {{2, 3, 9, 8}, {4, 3, 3, 3}, {1, 1}, {1, 1}, 1},
-      {{2, 20, 33, 30}, {24, 20, 3, 3}, {1, 1}, {1, 1}, 1},  // winograd
-      {{1, 32, 17, 19}, {32, 16, 3, 3}, {1, 1}, {0, 2}, 2},  // ... of groups, odd sizes
-      {{2, 40, 31, 50}, {12, 20, 3, 3}, {2, 2}, {1, 1}, 2},  // unrolled, several blocks of lines
-      {{3, 20, 12, 12}, {9, 20, 1, 1}, {1, 1}, {0, 0}, 1},   // pointwise
-      {{1, 20, 12, 12}, {40, 10, 1, 1}, {1, 1}, {0, 0}, 2},
-      {{2, 6, 40, 40}, {12, 1, 3, 3}, {1, 1}, {1, 1}, 6},  // depthwise, by planes
-      {{2, 6, 40, 40}, {6, 1, 3, 3}, {2, 2}, {1, 1}, 6},   // ... by lines
-      {{5, 1, 16, 16}, {3, 1, 5, 5}, {1, 1}, {2, 2}, 1},   // a single channel
-      {{0, 3, 5, 5}, {2, 3, 3, 3}, {1, 1}, {0, 0}, 1},
-  };
-  for (const Case& c : cases) {
-    const Tensor x = noise<T>(c.input, 1), w = noise<T>(c.weight, 2);
+  for (const Convolution& c : kConvolutions) {
+    const Tensor x = noise<T>(c.input, 1);
     for (const Tensor& bias : {Tensor(), noise<T>({c.weight[0]}, 3)}) {
-      check_parts<T>([&](Epilogue* e) {
-        return native::conv2d(x, w, bias, c.stride, c.padding, Dims{1, 1}, c.groups, e);
-      });
+      check_parts<T>([&](Epilogue* e) { return c.operator()<T>(x, bias, e); });
     }
   }
 }
 
 TEST(epilogue_of_convolutions) {
-  const int before = num_threads();
-  for (int threads : {1, 2}) {
-    set_num_threads(threads);
+  with_threads({1, 2}, [] {
     check_convolutions<float>();
     check_convolutions<double>();
-  }
-  set_num_threads(before);
+  });
 }
 
 }  // namespace weft

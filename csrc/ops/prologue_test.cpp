@@ -1,14 +1,12 @@
 // Every operator with a prologue gives the values of the one that gets its operand whole, and asks
-// for each element of it once, or for all of it.
+// for parts of it or for all of it: a product for each element once; a convolution for none twice,
+// where one thread is at work.
 #include <atomic>
 #include <vector>
 
-#include "core/thread_pool.h"
 #include "native.h"
-#include "ops/heads.h"
-#include "ops/samples.h"
+#include "ops/head_samples.h"
 #include "ops/tile.h"
-#include "ops/views.h"
 #include "testing.h"
 
 namespace weft {
@@ -29,9 +27,9 @@ class Giver final : public Prologue {
   }
   void part(const Part& part, void* out) override {
     T* to = static_cast<T*>(out);
-    for (int64_t i = part.row; i < part.row + part.rows; ++i) {
-      for (int64_t j = part.column; j < part.column + part.columns; ++j) {
-        const int64_t at = i * columns_ + j;
+    for (int64_t i = 0; i < part.rows; ++i) {
+      for (int64_t j = 0; j < part.columns; ++j) {
+        const int64_t at = (part.row + i) * columns_ + part.column + j;
         ++asked_[static_cast<size_t>(at)];
         *to++ = operand_.data_as<const T>()[at];
       }
@@ -47,33 +45,41 @@ class Giver final : public Prologue {
                   operand_.layout(), operand_.dtype());
   }
   bool gave_parts() const { return columns_ > 0; }
-  bool gave_all() const {
-    for (const std::atomic<int>& times : asked_) {
-      if (times != (gave_parts() ? 1 : 0)) return false;
-    }
-    return wholes_ == (gave_parts() ? 0 : 1);
-  }
+  bool gave_all() const { return gave_none_twice() && (!gave_parts() || least() == 1); }
+  bool gave_none_twice() const { return most() <= 1 && gave_one_way(); }
+  bool gave_one_way() const { return gave_parts() ? wholes_ == 0 : wholes_ == 1 && most() == 0; }
 
  private:
+  int least() const {
+    int least = 1;
+    for (const std::atomic<int>& times : asked_) least = std::min<int>(least, times);
+    return least;
+  }
+  int most() const {
+    int most = 0;
+    for (const std::atomic<int>& times : asked_) most = std::max<int>(most, times);
+    return most;
+  }
+
   const Tensor operand_;
   int64_t columns_ = 0;
   int wholes_ = 0;
   std::vector<std::atomic<int>> asked_;
 };
 
-// `run` calls the operator with an operand and what is around it. Whether parts were asked for.
+// `run` calls the operator with an operand and what is around it; `asks_well` is asked of the giver
+// then. Whether parts were asked for.
 template <class T, class Fn>
-bool check_parts(const Tensor& operand, Fn&& run) {
+bool check_parts(const Tensor& operand, Fn&& run,
+                 bool (Giver<T>::*asks_well)() const = &Giver<T>::gave_all) {
   const Tensor expected = run(operand, Around());
   Giver<T> giver(operand);
   const Tensor got = run(giver.stand_in(), Around(nullptr, &giver));
   CHECK_EQ(got.sizes(), expected.sizes());
   CHECK_EQ(values<T>(got), values<T>(expected));
-  CHECK_TRUE(giver.gave_all());
+  CHECK_TRUE((giver.*asks_well)());
   return giver.gave_parts();
 }
-
-Tensor transposed(const Tensor& t) { return viewed(t, views::transpose(t.layout(), -2, -1)); }
 
 bool has_tiles() { return tile::active_isa() == tile::Isa::V4; }
 
@@ -103,29 +109,23 @@ void check_products() {
 }  // namespace
 
 TEST(prologue_of_products) {
-  const int before = num_threads();
-  for (int threads : {1, 2, 3}) {
-    set_num_threads(threads);
+  with_threads({1, 2, 3}, [] {
     check_products<float>();
     check_products<double>();
-  }
-  set_num_threads(before);
+  });
 }
 
 TEST(prologue_of_batches) {
   const Tensor a = noise<float>({8, 30, 40}, 1), b = noise<float>({8, 40, 90}, 2);
   const Tensor start = noise<float>({8, 30, 90}, 3);
-  const int before = num_threads();
-  for (int threads : {1, 4, 5}) {
-    set_num_threads(threads);
+  with_threads({1, 4, 5}, [&] {
     const bool parts = check_parts<float>(
         a, [&](const Tensor& x, const Around& around) { return native::bmm(x, b, around); });
-    CHECK_EQ(parts, threads < 5);
+    CHECK_EQ(parts, num_threads() < 5);
     check_parts<float>(a, [&](const Tensor& x, const Around& around) {
       return native::baddbmm(start, x, b, 1, 1, around);
     });
-  }
-  set_num_threads(before);
+  });
 }
 
 TEST(prologue_of_leading_dims) {
@@ -152,33 +152,49 @@ TEST(prologue_of_leading_dims) {
   }
 }
 
+template <class T>
+void check_convolutions() {
+  const auto asks_well = num_threads() == 1 ? &Giver<T>::gave_none_twice : &Giver<T>::gave_one_way;
+  for (const Convolution& c : kConvolutions) {
+    const bool pointwise = c.weight[2] == 1 && c.stride[0] == 1;  // asks whether it goes by tiles
+    for (const Tensor& bias : {Tensor(), noise<T>({c.weight[0]}, 3)}) {
+      const auto run = [&](const Tensor& x, const Around& around) {
+        return c.operator()<T>(x, bias, around);
+      };
+      const bool parts = check_parts<T>(noise<T>(c.input, 1), run, asks_well);
+      if (!pointwise) CHECK_EQ(parts, c.units() >= 2 * num_threads());
+    }
+  }
+}
+
 TEST(prologue_of_convolutions) {
+  with_threads({1, 2, 3}, [] {
+    check_convolutions<float>();
+    check_convolutions<double>();
+  });
+}
+
+TEST(prologue_of_pointwise_convolutions) {
   struct Case {
-    Dims input, weight, stride;
-    int64_t groups;
+    Convolution convolution;
     bool parts;
   };
   const Case cases[] = {
-      {{6, 20, 12, 13}, {9, 20, 1, 1}, {1, 1}, 1, true},
-      {{2, 600, 25, 30}, {20, 600, 1, 1}, {1, 1}, 1, true},  // several parts of an image
-      {{6, 40, 12, 12}, {16, 20, 1, 1}, {1, 1}, 2, true},
-      {{20, 12, 12}, {9, 20, 1, 1}, {1, 1}, 1, false},  // one part for all threads
-      {{6, 20, 12, 12}, {9, 20, 1, 1}, {2, 2}, 1, false},
-      {{6, 20, 12, 12}, {9, 20, 3, 3}, {1, 1}, 1, false},
-      {{0, 20, 12, 12}, {9, 20, 1, 1}, {1, 1}, 1, false},
+      {{{6, 20, 12, 13}, {9, 20, 1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}, true},
+      {{{2, 600, 25, 30}, {20, 600, 1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}, true},  // parts of an image
+      {{{6, 40, 12, 12}, {16, 20, 1, 1}, {1, 1}, {0, 0}, {1, 1}, 2}, true},
+      {{{20, 12, 12}, {9, 20, 1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}, false},  // one for all threads
+      {{{0, 20, 12, 12}, {9, 20, 1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}, false},
   };
-  const int before = num_threads();
-  set_num_threads(2);
-  for (const Case& c : cases) {
-    const Tensor x = noise<float>(c.input, 1), w = noise<float>(c.weight, 2);
-    for (const Tensor& bias : {Tensor(), noise<float>({c.weight[0]}, 3)}) {
-      const bool parts = check_parts<float>(x, [&](const Tensor& in, const Around& around) {
-        return native::conv2d(in, w, bias, c.stride, Dims{0, 0}, Dims{1, 1}, c.groups, around);
-      });
-      CHECK_EQ(parts, c.parts && has_tiles());
+  with_threads({2}, [&] {
+    for (const auto& [convolution, expected] : cases) {
+      const auto run = [&](const Tensor& x, const Around& around) {
+        return convolution.operator()<float>(x, {}, around);
+      };
+      CHECK_EQ(check_parts<float>(noise<float>(convolution.input, 1), run),
+               expected && has_tiles());
     }
-  }
-  set_num_threads(before);
+  });
 }
 
 TEST(prologue_is_asked_for_the_whole_of_values_that_are_rounded) {
