@@ -101,7 +101,7 @@ class _Composer:
         if len(operands) > MOST_OPERANDS:
             raise NotCompiled(f"expected at most {MOST_OPERANDS} operands, got {len(operands)}")
         reads = {("input", i): len(outputs) + i for i in range(len(self._inputs))}
-        return Kernel(operands, outputs, reads, attribute_scalars(outputs, 0))
+        return Kernel(operands, outputs, reads, attribute_scalars(outputs, 0), streams=True)
 
     def _step(
         self, step: tuple[str, Sequence[Operand], Sequence[Operand]], results: list[Value]
