@@ -34,7 +34,7 @@ def freeze(
     """A copy of a compiled module in evaluation mode, with forward and what preserved_attrs names:
     methods, and attributes that stay attributes. All other parameters, buffers and attributes
     become constants, branches that they decide are decided, and (optimize_numerics) batch_norm is
-    folded into the layers before it, which changes the last bits. What forward changes stays.
+    folded into the layers beside it, which changes the last bits. What forward changes stays.
 
     Later changes of `mod` do not reach the copy, and it does not train; gradients of its inputs are
     recorded.
@@ -72,14 +72,15 @@ def run_frozen_optimizations(
     preserved_methods: Sequence[str] | None = None,
 ) -> None:
     """What freeze(optimize_numerics=True) does beyond freezing, on a frozen module, in place."""
-    from weft.jit.passes import conv_bn
+    from weft.jit.passes import conv_bn, norm_affine
 
     if not isinstance(mod, RecursiveScriptModule) or not isinstance(mod._jit_info, FrozenInfo):
         raise RuntimeError("run_frozen_optimizations: expected a frozen module, got another")
     with LOCK:
         for compiled in mod._jit_info.compiled.values():
-            if optimize_numerics and conv_bn.run(compiled.function.graph):
-                optimize_graph(compiled.function.graph, 1, DEFAULT)
+            graph = compiled.function.graph
+            if optimize_numerics and any([conv_bn.run(graph), norm_affine.run(graph)]):
+                optimize_graph(graph, 1, DEFAULT)
         mod._jit_info.executables.clear()
 
 
@@ -114,6 +115,12 @@ def _split(mod: RecursiveScriptModule, names: Sequence[str]) -> tuple[list[str],
     return list(dict.fromkeys(methods)), attributes
 
 
+def _frozen(function: Function, held: Any, attributes: set[str], numerics: bool) -> Function:
+    """A frozen method. Its programs are finished when they are made: the one that records no
+    gradients has other groups."""
+    return freeze_method(function, held, attributes, DEFAULT, numerics=numerics, finish=False)
+
+
 def _freeze_all(
     held: RecursiveScriptModule, methods: Sequence[str], attributes: set[str], numerics: bool
 ) -> dict[str, tuple[Compiled, Function]]:
@@ -125,7 +132,7 @@ def _freeze_all(
     }
     while True:
         found = {
-            name: (each, freeze_method(each.function, held, attributes, DEFAULT, numerics=numerics))
+            name: (each, _frozen(each.function, held, attributes, numerics))
             for name, each in sources.items()
         }
         kept = {

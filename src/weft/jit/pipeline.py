@@ -91,13 +91,14 @@ def freeze(
     options: Options = INFERENCE,
     observer: Observer | None = None,
     numerics: bool = True,
+    finish: bool = True,
 ) -> Function:
     """A copy of a method in which what `module` holds are constants, optimised for inference:
-    without gradients, batch_norm folded into the layers before it (`numerics`, since it changes
+    without gradients, batch_norm folded into the layers beside it (`numerics`, since it changes
     last bits). Its first argument, the module, stays. `preserved`: attributes that stay, by path
     ("layer.0.weight").
     """
-    from weft.jit.passes import conv_bn, freezing
+    from weft.jit.passes import conv_bn, freezing, norm_affine
 
     graph = function.graph.copy()
     optimize_graph(graph, 1, options, observer)
@@ -106,18 +107,24 @@ def freeze(
         optimize_graph(graph, 1, options, observer)
     if numerics:
         conv_bn.run(graph)
-    optimize_graph(graph, 2, options, observer)
+        norm_affine.run(graph)
+    optimize_graph(graph, 2, options, observer, finish)
     return Function(function.name, graph, function.arg_names, function.defaults, function.doc)
 
 
 def optimize_graph(
-    graph: Graph, level: int = 2, options: Options = DEFAULT, observer: Observer | None = None
+    graph: Graph,
+    level: int = 2,
+    options: Options = DEFAULT,
+    observer: Observer | None = None,
+    finish: bool = True,
 ) -> bool:
-    """Runs the passes on a graph, in place; True if anything changed."""
+    """Runs the passes on a graph, in place; True if anything changed. `finish`: those behind the
+    repeated ones too, which commit it to one kind of program: with gradients, or without."""
     before, repeated, behind = _active(level)
     changed = _run(before, graph, options, observer)
     changed |= _settle(repeated, graph, options, observer)
-    return _run(behind, graph, options, observer) or changed
+    return (finish and _run(behind, graph, options, observer)) or changed
 
 
 def _active(level: int) -> tuple[list[Pass], list[Pass], list[Pass]]:

@@ -37,16 +37,20 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
 def _can_fold(layer: Node, norm: Node) -> bool:
     if layer.kind.partition(".")[0] not in _LAYERS or layer.owner is not norm.owner:
         return False
-    if not all(use.user is norm or _asks_shape(use.user) for use in layer.output.uses):
+    if not all(use.user is norm or asks_shape(use.user) for use in layer.output.uses):
         return False
-    known = (*layer.inputs[1:3], *norm.inputs[1:6], norm.inputs[7])
-    if not all(value.is_constant for value in known):
-        return False
-    mean, training = norm.inputs[3].constant, norm.inputs[5].constant
-    return mean is not None and not training and _is_channel_first(layer)
+    known = all(value.is_constant for value in layer.inputs[1:3])
+    return known and has_fixed_statistics(norm) and _is_channel_first(layer)
 
 
-def _asks_shape(user: object) -> bool:
+def has_fixed_statistics(norm: Node) -> bool:
+    """Whether a batch_norm multiplies and adds constants."""
+    if not all(value.is_constant for value in (*norm.inputs[1:6], norm.inputs[7])):
+        return False
+    return norm.inputs[3].constant is not None and not norm.inputs[5].constant
+
+
+def asks_shape(user: object) -> bool:
     """Whether a use cannot tell the layer's output from the folded one."""
     return isinstance(user, Node) and user.kind in _SHAPE_QUERIES
 
