@@ -14,7 +14,7 @@ enable_testing()
 add_test(NAME weft_tests COMMAND weft_tests)
 # Products and convolutions take other ways on machines with narrower registers.
 foreach(isa v2 v3)
-  foreach(tests blas matmul conv epilogue)
+  foreach(tests blas matmul conv epilogue prologue)
     add_test(NAME weft_tests_${isa}_${tests} COMMAND weft_tests ${tests})
     set_tests_properties(weft_tests_${isa}_${tests} PROPERTIES ENVIRONMENT WEFT_ISA=${isa})
   endforeach()

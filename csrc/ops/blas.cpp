@@ -120,12 +120,15 @@ void row_times_matrix(int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
   }
   Scratch<T> scaled(k);
   for (int64_t p = 0; p < k; ++p) scaled.data()[p] = alpha * a.data[p * a.column];
-  // Threads take columns in whole cache lines.
-  const int64_t grain = std::max<int64_t>(64, kGrain / k);
-  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+  // Threads take columns in whole cache lines, so that the last ones of c, which are computed one
+  // by one and rounded otherwise, are the same on any number of threads.
+  constexpr int64_t kUnit = 64;
+  const int64_t grain = std::max<int64_t>(1, kGrain / kUnit / k);
+  parallel_for((n + kUnit - 1) / kUnit, grain, [&](int64_t begin, int64_t end) {
     constexpr int64_t kPanel = 2048;  // of c: stays in L1 while the rows of b stream by
-    for (int64_t j = begin; j < end; j += kPanel) {
-      const int64_t width = std::min(kPanel, end - j);
+    const int64_t last = std::min(n, end * kUnit);
+    for (int64_t j = begin * kUnit; j < last; j += kPanel) {
+      const int64_t width = std::min(kPanel, last - j);
       scale_rows(1, width, beta, c + j, 0);
       accumulate_rows(width, k, scaled.data(), 1, b.data + j, b.row, c + j);
     }

@@ -24,8 +24,8 @@ class Epilogue {
   ~Epilogue() = default;
 };
 
-// The left operand of a product, or the image of a convolution. The operator gets a tensor of its
-// sizes and dtype that has no memory, and asks for the parts that it reads, or for the whole.
+// One operand of a product, or the image of a convolution. The operator gets a tensor of its sizes
+// and dtype that has no memory, and asks for the parts that it reads, or for the whole.
 class Prologue {
  public:
   // Before the first part; parts count in rows of `columns` elements. False: there is only the
@@ -39,13 +39,18 @@ class Prologue {
   ~Prologue() = default;
 };
 
-// Both, or none.
+// Both, or none. `right`: the prologue makes the right operand of the product, not the left one.
 struct Around {
-  Around(Epilogue* behind = nullptr, Prologue* before = nullptr)  // NOLINT: an epilogue alone
-      : behind(behind), before(before) {}
+  Around(Epilogue* behind = nullptr, Prologue* before = nullptr,  // NOLINT: an epilogue alone
+         bool right = false)
+      : behind(behind), before(before), right(right) {}
+
+  Prologue* left_of() const { return right ? nullptr : before; }
+  Prologue* right_of() const { return right ? before : nullptr; }
 
   Epilogue* behind;
   Prologue* before;
+  bool right;
 };
 
 // For operators that are called as programs call them, so that they record what they must: the next

@@ -2,8 +2,8 @@
 // the head of a fusion group. The values are those of the operator without.
 //
 // The epilogue is asked (`begin`) before the values are computed. It is not asked where they are
-// computed elsewhere than where the result lies, as those of 16-bit floats are. With a prologue the
-// first tensor (of addmm and baddbmm: the second) stands for what it makes.
+// computed elsewhere than where the result lies, as those of 16-bit floats are. With a prologue one
+// of the two factors stands for what it makes, of a convolution the image.
 #pragma once
 
 #include "core/scalar.h"

@@ -4,34 +4,16 @@
 // strides.
 #include <type_traits>
 
-#include "core/thread_pool.h"
 #include "native.h"
 #include "ops.h"
 #include "ops/blas.h"
 #include "ops/heads.h"
-#include "ops/scratch.h"
+#include "ops/matmul_ways.h"
 #include "ops/support.h"
 #include "ops/views.h"
 
 namespace weft::native {
 namespace {
-
-template <class T>
-blas::Matrix<const T> matrix_of(const Tensor& tensor, int64_t batch = 0) {
-  const Dims& strides = tensor.strides();
-  const size_t at = strides.size() - 2;
-  const int64_t start = at == 0 ? 0 : batch * strides[0];
-  return {tensor.data_as<const T>() + start, strides[at], strides[at + 1]};
-}
-
-// Calls fn with the element type; bool and the 16-bit floats never come here.
-template <class Fn>
-void dispatch_numeric(DType dtype, Fn&& fn) {
-  dispatch(dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    if constexpr (!std::is_same_v<T, bool> && !is_small_float<T>) fn(type);
-  });
-}
 
 void check_operands(const char* op, const Tensor& a, const Tensor& b) {
   WEFT_CHECK(a.dtype() == b.dtype(), op, ": expected tensors of one dtype, got ", a.dtype(),
@@ -47,57 +29,6 @@ void check_dims(const char* op, const Tensor& tensor, int64_t dims) {
 void check_inner(const char* op, const Tensor& a, const Tensor& b, bool match) {
   WEFT_CHECK(match, op, ": expected shapes (..., k) and (k, n), got ", AsTuple{a.sizes()}, " and ",
              AsTuple{b.sizes()});
-}
-
-// out = beta * out + alpha * a @ b; out is contiguous, of the operands' (computing) dtype.
-void gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-               const Scalar& alpha, const Finish& finish) {
-  dispatch_numeric(out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[1];
-    blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a), matrix_of<T>(b),
-                  number_as<T>(beta), out.data_as<T>(), n, finish);
-  });
-}
-
-// out = beta * out + alpha * a @ b^T.
-void gemm_transposed_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                          const Scalar& alpha, const Finish& finish) {
-  dispatch_numeric(out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[0];
-    blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a), matrix_of<T>(b).transposed(),
-                  number_as<T>(beta), out.data_as<T>(), n, finish);
-  });
-}
-
-// Products of a batch that are worth a thread.
-int64_t batch_grain(int64_t m, int64_t n, int64_t k) {
-  constexpr double kGrainWork = 128.0 * 1024;
-  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  return static_cast<int64_t>(kGrainWork / std::max(work, 1.0)) + 1;
-}
-
-// The same as gemm_into for each matrix of a batch; threads take whole products where there are
-// enough.
-void batched_gemm_into(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                       const Scalar& alpha, const Finish& finish) {
-  const int64_t batch = a.sizes()[0], m = a.sizes()[1], k = a.sizes()[2], n = b.sizes()[2];
-  dispatch_numeric(out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    auto product = [&](int64_t i) {
-      blas::gemm<T>(m, n, k, number_as<T>(alpha), matrix_of<T>(a, i), matrix_of<T>(b, i),
-                    number_as<T>(beta), out.data_as<T>() + i * m * n, n, finish.at(i * m, 0));
-    };
-    const int64_t grain = batch_grain(m, n, k);
-    if (batch < num_threads() && grain == 1) {
-      for (int64_t i = 0; i < batch; ++i) product(i);
-      return;
-    }
-    parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) product(i);
-    });
-  });
 }
 
 // Whether each row of a result starts from this one.
@@ -132,101 +63,16 @@ Finish finish_of(const Ending& ending, const Tensor& out) {
   return epilogue->begin(seen, out.sizes().back()) ? Finish(epilogue) : Finish();
 }
 
-// The three ways a product goes, each also part by part: for an `a` that a prologue makes while it
-// is multiplied (else null), and a row that the result starts from (else undefined): written as a
-// whole, it would have left the caches when the product comes to it.
-struct Gemm {
-  void (*into)(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-               const Scalar& alpha, const Finish& finish);
-  bool (*takes_parts)(const Tensor& a, const Tensor& b);  // of a prologue
-  bool (*takes_row)(const Tensor& a, const Tensor& b);    // to start from
-  void (*of_parts)(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                   const Scalar& alpha, const Finish& finish, Prologue* before, const Tensor& row);
-};
-
-Tensor transposed(const Tensor& matrix) {
-  return matrix.with_layout(views::transpose(matrix.layout(), 0, 1));
-}
-
-// Calls fn with float or double; false for other types.
-template <class Fn>
-bool dispatch_parts(DType dtype, Fn&& fn) {
-  if (dtype == DType::F32) return fn(std::type_identity<float>{});
-  return dtype == DType::F64 && fn(std::type_identity<double>{});
-}
-
-bool takes_panels(const Tensor& a, const Tensor& b) {
-  return dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
-    return blas::takes_panels<T>(a.sizes()[0], b.sizes()[1], b.sizes()[0], matrix_of<T>(b));
-  });
-}
-
-bool has_panels(const Tensor& a, const Tensor& b) {
-  return dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
-    return blas::has_panels<T>(a.sizes()[0], b.sizes()[1], b.sizes()[0], matrix_of<T>(b));
-  });
-}
-
-void gemm_of_panels(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                    const Scalar& alpha, const Finish& finish, Prologue* before,
-                    const Tensor& row) {
-  const int64_t m = a.sizes()[0], k = a.sizes()[1], n = b.sizes()[1];
-  dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
-    const auto rows = [&](int64_t first, int64_t count, T* to) {
-      before->part({first, count, 0, k}, to);
-    };
-    const blas::RowMaker<T> make(rows);
-    blas::gemm_by_panels<T>(
-        m, n, k, number_as<T>(alpha), matrix_of<T>(a), matrix_of<T>(b), number_as<T>(beta),
-        out.data_as<T>(), n,
-        {before ? &make : nullptr, row.defined() ? row.data_as<const T>() : nullptr}, finish);
-    return true;
-  });
-}
-
-// Threads take whole products of a batch: each makes one matrix at a time.
-bool takes_matrices(const Tensor& a, const Tensor&) {
-  constexpr int64_t kMost = int64_t{1} << 19;  // elements
-  const bool floating = a.dtype() == DType::F32 || a.dtype() == DType::F64;
-  return floating && a.sizes()[0] >= 2 * num_threads() && a.sizes()[1] * a.sizes()[2] <= kMost;
-}
-
-void gemm_of_matrices(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta,
-                      const Scalar& alpha, const Finish& finish, Prologue* before, const Tensor&) {
-  const int64_t batch = a.sizes()[0], m = a.sizes()[1], k = a.sizes()[2], n = b.sizes()[2];
-  dispatch_parts(a.dtype(), [&]<class T>(std::type_identity<T>) {
-    parallel_for(batch, batch_grain(m, n, k), [&](int64_t begin, int64_t end) {
-      Scratch<T> left(m * k);
-      for (int64_t i = begin; i < end; ++i) {
-        before->part({i * m, m, 0, k}, left.data());
-        blas::gemm<T>(m, n, k, number_as<T>(alpha), {left.data(), k, 1}, matrix_of<T>(b, i),
-                      number_as<T>(beta), out.data_as<T>() + i * m * n, n, finish.at(i * m, 0));
-      }
-    });
-    return true;
-  });
-}
-
-constexpr Gemm kPlain{gemm_into, takes_panels, has_panels, gemm_of_panels};
-constexpr Gemm kTransposed{
-    gemm_transposed_into,
-    [](const Tensor& a, const Tensor& b) { return takes_panels(a, transposed(b)); },
-    [](const Tensor& a, const Tensor& b) { return has_panels(a, transposed(b)); },
-    [](const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
-       const Finish& finish, Prologue* before, const Tensor& row) {
-      gemm_of_panels(out, a, transposed(b), beta, alpha, finish, before, row);
-    }};
-constexpr Gemm kBatched{batched_gemm_into, takes_matrices,
-                        [](const Tensor&, const Tensor&) { return false; }, gemm_of_matrices};
-
 // Allocates the result, starts it from `start` (undefined: nothing) and runs the product.
 Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor& a, const Tensor& b,
                const Scalar& beta, const Scalar& alpha, const Gemm& gemm,
                const Ending& ending = {}) {
-  Prologue* const before = ending.around.before;
-  const bool in_parts = before && gemm.takes_parts(a, b) && before->begin(a.sizes().back());
-  if (before && !in_parts) {
-    return product(op, sizes, start, ops::reshape(before->whole(), a.sizes()), b, beta, alpha, gemm,
+  Prologue *const left = ending.around.left_of(), *const right = ending.around.right_of();
+  const bool parts_of_a = left && gemm.takes_parts(a, b) && left->begin(a.sizes().back());
+  const bool parts_of_b = right && gemm.takes_right(a, b) && right->begin(b.sizes().back());
+  if ((left && !parts_of_a) || (right && !parts_of_b)) {
+    const Tensor whole = ops::reshape(ending.around.before->whole(), (left ? a : b).sizes());
+    return product(op, sizes, start, left ? whole : a, right ? whole : b, beta, alpha, gemm,
                    {ending.around.behind, ending.sizes});
   }
   const DType dtype = a.dtype();
@@ -238,12 +84,14 @@ Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor&
   }
   Tensor out = Tensor::empty(sizes, compute, {}, op);
   const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
-  const bool from_row = starts && is_row(start, out) && gemm.takes_row(a, b);
+  const bool from_row = starts && !parts_of_b && is_row(start, out) && gemm.takes_row(a, b);
   if (starts && !from_row) start_from(out, start);
   const Scalar weight = starts ? beta : Scalar(0);
   const Finish finish = finish_of(ending, out);
-  if (in_parts || from_row) {
-    gemm.of_parts(out, a, b, weight, alpha, finish, before, from_row ? start : Tensor());
+  if (parts_of_b) {
+    gemm.of_right(out, a, b, weight, alpha, finish, *right);
+  } else if (parts_of_a || from_row) {
+    gemm.of_parts(out, a, b, weight, alpha, finish, left, from_row ? start : Tensor());
   } else {
     gemm.into(out, a, b, weight, alpha, finish);
   }
@@ -439,13 +287,21 @@ Tensor batched_matmul(const Tensor& self, const Tensor& other, const Around& aro
   Dims sizes = batch;
   sizes.push_back(self.size(-2));
   sizes.push_back(other.size(-1));
-  if (around.before && !same(batch, a.first(a.size() - 2))) {
+  if (around.left_of() && !same(batch, a.first(a.size() - 2))) {
     return batched_matmul(around.before->whole(), other, around.behind);
   }
-  const Tensor right = as_batch(other, batch);
-  const int64_t flat[] = {right.sizes()[0], self.size(-2), self.size(-1)};
-  const Tensor left = around.before ? self.with_layout(Layout::contiguous(Dims(IntList(flat))))
-                                    : as_batch(self, batch);
+  if (around.right_of() && !same(batch, b.first(b.size() - 2))) {
+    return batched_matmul(self, around.before->whole(), around.behind);
+  }
+  // What is made has no memory: it lies as if it were contiguous.
+  const auto flat = [&](const Tensor& tensor, const Prologue* made) {
+    if (!made) return as_batch(tensor, batch);
+    int64_t count = 1;
+    for (int64_t size : batch) count *= size;
+    const int64_t sizes[] = {count, tensor.size(-2), tensor.size(-1)};
+    return tensor.with_layout(Layout::contiguous(Dims(IntList(sizes))));
+  };
+  const Tensor left = flat(self, around.left_of()), right = flat(other, around.right_of());
   if (around.behind || around.before) {
     return bmm_with(left, right, {around, sizes}).with_layout(Layout::contiguous(sizes));
   }
@@ -475,7 +331,8 @@ Tensor matmul(const Tensor& self, const Tensor& other, const Around& around) {
   WEFT_CHECK(a >= 1 && b >= 1, "matmul: expected tensors of at least 1 dim, got shapes ",
              AsTuple{self.sizes()}, " and ", AsTuple{other.sizes()});
   if (around.before && (a < 2 || b < 2)) {
-    return matmul(around.before->whole(), other, around.behind);
+    const Tensor whole = around.before->whole();
+    return matmul(around.right ? self : whole, around.right ? whole : other, around.behind);
   }
   if (a == 2 && b == 2) {
     return around.behind || around.before ? mm(self, other, around) : ops::mm(self, other);

@@ -115,6 +115,84 @@ TEST(prologue_of_products) {
   });
 }
 
+// Of the right operand: whether parts were asked for.
+template <class T>
+bool check_right(int64_t m, int64_t n, int64_t k, bool turned) {
+  const Tensor b = noise<T>(turned ? Dims{n, k} : Dims{k, n}, 2), start = noise<T>({n}, 5);
+  bool parts = false;
+  for (const Tensor& a : {noise<T>({m, k}, 1), transposed(noise<T>({k, m}, 3))}) {
+    const auto with = [&](auto&& call) {
+      const auto run = [&](const Tensor& made, const Around& around) {
+        return call(made, Around(around.behind, around.before, true));
+      };
+      return check_parts<T>(b, run);
+    };
+    if (turned) {
+      parts = with(
+          [&](const Tensor& w, const Around& around) { return native::linear(a, w, {}, around); });
+      with([&](const Tensor& w, const Around& around) {
+        return native::linear(a, w, start, around);
+      });
+      continue;
+    }
+    parts = with([&](const Tensor& w, const Around& around) { return native::mm(a, w, around); });
+    with([&](const Tensor& w, const Around& around) {
+      return native::addmm(start, a, w, 2, 0.5, around);
+    });
+    with([&](const Tensor& w, const Around& around) { return native::matmul(a, w, around); });
+  }
+  return parts;
+}
+
+TEST(prologue_of_right_operands) {
+  struct Case {
+    int64_t m, n, k;
+    bool turned, row, tiles;  // parts of one row's product, of that of a few
+  };
+  const Case cases[] = {
+      {1, 3100, 270, false, true, false},   {1, 513, 70, false, false, false},
+      {1, 2900, 300, true, true, false},    {1, 1, 9, true, false, false},
+      {20, 3100, 513, false, false, true},  {300, 3073, 40, false, false, true},
+      {18, 2901, 301, true, false, true},   {512, 2901, 255, true, false, true},
+      {513, 3100, 40, false, false, false}, {2, 3100, 300, false, false, false},
+      {20, 40, 300, false, false, false},   {20, 3100, 0, false, false, false},
+  };
+  with_threads({1, 2, 3}, [&] {
+    for (const auto& [m, n, k, turned, row, tiles] : cases) {
+      const bool expected = row || (tiles && has_tiles());
+      CHECK_EQ(check_right<float>(m, n, k, turned), expected);
+      CHECK_EQ(check_right<double>(m, n, k, turned), expected);
+    }
+  });
+}
+
+TEST(prologue_of_right_operands_of_batches) {
+  const Tensor a = noise<float>({8, 30, 40}, 1), b = noise<float>({8, 40, 90}, 2);
+  const Tensor start = noise<float>({8, 30, 90}, 3);
+  with_threads({1, 4, 5}, [&] {
+    const bool parts = check_parts<float>(b, [&](const Tensor& made, const Around& around) {
+      return native::bmm(a, made, {around.behind, around.before, true});
+    });
+    CHECK_EQ(parts, num_threads() < 5);
+    check_parts<float>(b, [&](const Tensor& made, const Around& around) {
+      return native::baddbmm(start, a, made, 1, 1, {around.behind, around.before, true});
+    });
+  });
+  const Tensor four = viewed(b, Layout::contiguous(Dims{2, 4, 40, 90}));
+  for (const Tensor& left :
+       {viewed(a, Layout::contiguous(Dims{2, 4, 30, 40})), noise<float>({30, 40}),
+        noise<float>({40}), noise<float>({3, 1, 1, 30, 40})}) {
+    const bool parts = check_parts<float>(four, [&](const Tensor& made, const Around& around) {
+      return native::matmul(left, made, {around.behind, around.before, true});
+    });
+    CHECK_EQ(parts, left.dim() == 4 || left.dim() == 2);
+  }
+  const Tensor x = noise<float>({3, 5, 40}, 4), w = noise<float>({40, 3100}, 5);
+  check_parts<float>(w, [&](const Tensor& made, const Around& around) {
+    return native::matmul(x, made, {around.behind, around.before, true});
+  });
+}
+
 TEST(prologue_of_batches) {
   const Tensor a = noise<float>({8, 30, 40}, 1), b = noise<float>({8, 40, 90}, 2);
   const Tensor start = noise<float>({8, 30, 90}, 3);

@@ -62,7 +62,7 @@ Dims conv_sizes(const Value* a) {
 struct Head {
   std::string_view id;  // of the row
   const char* kind;     // as programs call it
-  size_t operand;       // the argument that a prologue may make
+  size_t operand;       // the argument that a prologue may make; of products, the next one too
   FusedHead::Sizes sizes;
   FusedHead::Call call;
 };
@@ -201,13 +201,15 @@ FusedHead::FusedHead(const FusedSpec& spec)
     : spec_(spec), step_(spec.steps[head_of(spec)]), product_(results_of(spec, head_of(spec))) {
   const Head& head = find_head(step_.op);
   call_ = head.call;
-  operand_ = head.operand;
+  const size_t at = head_of(spec), next = head.operand + 1;
+  right_ = at > 0 && head.sizes != conv_sizes && next < step_.numbers.size() &&
+           step_.numbers[next].kind == Kind::Step;
+  operand_ = right_ ? next : head.operand;
   sizes_ = head.sizes;
   operator_ = find_operator(head.kind);
   WEFT_CHECK(!spec.dropped_inputs && spec.input_count < 64,
              "fused: expected at most 63 inputs of a group with a head");
   check_arguments();
-  const size_t at = head_of(spec);
   if (at > 0) {
     WEFT_CHECK(step_.numbers[operand_].kind == Kind::Step,
                "fused: expected a head that reads what ", "stands before it");
@@ -260,11 +262,11 @@ bool FusedHead::gather(const Value* args, Arguments& arguments, bool& records) c
 bool FusedHead::compute(const Value* arguments, FusedPrologue* prologue, FusedArgs& inputs,
                         Value* results) const {
   if (!rest_) {
-    results[0] = Value(call_(arguments, {nullptr, prologue}));
+    results[0] = Value(call_(arguments, {nullptr, prologue, right_}));
     return true;
   }
   FusedEpilogue epilogue(*rest_, inputs, keeps_);
-  const Value product(call_(arguments, {&epilogue, prologue}));
+  const Value product(call_(arguments, {&epilogue, prologue, right_}));
   std::vector<Value> apart(keeps_ ? rest_outputs_ : 0);
   Value* const made = keeps_ ? apart.data() : results;
   if (epilogue.has_begun()) {

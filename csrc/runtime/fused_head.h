@@ -42,7 +42,8 @@ class FusedHead {
   Call call_;
   const Operator* operator_;
   Sizes sizes_;               // of its result
-  size_t operand_;            // the argument that may be made by what stands before
+  size_t operand_;            // the argument that is made by what stands before, or may be
+  bool right_ = false;        // it is the right operand
   Ref<FusedGroup> before_;    // null: nothing; its inputs: those of the whole
   uint64_t before_only_ = 0;  // bit i: nothing else reads input i
   Ref<FusedGroup> rest_;      // null: nothing; its inputs: those of the whole, then the product

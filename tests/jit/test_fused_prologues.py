@@ -253,6 +253,83 @@ def test_random_products(m, k, n, left, function):
     check(function, x, weft.randn(n, k), weft.randn(n))
 
 
+# ---- right operands ----
+
+
+def dequantised(x, w, s):
+    return F.linear(x, w * s)
+
+
+def product(x, w, s):
+    return weft.relu(x @ (w.exp() - 0.5) + 1.0)
+
+
+def started_right(x, w, s):
+    return weft.addmm(s[0], x, weft.relu(w), beta=0.5, alpha=2.0)
+
+
+def normed_weight(x, w, s):
+    """Row operators make whole rows, which are parts of a turned operand."""
+    return F.linear(x, w / weft.sqrt((w * w).sum(-1, keepdim=True)) * s)
+
+
+def both_made(x, w, s):
+    """One is the prologue, the other a group of its own."""
+    return F.linear(F.gelu(x), w * s)
+
+
+RIGHT = {
+    dequantised: lambda k, n: ((n, k), (n, 1)),
+    product: lambda k, n: ((k, n), (1,)),
+    started_right: lambda k, n: ((k, n), (1, n)),
+    normed_weight: lambda k, n: ((n, k), (n, 1)),
+    both_made: lambda k, n: ((n, k), (k,)),
+}
+
+
+@pytest.mark.parametrize("function", RIGHT, ids=lambda f: f.__name__)
+def test_right_operands_give_the_bits_of_eager(function):
+    weft.manual_seed(0)
+    for count in (1, 2, 3):
+        with threads(count):
+            for m, k, n in ((1, 270, 3100), (2, 300, 3100), (20, 513, 3100), (600, 40, 3300)):
+                for dtype in (weft.float32, weft.float64):
+                    w, s = (weft.randn(*size).to(dtype) for size in RIGHT[function](k, n))
+                    check(function, weft.randn(m, k).to(dtype), w, s)
+    w, s = (weft.randn(*size) for size in RIGHT[function](513, 3100))
+    check(function, weft.randn(513, 20).t(), w, s)
+    check(function, weft.randn(4, 5, 513)[0], w, s)
+    if function is not started_right:
+        check(function, weft.randn(4, 5, 513), w, s)
+    check(function, weft.randn(20, 513).bfloat16(), w.bfloat16(), s.bfloat16())
+
+
+def values(p, v, m):
+    return weft.matmul(p, weft.where(m > 0, v, 0.0)), weft.bmm(p[0], v[0] * 2.0)
+
+
+def test_right_operands_of_batches():
+    weft.manual_seed(0)
+    p, v, m = weft.randn(2, 6, 60, 70), weft.randn(2, 6, 70, 30), weft.randn(70, 30)
+    check(values, p, v, m)
+    check(values, p, v, weft.randn(2, 6, 70, 1))
+    check(values, p[:, :1].expand(2, 6, 60, 70), v.transpose(-2, -1).contiguous().mT, m)
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(1, 300),
+    st.integers(1, 3000),
+    st.sampled_from(list(RIGHT)),
+    st.integers(1, 3),
+)
+@settings(max_examples=40, deadline=None)
+def test_random_right_operands(m, k, n, function, count):
+    w, s = (weft.randn(*size) for size in RIGHT[function](k, n))
+    with threads(count):
+        check(function, weft.randn(m, k), w, s)
+
+
 # ---- memory ----
 
 
@@ -278,6 +355,10 @@ def test_the_operand_is_never_there_as_a_whole():
         kernel = weft.randn(8, 64, 3, 3)
         peak = use_of_third(activated_conv, image, kernel, scale)
         assert peak < 6 * 8 * 2304 * 4 + 6 * 64 * 2500 * 4 // 2 + 2**21  # of Winograd's: 2 MiB
+        for x in (weft.randn(1, 512), weft.randn(18, 512)):
+            w, s = weft.randn(4096, 512), weft.randn(4096, 1)
+            used = use_of_third(dequantised, x, w, s)
+            assert used < w.nbytes // 4 or not (_has_tiles() or len(x) == 1)
         q, k, v = weft.randn(40, 60, 16), weft.randn(40, 60, 16), weft.randn(40, 60, 16)
         check_memory(batches_of_one, (q, k, v), 40 * 60 * 60 * 4, 60 * 16 * 4)
     finally:

@@ -141,6 +141,52 @@ def test_what_makes_the_operand_of_a_product_stands_before_it():
     )
 
 
+def test_what_makes_the_right_operand_of_a_product_stands_before_it():
+    check(
+        fusion.run,
+        """
+        graph(%x : Tensor, %y : Tensor):
+          %1 : Tensor = aten::exp(%y)
+          %2 : Tensor = aten::mm(%x, %1)
+          return (%2)
+        """,
+        """
+        graph(%x : Tensor, %y : Tensor):
+          %2 : Tensor = weft::Fused(%y, %x)
+            block0(%a : Tensor, %b : Tensor):
+              %3 : Tensor = aten::exp(%a)
+              %4 : Tensor = aten::mm(%b, %3)
+              -> (%4)
+          return (%2)
+        """,
+        options=INFERENCE,
+    )
+
+
+def test_of_two_operands_the_left_one_is_made_in_the_group():
+    check(
+        fusion.run,
+        """
+        graph(%x : Tensor, %y : Tensor):
+          %1 : Tensor = aten::exp(%y)
+          %2 : Tensor = aten::tanh(%x)
+          %3 : Tensor = aten::mm(%2, %1)
+          return (%3)
+        """,
+        """
+        graph(%x : Tensor, %y : Tensor):
+          %1 : Tensor = aten::exp(%y)
+          %2 : Tensor = weft::Fused(%x, %1)
+            block0(%a : Tensor, %b : Tensor):
+              %3 : Tensor = aten::tanh(%a)
+              %4 : Tensor = aten::mm(%3, %b)
+              -> (%4)
+          return (%2)
+        """,
+        options=INFERENCE,
+    )
+
+
 def test_row_operators_may_make_an_operand():
     assert _groups("""
     graph(%x : Tensor, %w : Tensor):
@@ -160,7 +206,7 @@ def test_row_operators_may_make_an_operand():
     [
         "%2 : Tensor = aten::mm(%1, %w)\n%3 : Tensor = aten::t(%1)",  # somebody else reads it
         "%2 : Tensor = aten::mm(%1, %1)\n%3 : Tensor = aten::t(%2)",  # it is the other operand too
-        "%2 : Tensor = aten::mm(%w, %1)\n%3 : Tensor = aten::t(%2)",  # it is only that
+        "%2 : Tensor = aten::linear(%w, %w, %1)\n%3 : Tensor = aten::t(%2)",  # it is no factor
         "%3 : Tensor = aten::neg_(%x)\n%2 : Tensor = aten::mm(%1, %w)",  # a write in between
     ],
 )

@@ -12,9 +12,17 @@ from weft.jit.ir.graph import Node, Value
 from weft.jit.ir.record import NamedTuple
 from weft.jit.operator_facts import row
 
-# By key: the argument that steps before the head may make.
-_OPERAND = {"linear": 0, "mm": 0, "addmm": 1, "matmul": 0, "bmm": 0, "baddbmm": 1, "conv2d": 0}
-KEYS = frozenset(_OPERAND)
+# By key: the arguments of which steps before the head may make one; the first is worth more.
+_OPERANDS = {
+    "linear": (0, 1),
+    "mm": (0, 1),
+    "addmm": (1, 2),
+    "matmul": (0, 1),
+    "bmm": (0, 1),
+    "baddbmm": (1, 2),
+    "conv2d": (0,),
+}
+KEYS = frozenset(_OPERANDS)
 
 
 class HeadStep(NamedTuple):
@@ -28,11 +36,11 @@ def key_of(node: Node) -> str | None:
     return _key_of(node.kind)
 
 
-def operand_of(node: Node) -> Value:
-    """The operand of a head that the group may make."""
+def operands_of(node: Node) -> list[Value]:
+    """The operands of a head of which the group may make one."""
     key = key_of(node)
     assert key is not None
-    return node.inputs[_OPERAND[key]]
+    return [node.inputs[at] for at in _OPERANDS[key]]
 
 
 @cache

@@ -16,8 +16,8 @@ bits.
 
 A product or a convolution is the head of a group that goes on with its result: the runtime
 computes the rest on each part of it as soon as it is there. In programs that record no gradients,
-what only makes the head's operand stands before it in the group: the runtime computes it a part at
-a time, just before the part is multiplied. A group has one head at most.
+what only makes an operand of the head stands before it in the group: the runtime computes it a part
+at a time, just before the part is multiplied. A group has one head at most.
 
 Row operators (softmax, layer norm, sums over the last dimension or all) join too, unless a group
 would be made of them alone. Where such a group does not apply its pointwise parts still may: they
@@ -25,6 +25,8 @@ are groups of their own within it.
 """
 
 from __future__ import annotations
+
+import itertools
 
 from weft.jit.codegen import heads, tiles
 from weft.jit.ir.graph import Block, Graph, Node, Value
@@ -164,8 +166,7 @@ def _led_by(head: Node, open_groups: list[_Group], done: list[_Group]) -> _Group
     """A group that ends with a head, and takes over from an open one what makes its operand and
     nothing else. What stands behind another head stays there, unless row operators are among it:
     their results are then not written at all."""
-    operand = heads.operand_of(head)
-    for group in open_groups:
+    for operand, group in itertools.product(heads.operands_of(head), open_groups):
         led = group.led()
         rest = _Group(group.nodes[len(led) :], None)
         if rest.outputs() != [operand] or len(operand.uses) != 1:
