@@ -42,6 +42,10 @@ WEFT_BINARY(Pow, ops::pow(a, b), ops::pow(a, b), ops::pow(a, b))
 WEFT_BINARY(And, ops::bitwise_and(a, b), ops::bitwise_and(a, b), ops::bitwise_and(b, a))
 WEFT_BINARY(Or, ops::bitwise_or(a, b), ops::bitwise_or(a, b), ops::bitwise_or(b, a))
 WEFT_BINARY(Xor, ops::bitwise_xor(a, b), ops::bitwise_xor(a, b), ops::bitwise_xor(b, a))
+WEFT_BINARY(LeftShift, ops::bitwise_left_shift(a, b), ops::bitwise_left_shift(a, b),
+            ops::bitwise_left_shift(a, b))
+WEFT_BINARY(RightShift, ops::bitwise_right_shift(a, b), ops::bitwise_right_shift(a, b),
+            ops::bitwise_right_shift(a, b))
 #undef WEFT_BINARY
 
 template <class Op>
@@ -125,6 +129,8 @@ PyObject* tensor_remainder(PyObject* a, PyObject* b) { return binary<Remainder>(
 PyObject* tensor_and(PyObject* a, PyObject* b) { return binary<And>(a, b); }
 PyObject* tensor_or(PyObject* a, PyObject* b) { return binary<Or>(a, b); }
 PyObject* tensor_xor(PyObject* a, PyObject* b) { return binary<Xor>(a, b); }
+PyObject* tensor_lshift(PyObject* a, PyObject* b) { return binary<LeftShift>(a, b); }
+PyObject* tensor_rshift(PyObject* a, PyObject* b) { return binary<RightShift>(a, b); }
 
 PyObject* tensor_power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
@@ -153,6 +159,8 @@ WEFT_INPLACE(remainder, remainder_(x, y))
 WEFT_INPLACE(and, bitwise_and_(x, y))
 WEFT_INPLACE(or, bitwise_or_(x, y))
 WEFT_INPLACE(xor, bitwise_xor_(x, y))
+WEFT_INPLACE(lshift, bitwise_left_shift_(x, y))
+WEFT_INPLACE(rshift, bitwise_right_shift_(x, y))
 #undef WEFT_INPLACE
 
 PyObject* tensor_inplace_power(PyObject* a, PyObject* b, PyObject*) {

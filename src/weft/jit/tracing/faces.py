@@ -102,6 +102,8 @@ _binary("power", _aten.pow, lambda a, b: _aten.pow(a, b))
 _binary("and", _aten.bitwise_and, lambda a, b: _aten.bitwise_and(b, a))
 _binary("or", _aten.bitwise_or, lambda a, b: _aten.bitwise_or(b, a))
 _binary("xor", _aten.bitwise_xor, lambda a, b: _aten.bitwise_xor(b, a))
+_binary("lshift", _aten.bitwise_left_shift, lambda a, b: _aten.bitwise_left_shift(a, b))
+_binary("rshift", _aten.bitwise_right_shift, lambda a, b: _aten.bitwise_right_shift(a, b))
 for _name in ("lt", "le", "eq", "ne", "gt", "ge"):
     _binary(_name, getattr(_aten, _name))
 
@@ -134,6 +136,9 @@ _in_place("power", _aten.pow_)
 _in_place("and", _aten.bitwise_and_)
 _in_place("or", _aten.bitwise_or_)
 _in_place("xor", _aten.bitwise_xor_)
+
+_in_place("lshift", _aten.bitwise_left_shift_)
+_in_place("rshift", _aten.bitwise_right_shift_)
 
 FACES["negative"] = lambda rec, x: _aten.neg(x)
 FACES["absolute"] = lambda rec, x: _aten.abs(x)
