@@ -117,9 +117,11 @@ TEST(dict_tensor_keys_by_identity) {
   dict->set(Value(b), number(2));
   CHECK_EQ(dict->size(), 2);
   CHECK_EQ(dict->find(Value(a))->to_int(), 1);
-  CHECK_THROWS_AS(Type, dict->set(ints({}), number(1)),
-                  "dict: expected a key of type str, int, float, bool, complex or Tensor, got "
-                  "List[int]");
+  CHECK_THROWS_AS(
+      Type, dict->set(ints({}), number(1)),
+      "dict: expected a key of type str, int, float, bool, complex, device, Tensor, enum or "
+      "tuple, got "
+      "List[int]");
 }
 
 TEST(dict_survives_many_changes) {

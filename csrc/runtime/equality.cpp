@@ -208,14 +208,16 @@ uint64_t hash_value(const Value& key) {
     case ValueTag::Enum:
       return std::hash<std::string>{}(key.object<EnumObject>()->def->name) +
              key.object<EnumObject>()->index;
+    case ValueTag::Device:
+      return std::hash<std::string>{}(key.to_device().str());
     case ValueTag::Tuple: {
       uint64_t hash = 17;
       for (const Value& item : tuple_items(key)) hash = hash * 31 + hash_value(item);
       return hash;
     }
     default:
-      fail(ErrorKind::Type, str("dict: expected a key of type str, int, float, bool, complex or "
-                                "Tensor, got ",
+      fail(ErrorKind::Type, str("dict: expected a key of type str, int, float, bool, complex, "
+                                "device, Tensor, enum or tuple, got ",
                                 type_name(key)));
   }
 }

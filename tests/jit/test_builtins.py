@@ -48,7 +48,7 @@ def strategy(type_: str, name: str, kind: str) -> st.SearchStrategy[Any]:
         items = few(type_[:-2])
         return st.lists(items, max_size=5)
     if type_.startswith("Dict("):
-        key, value = type_[5:-1].split(", ", 1)
+        key, value = _split_commas(type_[5:-1])
         return st.dictionaries(few(key), few(value), max_size=4)
     if type_ == "int":
         if name in SMALL or (kind in ("aten::mul.str", "aten::ldexp") and name in "bi"):
@@ -93,14 +93,14 @@ def few(type_: str) -> st.SearchStrategy[Any]:
 
 def bind(type_: str, open_type: str) -> str:
     """The schema type with its type variable replaced."""
-    return re.sub(r"\bt[12]?\b", open_type, type_)
+    return re.sub(r"\bk\b", "(int, str)", re.sub(r"\bt[12]?\b", open_type, type_))
 
 
 def element(type_: str) -> str:
     """What the lists of an argument hold: the hint of _call_operator."""
     if type_.endswith("[]"):
         return type_[:-2]
-    return type_[5:-1].split(", ", 1)[1] if type_.startswith("Dict(") else ""
+    return _split_commas(type_[5:-1])[1] if type_.startswith("Dict(") else ""
 
 
 def made_here(row: Builtin) -> bool:

@@ -7,10 +7,11 @@ from functools import partial
 
 from weft._ops.builtins.rows import builtin as _builtin
 
-# What a list of keys is stored as (csrc/runtime/list.h).
+# What a list of keys is stored as (csrc/runtime/list.h). Other keys (members of enumerations,
+# tuples, devices) come last: theirs are tried where none of the others fits.
 _KEY_LISTS = {
     "str": "List", "int": "IntList", "bool": "BoolList", "float": "DoubleList", "complex": "List",
-    "Tensor": "TensorList",
+    "Tensor": "TensorList", "k": "List",
 }  # fmt: skip
 
 

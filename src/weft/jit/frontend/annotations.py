@@ -51,7 +51,16 @@ for _name, _type in {
         _PLAIN[getattr(weft, _name)] = _type
 
 _OPEN = (collections.abc.Sequence, collections.abc.Iterable, collections.abc.Callable)
-_KEYS = (ty.INT, ty.FLOAT, ty.STR, ty.BOOL, ty.COMPLEX, ty.TENSOR)
+_KEYS = (ty.INT, ty.FLOAT, ty.STR, ty.BOOL, ty.COMPLEX, ty.DEVICE)
+KEYS = "int, float, bool, complex, str, Tensor, device, an enum, or a tuple of these but Tensor"
+
+
+def is_key(type: ty.Type, within: bool = False) -> bool:
+    """Whether values of the type can be keys of a dict. Tensors are by their identity, which a
+    tuple that holds them cannot be."""
+    if isinstance(type, ty.TupleType):
+        return all(is_key(each, True) for each in type.elems)
+    return isinstance(type, ty.EnumType) or type in _KEYS or (type is ty.TENSOR and not within)
 
 
 def class_type(cls: type, range: Any) -> ty.Type:
@@ -235,12 +244,9 @@ class Annotations:
         if origin is list:
             return ty.ListType(parts[0])
         if origin in (dict, collections.abc.Mapping):
-            if parts[0] not in _KEYS and not isinstance(parts[0], ty.EnumType):
-                fail(
-                    "annotation: expected keys of type int, float, bool, complex, str or Tensor, "
-                    f"got {parts[0].annotation}",
-                    range,
-                )
+            if not is_key(parts[0]):
+                got = parts[0].annotation
+                fail(f"annotation: expected keys of type {KEYS}, got {got}", range)
             return ty.DictType(*parts)
         if origin is tuple:
             return ty.TupleType(tuple(parts))

@@ -65,6 +65,12 @@ def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
     if isinstance(type, ty.TupleType) and name in type.fields:
         index = type.fields.index(name)
         return e.unpack_tuple(v, range)[index]
+    if isinstance(type, ty.TupleType):
+        from weft.jit.frontend.tuples import tuple_attribute
+
+        found = tuple_attribute(e, range, v, name)
+        if found is not None:
+            return found
     if isinstance(type, ty.ClassType):
         from weft.jit.frontend.class_attributes import class_attribute
 
@@ -113,7 +119,9 @@ def has_attribute(type: ty.Type, name: str) -> bool:
     if name in _PROPERTIES.get(type, {}):
         return True
     if isinstance(type, ty.TupleType):
-        return name in type.fields
+        from weft.jit.frontend.tuples import has_tuple_attribute
+
+        return name in type.fields or has_tuple_attribute(type, name)
     if isinstance(type, ty.ClassType):
         from weft.jit.frontend.class_attributes import class_has
 

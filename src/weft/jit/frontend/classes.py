@@ -194,36 +194,6 @@ def named_tuple_type(cls: type, range: Any) -> ty.TupleType:
     return made
 
 
-class NamedTupleClass(Sugared):
-    """A NamedTuple class: its constructor."""
-
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
-
-    def describe(self) -> str:
-        return f"the NamedTuple {self.cls.__name__}"
-
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        made = named_tuple_type(self.cls, range)
-        defaults: dict[str, Any] = getattr(self.cls, "_field_defaults", {})
-        parameters = [
-            Parameter(field, type_, defaults.get(field), field in defaults)
-            for field, type_ in zip(made.fields, made.elems)
-        ]
-        values = convert_arguments(e, self.cls.__name__, parameters, range, args, kwargs)
-        return Simple(e.emit("prim::TupleConstruct", values, made, range=range))
-
-    def key(self) -> Any:
-        return self.cls
-
-
 # Script classes -------------------------------------------------------------------------------
 
 
@@ -296,6 +266,10 @@ def _declare(info: ClassInfo, extra: dict[str, Any] | None) -> None:
     if dataclasses.is_dataclass(cls):
         names = {field.name for field in dataclasses.fields(cls)}
         info.type.attributes = {k: v for k, v in info.type.attributes.items() if k in names}
+        if inspect.isfunction(info.find("__post_init__")):  # which may set further ones
+            from weft.jit.frontend.class_methods import compile_method
+
+            compile_method(info, "__post_init__", "", None)
     elif inspect.isfunction(info.find("__init__")):
         from weft.jit.frontend.class_methods import compile_method
 
@@ -377,17 +351,29 @@ def _fill_dataclass(
         call_method(e, v, "__post_init__", range, [], {})
 
 
+_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
+
+
+def _is_written(cls: type) -> bool:
+    """Whether a class is written in Python, and not in C as itertools.count."""
+    return bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE
+
+
 def class_value(cls: type, what: str) -> Sugared:
     """What a Python class means in a program."""
     if issubclass(cls, enum.Enum):
         return EnumClass(cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        from weft.jit.frontend.tuples import NamedTupleClass
+
         return NamedTupleClass(cls)
-    from weft.jit.frontend.context_managers import MANAGERS, ManagerClass
+    from weft.jit.frontend.context_managers import MANAGERS, AutocastClass, ManagerClass
 
     if cls in MANAGERS:
         return ManagerClass(cls)
+    if issubclass(cls, weft.autocast):
+        return AutocastClass(cls)
     is_library = cls.__module__.partition(".")[0] in ("weft", "builtins", "typing", "collections")
-    if is_library or issubclass(cls, weft.nn.Module | weft.Tensor):
+    if is_library or not _is_written(cls) or issubclass(cls, weft.nn.Module | weft.Tensor):
         return PythonObject(cls, what)
     return ScriptClass(cls)

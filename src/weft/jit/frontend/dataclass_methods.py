@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from weft.jit.frontend.errors import fail
 from weft.jit.frontend.source import Code
 from weft.jit.ir.fresh_stack import Later
 
 if TYPE_CHECKING:
     import dataclasses
+
+    from weft.jit.frontend.emitter import Emitter
 else:
     dataclasses = Later("dataclasses")
 
@@ -49,6 +52,20 @@ def written_method(cls: type, function: Any) -> tuple[ast.FunctionDef, Code] | N
         return None
     text = f"def {name}(self, other: {cls.__name__}) -> bool:\n" + "\n".join(lines) + "\n"
     return _parsed(cls, text)
+
+
+def replaced(e: Emitter, range: Any, args: Any, kwargs: Any, hint: Any) -> Any:
+    """dataclasses.replace(object, field=value): a new object, made by its class."""
+    from weft.jit.frontend.classes import class_value, python_class_of
+    from weft.jit.frontend.sugared import Arg
+
+    owner: Any = args[0].value if len(args) == 1 else e.none()
+    cls = python_class_of(owner.value(e, range).type)
+    if cls is None or not dataclasses.is_dataclass(cls):
+        fail("replace: expected an object of a dataclass and the fields by name", range)
+    names = [field.name for field in dataclasses.fields(cls) if field.init]
+    kept = {n: Arg(owner.attr(e, range, n), range) for n in names if n not in kwargs}
+    return class_value(cls, cls.__name__).call(e, range, [], {**kept, **kwargs})
 
 
 def _parsed(cls: type, text: str) -> tuple[ast.FunctionDef, Code]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from weft.jit.frontend.annotations import KEYS, is_key
 from weft.jit.frontend.conditions import choose, condition, static_truth, truth
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
@@ -292,12 +293,8 @@ def _dict(e: Emitter, node: ast.Dict, hint: ty.Type | None) -> Sugared:
 
 def check_key(type: ty.Type, range: SourceRange) -> None:
     """FrontendError unless values of the type can be keys."""
-    if type not in (ty.INT, ty.FLOAT, ty.STR, ty.BOOL, ty.COMPLEX, ty.TENSOR):
-        fail(
-            "dict: expected keys of type int, float, bool, complex, str or Tensor, got "
-            f"{type.annotation}",
-            range,
-        )
+    if not is_key(type):
+        fail(f"dict: expected keys of type {KEYS}, got {type.annotation}", range)
 
 
 # Calls ----------------------------------------------------------------------------------------

@@ -1,0 +1,241 @@
+"""What tuples and NamedTuples have besides items: _replace, _fields, index, count, and the methods
+and properties that a NamedTuple class defines."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from weft import _C
+from weft.jit.frontend.builtins import count as check_count
+from weft.jit.frontend.builtins import no_keywords
+from weft.jit.frontend.calls import convert_arguments
+from weft.jit.frontend.classes import named_tuple_type
+from weft.jit.frontend.conversions import Parameter
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.generic import Template, call_template, template_of
+from weft.jit.frontend.objects import sugar
+from weft.jit.frontend.resolver import MISSING
+from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+_METHODS = ("index", "count")
+
+
+def _python_class(type: ty.TupleType) -> Any:
+    return _C._jit_types.get(type.name) if type.fields else None
+
+
+def _own(cls: Any, name: str) -> Any:
+    """What a NamedTuple class defines by itself, or MISSING."""
+    found = inspect.getattr_static(cls, name, MISSING)
+    is_inherited = found is inspect.getattr_static(tuple, name, MISSING)
+    return MISSING if is_inherited or name.startswith("_") else found
+
+
+def has_tuple_attribute(type: ty.TupleType, name: str) -> bool:
+    """Whether tuples of the type have more than fields by that name."""
+    if name in _METHODS or (type.fields and name in ("_replace", "_fields")):
+        return True
+    cls = _python_class(type)
+    return cls is not None and _own(cls, name) is not MISSING
+
+
+def tuple_attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared | None:
+    """v.name for a tuple, where it is no field; None if it has none."""
+    assert isinstance(v.type, ty.TupleType)
+    if name in _METHODS:
+        return TupleMethod(v, name)
+    if v.type.fields and name == "_replace":
+        return Replace(v)
+    cls = _python_class(v.type)
+    if cls is None:
+        return None
+    if name == "_fields":
+        return sugar(e, cls._fields, range, name)
+    found = _own(cls, name)
+    if isinstance(found, property) and found.fget is not None:
+        return TupleFunction(cls, found.fget, Simple(v)).call(e, range, [], {})
+    if inspect.isfunction(found):
+        return TupleFunction(cls, found, Simple(v))
+    return None if found is MISSING else class_member(e, NamedTupleClass(cls), range, name)
+
+
+def class_member(e: Emitter, owner: NamedTupleClass, range: SourceRange, name: str) -> Sugared:
+    """Cls.name of a NamedTuple class: a static or class method, a constant, the names of fields."""
+    cls = owner.cls
+    found = inspect.getattr_static(cls, name, MISSING)
+    if name == "_fields":
+        return sugar(e, found, range, name)
+    if name == "_make":
+        return Make(owner)
+    if isinstance(found, classmethod):
+        return TupleFunction(cls, found.__func__, owner)
+    if isinstance(found, staticmethod):
+        return sugar(e, found.__func__, range, f"{cls.__name__}.{name}")
+    if found is MISSING or name.startswith("_") or name in cls._fields:  # type: ignore[attr-defined]
+        fail(f"expected an attribute of the NamedTuple {cls.__name__}, got {name!r}", range)
+    if inspect.isfunction(found):
+        return TupleFunction(cls, found, None)
+    return sugar(e, found, range, f"{cls.__name__}.{name}")
+
+
+class NamedTupleClass(Sugared):
+    """A NamedTuple class: its constructor."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the NamedTuple {self.cls.__name__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        made = named_tuple_type(self.cls, range)
+        defaults: dict[str, Any] = getattr(self.cls, "_field_defaults", {})
+        parameters = [
+            Parameter(field, type_, defaults.get(field), field in defaults)
+            for field, type_ in zip(made.fields, made.elems)
+        ]
+        values = convert_arguments(e, self.cls.__name__, parameters, range, args, kwargs)
+        return Simple(e.emit("prim::TupleConstruct", values, made, range=range))
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        return class_member(e, self, range, name)
+
+    def has_attr(self, e: Emitter, name: str) -> bool:
+        return hasattr(self.cls, name)
+
+    def key(self) -> Any:
+        return self.cls
+
+
+class TupleFunction(Sugared):
+    """A function in the body of a NamedTuple class, with what it is called for."""
+
+    def __init__(self, cls: Any, function: Any, owner: Sugared | None) -> None:
+        self.cls, self.function, self.owner = cls, function, owner
+
+    def describe(self) -> str:
+        return f"the method {self.function.__qualname__}"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        from weft.jit.frontend.errors import compiling
+
+        with compiling(self.function.__qualname__, e.name, range):
+            template = template_of(self.function)
+            owner = self.owner
+            if owner is None:  # Cls.method(object)
+                check_count(self.function.__name__, range, args, 1, 1000)
+                owner, args = args[0].value, args[1:]
+            rest = Template.__new__(Template)
+            rest.__dict__.update(template.__dict__)
+            parameters = template.signature.parameters[1:]
+            rest.signature = template.signature._replace(parameters=parameters)
+            return call_template(e, rest, range, args, kwargs, owner)
+
+
+class TupleMethod(Sugared):
+    """t.index and t.count."""
+
+    def __init__(self, v: Value, name: str) -> None:
+        self.v, self.name = v, name
+
+    def describe(self) -> str:
+        return f"the method {self.name} of a tuple"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        from weft.jit.frontend.expressions import make_list
+
+        no_keywords(self.name, range, kwargs)
+        check_count(self.name, range, args, 1, 1)
+        items = list(e.unpack_tuple(self.v, range))
+        made = Simple(make_list(e, items, None, range))
+        return made.attr(e, range, self.name).call(e, range, args, {})
+
+
+class Replace(Sugared):
+    """t._replace(field=value)."""
+
+    def __init__(self, v: Value) -> None:
+        self.v = v
+
+    def describe(self) -> str:
+        return "the method _replace of a NamedTuple"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        made = self.v.type
+        assert isinstance(made, ty.TupleType)
+        check_count("_replace", range, args, 0, 0)
+        before = e.unpack_tuple(self.v, range)
+        given = {**{f: Arg(item, range) for f, item in zip(made.fields, before)}, **kwargs}
+        parameters = [Parameter(f, type_) for f, type_ in zip(made.fields, made.elems)]
+        values = convert_arguments(e, "_replace", parameters, range, [], given)
+        return Simple(e.emit("prim::TupleConstruct", values, made, range=range))
+
+
+class Make(Sugared):
+    """Cls._make(items)."""
+
+    def __init__(self, owner: NamedTupleClass) -> None:
+        self.owner = owner
+
+    def describe(self) -> str:
+        return "the method _make of a NamedTuple"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        no_keywords("_make", range, kwargs)
+        check_count("_make", range, args, 1, 1)
+        items = args[0].value.unrolled(e, range)
+        if items is None:
+            fields = self.owner.cls._fields  # type: ignore[attr-defined]
+            items = list(_items_of_list(e, args[0].value, len(fields), range))
+        return self.owner.call(e, range, [Arg(item, range) for item in items], {})
+
+
+def _items_of_list(e: Emitter, held: Sugared, count: int, range: SourceRange) -> list[Sugared]:
+    from weft.jit.frontend.conversions import type_of
+
+    actual = type_of(e, held, range)
+    if not isinstance(actual, ty.ListType):
+        fail(f"_make: expected a tuple or list, got {actual.annotation}", range)
+    node = e.node("prim::ListUnpack", (held.value(e, range),), [actual.elem] * count, range=range)
+    return [Simple(value) for value in node.outputs]
