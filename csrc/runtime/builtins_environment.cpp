@@ -8,6 +8,7 @@
 #include "core/generator.h"
 #include "runtime/builtins_support.h"
 #include "runtime/future.h"
+#include "runtime/interpreter_ops.h"
 #include "runtime/object.h"
 
 namespace weft::builtins {
@@ -20,9 +21,16 @@ void seed_generator(int64_t seed) {
 
 void set_recording(bool enabled) { autograd::set_grad_enabled(enabled); }
 
+Value autocast_now() {
+  const int set = autograd::mode.autocast;
+  return set == 0 ? Value() : Value(static_cast<DType>(set - 1));
+}
+
 void warn_user(const std::string& message, int64_t) {
   std::fprintf(stderr, "Warning: %s\n", message.c_str());
 }
+
+void write_text(const std::string& text) { interpreter::print_text(text); }
 
 std::string enum_name(const Value& member) {
   const auto* object = member.object<EnumObject>();

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/layout.h"
 #include "ops.h"
+#include "ops/factory.h"
 #include "runtime/boxed.h"
 #include "runtime/builtins_support.h"
 #include "runtime/list.h"
@@ -23,6 +24,10 @@ std::vector<int64_t> listed(IntList items) { return {items.begin(), items.end()}
 
 Value tensor_size(const Tensor& tensor) { return Value(listed(tensor.sizes())); }
 Value tensor_stride(const Tensor& tensor) { return Value(listed(tensor.strides())); }
+bool tensor_lies_as(const Tensor& tensor, const Value& format) {
+  const bool last = format.to_int() == static_cast<int64_t>(native::MemoryFormat::ChannelsLast);
+  return last ? tensor.layout().is_channels_last() : tensor.is_contiguous();
+}
 Value tensor_layout(const Tensor&) { return Value(int64_t{0}); }
 Value tensor_name(const Tensor&) { return Value(); }
 int64_t tensor_len(const Tensor& tensor) {

@@ -341,10 +341,15 @@ Value run(RegisterStack& stack) {
         NEXT();
       }
       CASE(enter_grad_mode) {
-        stack.modes.push_back(autograd::set_grad_enabled(ip->imm != 0));
+        interpreter::remember_mode(stack);
+        autograd::set_grad_enabled(ip->imm != 0);
         NEXT();
       }
-      CASE(exit_grad_mode) {
+      CASE(enter_autocast) {
+        interpreter::enter_autocast(stack, registers[ip->b]);
+        NEXT();
+      }
+      CASE(exit_mode) {
         if (stack.modes.size() > stack.frames.back().modes) {
           interpreter::restore_modes(stack, stack.modes.size() - 1);
         }

@@ -172,8 +172,9 @@ void print(const Context& context, const Site& site) {
     text += (i ? " " : "") + to_text(context.at(site.args[i]));
   }
   context.release(site);
-  print_hook.load()(text + "\n");
+  print_text(text + "\n");
 }
+void print_text(const std::string& text) { print_hook.load()(text); }
 
 void call_external(const Context& context, const Site& site) {
   const std::shared_ptr<External>& external = context.function->program->externals[site.extra];
@@ -205,9 +206,28 @@ Value enum_value(const Value& member) {
   return object->def->values[object->index];
 }
 
+void remember_mode(RegisterStack& stack) {
+  stack.modes.push_back({autograd::grad_enabled(), autograd::mode.autocast});
+}
+
+void enter_autocast(RegisterStack& stack, const Value& dtype) {
+  int wanted = 0;
+  if (!dtype.is_none()) {
+    WEFT_CHECK_TYPE(dtype.tag() == ValueTag::DType, "autocast: expected a dtype, got ",
+                    type_name(dtype));
+    const DType lower = dtype.to_dtype();
+    WEFT_CHECK(lower == DType::BF16 || lower == DType::F16,
+               "autocast: expected dtype bfloat16 or float16, got ", dtype_name(lower));
+    wanted = 1 + static_cast<int>(lower);
+  }
+  remember_mode(stack);
+  autograd::mode.autocast = static_cast<unsigned char>(wanted);
+}
+
 void restore_modes(RegisterStack& stack, size_t count) {
   if (stack.modes.size() <= count) return;
-  autograd::set_grad_enabled(stack.modes[count]);
+  autograd::set_grad_enabled(stack.modes[count].grad);
+  autograd::mode.autocast = stack.modes[count].autocast;
   stack.modes.resize(count);
 }
 

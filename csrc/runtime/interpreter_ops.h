@@ -47,6 +47,7 @@ void unpack_tuple(const Context& context, const Site& site);
 void unpack_list(const Context& context, const Site& site);
 Value get_item(const Value& tuple, int64_t index);
 void print(const Context& context, const Site& site);
+void print_text(const std::string& text);  // as it is
 void call_external(const Context& context, const Site& site);
 void fork(const Context& context, const Site& site);
 Value wait(const Value& future);
@@ -62,7 +63,10 @@ inline Value& slot_of(const Value& object, int64_t slot) {
   return slots[static_cast<size_t>(slot)];
 }
 
-// Takes back the grad modes that were entered since there were `count`.
+void remember_mode(RegisterStack& stack);
+// Operators run in the dtype, or (None) as they are.
+void enter_autocast(RegisterStack& stack, const Value& dtype);
+// Takes back the modes that were entered since there were `count`.
 void restore_modes(RegisterStack& stack, size_t count);
 
 // Removes the frames from `base` on and throws the exception in flight anew, with their lines.

@@ -15,7 +15,13 @@ struct Frame {
   const Function* function;
   const Instruction* at;  // of the running frame: not up to date
   Value* registers;
-  size_t modes;  // how many remembered grad modes were there when it started
+  size_t modes;  // how many remembered modes were there when it started
+};
+
+// What a mode was before a program entered another.
+struct RememberedMode {
+  bool grad;
+  unsigned char autocast;
 };
 
 class RegisterStack {
@@ -41,7 +47,7 @@ class RegisterStack {
   }
 
   std::vector<Frame> frames;
-  std::vector<bool> modes;  // what enter_grad_mode found
+  std::vector<RememberedMode> modes;  // what enter_grad_mode and enter_autocast found
 
   // Of the calling thread.
   static RegisterStack& current();

@@ -111,6 +111,7 @@ class autocast:
             with self:
                 return function(*args, **kwargs)
 
+        cast._weft_mode = self  # type: ignore[attr-defined]  # for programs, as of grad modes
         return cast
 
 

@@ -72,6 +72,9 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
+checkpoint.__weft_jit__ = "checkpoint"  # type: ignore[attr-defined]
+
+
 class _Stop(Exception):
     """Ends a repetition that has saved everything."""
 

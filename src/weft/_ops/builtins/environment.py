@@ -15,12 +15,16 @@ builtin("is_grad_enabled() -> bool", "autograd::grad_enabled()", None,
         "Whether gradients are recorded.", ("reads_state",))  # fmt: skip
 builtin("set_grad_enabled(bool val) -> ()", "set_recording", None,
         "Starts or stops recording gradients.", ("side_effect",))  # fmt: skip
+builtin("prim::autocast_now() -> ScalarType?", "autocast_now", None,
+        "The dtype that autocast lowers to; None where it is off.", ("reads_state",))  # fmt: skip
 builtin("get_default_dtype() -> ScalarType", "Value(default_dtype())", None,
         "The dtype of new floating tensors.", ("reads_state",))  # fmt: skip
 builtin("is_scripting() -> bool", "static_cast<bool>(1)", lambda: True, "True in a program.")
 builtin("_get_tracing_state() -> bool", "static_cast<bool>(0)", lambda: False, "Always false.")
 builtin("warn(str message, int stacklevel=2) -> ()", "warn_user", None,
         "Prints a warning to the error stream.", ("side_effect",))  # fmt: skip
+builtin("prim::write(str text) -> ()", "write_text", None,
+        "Prints a text as it is, where print() prints.", ("side_effect",))  # fmt: skip
 builtin("prim::EnumName(AnyEnumType enum) -> str", "enum_name", lambda member: member.name,
         "The name of a member.")  # fmt: skip
 for _type in ("int", "float", "str"):

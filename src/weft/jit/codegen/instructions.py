@@ -98,7 +98,9 @@ INSTRUCTIONS = (
     # ---- modes ----
     Instruction("enter_grad_mode", "switches recording on (x = 1) or off; remembers what it was",
                 x="Literal"),
-    Instruction("exit_grad_mode", "back to what the last enter_grad_mode found"),
+    Instruction("enter_autocast", "operators run in the dtype b, or (None) as they are; remembers "
+                "how they ran", b=OBJECT),
+    Instruction("exit_mode", "back to what the last enter_... found"),
 )  # fmt: skip
 BY_NAME = {row.name: row for row in INSTRUCTIONS}
 

@@ -296,9 +296,20 @@ def _enter_grad_mode(low: Lowering, node: Node) -> None:
     low.emit("enter_grad_mode", x=int(node.attrs["mode"]))
 
 
-@_handles("prim::ExitGradMode")
-def _exit_grad_mode(low: Lowering, node: Node) -> None:
-    low.emit("exit_grad_mode")
+@_handles("prim::EnterAutocast")
+def _enter_autocast(low: Lowering, node: Node) -> None:
+    register, copied = low.object_source(node.inputs[0])
+    low.emit("enter_autocast", b=register)
+    if copied:
+        low.drop(register)
+    elif low.live.dies[node]:
+        low.emit("release", register)
+    low.forget(low.live.dies[node])
+
+
+@_handles("prim::ExitGradMode", "prim::ExitAutocast")
+def _exit_mode(low: Lowering, node: Node) -> None:
+    low.emit("exit_mode")
 
 
 @_handles("aten::__is__", "aten::__isnot__")

@@ -9,6 +9,7 @@ from typing import Any
 
 import weft
 from weft.autograd import profiler
+from weft.jit.frontend import written
 from weft.jit.frontend.builtins import handles
 from weft.jit.frontend.control_flow import EXITS
 from weft.jit.frontend.conversions import coerce
@@ -72,6 +73,45 @@ class GradMode(Sugared):
         return "a grad mode"
 
 
+class AutocastClass(Sugared):
+    """weft.autocast, and weft.cuda.amp.autocast, which has no device_type."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return "the context manager autocast"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        from weft.jit.frontend.calls import call_operator
+        from weft.jit.frontend.generic import GenericFunction
+
+        given = list(args)
+        if self.cls is not weft.autocast:
+            given.insert(0, Arg(Simple(e.constant("cuda")), range))
+        now = Arg(call_operator(e, "prim::autocast_now", range, [], {}), range)
+        called = GenericFunction(written.autocast_dtype)
+        wanted = called.call(e, range, given, {**kwargs, "now": now})
+        return Autocast(coerce(e, wanted, ty.optional_of(ty.DTYPE), range, "autocast"))
+
+
+class Autocast(Sugared):
+    """What `with autocast("cpu"):` enters. dtype: None where it is off."""
+
+    def __init__(self, dtype: Value) -> None:
+        self.dtype = dtype
+
+    def describe(self) -> str:
+        return "autocast"
+
+
 def _enter_mode(e: Emitter, mode: Value, range: SourceRange) -> None:
     """The mode stands in the node: one known at run time takes an If."""
     known = e.static_of(mode)
@@ -82,6 +122,26 @@ def _enter_mode(e: Emitter, mode: Value, range: SourceRange) -> None:
     for wanted in (True, False):
         with e.within(node.add_block(), Scope(e.scope)):
             e.node("prim::EnterGradMode", (), (), {"mode": wanted}, range)
+
+
+def decorated_mode(held: Any) -> list[bool | weft.autocast]:
+    """What a mode that decorates a function means; nothing where it is for another device."""
+    if isinstance(held, weft.autocast):
+        return [held] if held.device == "cpu" else []
+    known = MANAGERS.get(type(held))
+    given = getattr(held, "mode", True)
+    is_inference = isinstance(held, weft.inference_mode)
+    return [given if known is None else known if given else is_inference]
+
+
+def enter_decorated(e: Emitter, mode: bool | weft.autocast, range: SourceRange) -> str:
+    """Enters a mode that decorates a function; the kind of node that leaves it."""
+    if isinstance(mode, weft.autocast):
+        dtype = e.constant(mode.fast_dtype if mode.enabled else None)
+        e.node("prim::EnterAutocast", (dtype,), (), range=range)
+        return "prim::ExitAutocast"
+    e.node("prim::EnterGradMode", (), (), {"mode": mode}, range)
+    return "prim::ExitGradMode"
 
 
 class NullContext(Sugared):
@@ -104,6 +164,17 @@ def _record_function(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hin
 def _null_context(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
     given = [*args, *kwargs.values()]
     return NullContext("nullcontext", given[0].value if given else Simple(e.none().v))
+
+
+@handles(weft.is_autocast_enabled)
+def _is_autocast_enabled(
+    e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any
+) -> Sugared:
+    from weft.jit.frontend.calls import call_operator
+    from weft.jit.frontend.generic import GenericFunction
+
+    now = Arg(call_operator(e, "prim::autocast_now", range, [], {}), range)
+    return GenericFunction(written.autocast_on).call(e, range, args, {**kwargs, "now": now})
 
 
 def with_statement(e: Emitter, node: ast.With) -> frozenset[str]:
@@ -139,6 +210,13 @@ def _protocol(
     """What entering gives, and what leaving does."""
     if isinstance(manager, NullContext):
         return manager.entered, lambda: None
+    if isinstance(manager, Autocast):
+        e.node("prim::EnterAutocast", (manager.dtype,), (), range=range)
+
+        def leave_autocast() -> None:
+            e.node("prim::ExitAutocast", (), (), range=range)
+
+        return None, leave_autocast
     if isinstance(manager, GradMode):
         _enter_mode(e, manager.mode, range)
 

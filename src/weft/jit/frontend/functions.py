@@ -187,11 +187,10 @@ def compile_body(
     range = e.range(node)
     modes = decorated_modes(function)
     try:
-        for mode in modes:
-            e.node("prim::EnterGradMode", (), (), {"mode": mode}, range)
+        exits = [_enter_decorated(e, mode, range) for mode in modes]
         held = body_result(e, node)
-        for _ in modes:
-            e.node("prim::ExitGradMode", (), (), range=range)
+        for leave in reversed(exits):
+            e.node(leave, (), (), range=range)
         value = _returned(e, held, range)
     except RecursionError:
         error = FrontendError(f"{e.name}: expected less deeply nested source", e.range(node))
@@ -204,21 +203,25 @@ def compile_body(
     compiled.returns = value.type
 
 
-def decorated_modes(function: Any) -> list[bool]:
-    """The grad modes that decorate a Python function, the outermost first."""
-    modes = []
+def decorated_modes(function: Any) -> list[bool | weft.autocast]:
+    """The modes that decorate a Python function, the outermost first: whether gradients are
+    recorded, and autocast."""
+    modes: list[bool | weft.autocast] = []
     while function is not None:
         is_python = isinstance(function, python_types.FunctionType)
         held = vars(function).get("_weft_mode") if is_python else None
         if held is not None:
-            from weft.jit.frontend.context_managers import MANAGERS
+            from weft.jit.frontend.context_managers import decorated_mode
 
-            known = MANAGERS.get(type(held))
-            given = getattr(held, "mode", True)
-            is_inference = isinstance(held, weft.inference_mode)
-            modes.append(given if known is None else known if given else is_inference)
+            modes += decorated_mode(held)
         function = getattr(function, "__wrapped__", None)
     return modes
+
+
+def _enter_decorated(e: Emitter, mode: bool | weft.autocast, range: SourceRange) -> str:
+    from weft.jit.frontend.context_managers import enter_decorated
+
+    return enter_decorated(e, mode, range)
 
 
 @functools.cache

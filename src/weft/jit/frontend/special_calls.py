@@ -115,7 +115,18 @@ def _constant(value: bool) -> Any:
     return handler
 
 
+def _checkpoint(e: Emitter, node: ast.Call, hint: ty.Type | None) -> Sugared:
+    fail(
+        "checkpoint: expected a function of the language, got checkpoint, which runs Python again "
+        "in backward",
+        e.range(node),
+        "f(x) if weft.jit.is_scripting() else checkpoint(f, x), or a method with the call marked "
+        "@weft.jit.ignore",
+    )
+
+
 _MARKED = {
+    "checkpoint": _checkpoint,
     "is_scripting": _constant(True),
     "is_tracing": _constant(False),
     "annotate": _annotate,

@@ -121,6 +121,79 @@ def same_items(xs: Any, ys: Any) -> bool:
     return True
 
 
+# Those that pass a test -------------------------------------------------------------------------
+
+
+def items_that(test: Any, xs: Any) -> Any:
+    """filter(test, xs)."""
+    return [x for x in xs if test(x)]
+
+
+def true_items(xs: Any) -> Any:
+    """filter(None, xs)."""
+    return [x for x in xs if x]
+
+
+# Folds and products ---------------------------------------------------------------------------
+
+
+def fold(function: Any, xs: Any, start: Any) -> Any:
+    """functools.reduce(function, xs, start)."""
+    for x in xs:
+        start = function(start, x)
+    return start
+
+
+def fold_all(function: Any, xs: Any) -> Any:
+    """functools.reduce(function, xs)."""
+    if len(xs) == 0:
+        raise TypeError("reduce(): expected a list with an item, got an empty one")
+    made = xs[0]
+    for x in xs[1:]:
+        made = function(made, x)
+    return made
+
+
+def product(xs: Any, start: Any) -> Any:
+    """math.prod(xs, start=start)."""
+    for x in xs:
+        start = start * x
+    return start
+
+
+def pairs(xs: Any, ys: Any) -> Any:
+    """itertools.product(xs, ys)."""
+    return [(x, y) for x in xs for y in ys]
+
+
+# Mixed precision ------------------------------------------------------------------------------
+
+
+def autocast_dtype(
+    device_type: str,
+    dtype: Any = None,
+    enabled: bool = True,
+    cache_enabled: Any = None,
+    *,
+    now: Any,
+) -> Any:
+    """What autocast lowers to within a block: `now` where it is for a device that is not there."""
+    if device_type != "cpu":
+        if device_type != "cuda":
+            raise RuntimeError(
+                f"autocast: expected device_type 'cpu' or 'cuda', got {device_type!r}"
+            )
+        return now
+    if not enabled:
+        return None
+    return weft.bfloat16 if dtype is None else dtype
+
+
+def autocast_on(device_type: str = "cuda", *, now: Any) -> bool:
+    """weft.is_autocast_enabled."""
+    return device_type == "cpu" and now is not None
+
+
 # Limits of dtypes -----------------------------------------------------------------------------
 
 

@@ -255,9 +255,16 @@ def _enum_part(node: Node) -> None:
     _gives(node, ty.STR if node.kind == "prim::EnumName" else enum.value_type, node.output)
 
 
-@_rule("prim::EnterGradMode", "prim::ExitGradMode")
+@_rule("prim::EnterGradMode", "prim::ExitGradMode", "prim::ExitAutocast")
 def _grad_mode(node: Node) -> None:
     _counts(node, None, None)
+
+
+@_rule("prim::EnterAutocast")
+def _enter_autocast(node: Node) -> None:
+    _counts(node, 1, 0)
+    if ty.non_none(node.inputs[0].type) not in (ty.DTYPE, ty.NONE):
+        raise Mismatch(f"expected a dtype or None, got {node.inputs[0].type}")
 
 
 @_rule("weft::Fused")

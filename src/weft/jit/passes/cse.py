@@ -56,6 +56,7 @@ class _Search:
         self.aliases = aliases
         self.options = options
         self.epochs: dict[Any, int] = {}  # of cells: how many writes so far
+        self.precision = 0  # how often autocast was entered or left
         self.stands_for: dict[Value, Value] = {}
         self.same: list[tuple[Node, Node]] = []
 
@@ -63,6 +64,7 @@ class _Search:
         """Nodes of a block, which see those that have run before: `around`."""
         known = dict(around)
         for node in block:
+            self.precision += node.kind in ("prim::EnterAutocast", "prim::ExitAutocast")
             self._look_up(node, known)
             if node.kind == "prim::Loop":  # a trip sees what the trips before it wrote
                 self._wrote(node)
@@ -96,7 +98,7 @@ class _Search:
         epochs = ((c, self.epochs.get(c, 0)) for c in self.aliases.reads(inputs))
         attrs = tuple((name, text_of(value)) for name, value in node.attrs.items())
         types = tuple(value.type for value in node.outputs)
-        return (node.kind, attrs, types, tuple(inputs), frozenset(epochs))
+        return (node.kind, attrs, types, tuple(inputs), frozenset(epochs), self.precision)
 
     def _commutes(self, node: Node) -> bool:
         """Numbers only: the order of tensors decides the layout of the result."""

@@ -25,6 +25,8 @@ _EFFECTS = frozenset(
         "aten::wait",
         "prim::EnterGradMode",
         "prim::ExitGradMode",
+        "prim::EnterAutocast",
+        "prim::ExitAutocast",
         "prim::SetGradMode",
     )
 )

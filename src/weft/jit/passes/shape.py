@@ -11,6 +11,7 @@ that may share memory with it.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 from weft.jit.ir import INT, TENSOR, Graph, ListType, Node, ShapeInfo, Value
 from weft.jit.ir.graph import Block
@@ -25,6 +26,7 @@ _RESHAPE = frozenset(
 )
 _INTS = ListType(INT)
 _UNKNOWN = ShapeInfo()
+_AUTOCAST = frozenset(("prim::EnterAutocast",))
 
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
@@ -44,6 +46,7 @@ class _Propagation:
         self.sizes = Sizes()
         self.reshaped: list[Value] = []
         self.has_calls = False
+        self.mixed = graph.may_have(_AUTOCAST)
         for node in graph.walk():
             self.has_calls |= node.kind in CALLS
             self.reshaped += _reshaped(node)
@@ -95,8 +98,11 @@ class _Propagation:
         from weft.jit.passes.shape_rules import infer
 
         found = infer(ShapeCall(node, operator, self.sizes))
+        lowered = self.mixed and operator.row is not None and _is_lowered(operator.row.tags)
         for value, shape in zip(node.outputs, found):
             if value.type == TENSOR:
+                if lowered and shape is not None:
+                    shape = ShapeInfo(None, shape.sizes)  # whatever autocast makes of it
                 self._set(value, shape)
 
     def _fused(self, node: Node) -> None:
@@ -136,6 +142,11 @@ class _Propagation:
                 self._set(param, joined)
         for _, param, _, output in carried:
             self._set(output, param.shape)
+
+
+def _is_lowered(tags: Iterable[str]) -> bool:
+    """Whether autocast changes the dtype of an operator's results."""
+    return any(tag.startswith("autocast") for tag in tags)
 
 
 def _may_tell(graph: Graph) -> bool:

@@ -32,7 +32,7 @@ def _program(rec: Recorder, run: Any, *args: Any, **kwargs: Any) -> Any:
     for name, formal in zip(function.arg_names, function.graph.inputs):
         item = given[name] if name in given else function.defaults[name]
         values.append(convert(rec, formal.type, item))
-    rec.follow_grad_mode()
+    rec.follow_modes()
     type = function.return_type
     node = rec.emit("prim::CallFunction", values, [type], {"function": function})
     return structures.bind(rec, node.output, result)
@@ -79,7 +79,7 @@ def _apply(rec: Recorder, function: Any, *args: Any) -> Any:
     call.__name__ = call.__qualname__ = function.__name__
     with rec.paused():
         result = call(*(plain(args[i]) for i in places))
-    rec.follow_grad_mode()
+    rec.follow_modes()
     type = _type_of_result(function, result)
     node = rec.emit("prim::CallPython", values, [type], {"callable": call})
     return structures.bind(rec, node.output, result)

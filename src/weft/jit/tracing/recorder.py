@@ -57,7 +57,7 @@ class Recorder:
         self._unseen: set[Node] = set()  # not asked for by the program: dropped when not used
         self._guards: set[Any] = set()
         self._sizes: dict[Any, Value] = {}
-        self._modes = [weft.is_grad_enabled()]
+        self._modes = [("", _mode())]  # those entered, by the node that leaves them
 
     # Recording --------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Recorder:
         """An operator of the table ran."""
         op = _operator(f"aten::{schema[: schema.index('(')]}")
         inputs = [argument(self, arg, item) for arg, item in zip(op.args, given)]
-        self.follow_grad_mode()
+        self.follow_modes()
         node = self.emit(op.kind, inputs, [each.type for each in op.returns])
         return self._results(op, node, given, result)
 
@@ -117,7 +117,7 @@ class Recorder:
 
     def builtin(self, kind: str, inputs: Iterable[Value], result: Any) -> Any:
         """A builtin operator ran: records it and gives the result a value."""
-        self.follow_grad_mode()
+        self.follow_modes()
         op = _operator(kind)
         node = self.emit(kind, inputs, [each.type for each in op.returns])
         return structures.bind(self, node.output, result) if node.outputs else result
@@ -141,15 +141,19 @@ class Recorder:
         inputs = [self.tensor(tensor), self.constant(flag)]
         self.bind(tensor, self.emit("aten::requires_grad_", inputs, [ty.TENSOR]).output)
 
-    def follow_grad_mode(self) -> None:
-        """Records that the grad mode is another one than for the operator before."""
-        mode, modes = weft.is_grad_enabled(), self._modes
-        while mode != modes[-1] and len(modes) > 1 and mode == modes[-2]:
-            self.emit("prim::ExitGradMode", (), ())
-            modes.pop()
-        if mode != modes[-1]:
-            self.emit("prim::EnterGradMode", (), (), {"mode": mode})
-            modes.append(mode)
+    def follow_modes(self) -> None:
+        """Records that gradients are recorded, or autocast is on, otherwise than for the operator
+        before."""
+        mode, modes = _mode(), self._modes
+        while mode != modes[-1][1] and any(mode == before for _, before in modes[:-1]):
+            self.emit(modes.pop()[0], (), ())
+        grad, dtype = modes[-1][1]
+        if mode[0] != grad:
+            self.emit("prim::EnterGradMode", (), (), {"mode": mode[0]})
+            modes.append(("prim::ExitGradMode", (mode[0], dtype)))
+        if mode[1] != dtype:
+            self.emit("prim::EnterAutocast", [self.constant(mode[1])], ())
+            modes.append(("prim::ExitAutocast", mode))
 
     # Values -----------------------------------------------------------------------------------
 
@@ -272,14 +276,18 @@ class Recorder:
     # The end ----------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Leaves the grad modes, and drops what nobody uses."""
-        for _ in self._modes[1:]:
-            self.emit("prim::ExitGradMode", (), ())
-        del self._modes[1:]
+        """Leaves the modes, and drops what nobody uses."""
+        while len(self._modes) > 1:
+            self.emit(self._modes.pop()[0], (), ())
         for node in reversed(list(self.graph.block.nodes)):
             if node in self._unseen and not any(output.has_uses for output in node.outputs):
                 node.destroy()
         self._unseen.clear()
+
+
+def _mode() -> tuple[bool, Any]:
+    """Whether gradients are recorded, and what autocast lowers to."""
+    return weft.is_grad_enabled(), _C._autograd._autocast_dtype()
 
 
 def _tensors(op: schemas.Operator) -> bool:
