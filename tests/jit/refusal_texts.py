@@ -372,21 +372,6 @@ break: expected it inside a loop
     ),
     (
         """\
-def f(x):
-    if x == None:
-        return 1
-    return 2
-""",
-        """\
-==: expected None to be compared with is, got ==
-  File "<string>", line 2
-    def f(x):
-        if x == None:
-           ~~~~~~~~~ <--- HERE
-Write instead: x is None""",
-    ),
-    (
-        """\
 def f(n: int):
     for i in n:
         pass
@@ -513,7 +498,7 @@ def f(x):
     z = map(f, x)
 """,
         """\
-map: expected a function of the language, got map()
+z: expected a value, got a map
   File "<string>", line 2
     def f(x):
         z = map(f, x)

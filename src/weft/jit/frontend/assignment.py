@@ -10,6 +10,7 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import FALLS, Poison
 from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.expressions import expr
+from weft.jit.frontend.iteration import Iterable, settled
 from weft.jit.frontend.scaffold import refuse, refuse_form
 from weft.jit.frontend.sugared import Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
@@ -18,6 +19,7 @@ from weft.jit.ir.source import SourceRange
 
 def assign(e: Emitter, target: ast.expr, held: Sugared, range: SourceRange) -> None:
     """target = held."""
+    held = settled(held)
     if isinstance(target, ast.Name):
         _assign_name(e, target, held, range)
     elif isinstance(target, ast.Tuple | ast.List):
@@ -34,6 +36,8 @@ def assign(e: Emitter, target: ast.expr, held: Sugared, range: SourceRange) -> N
 
 def _assign_name(e: Emitter, target: ast.Name, held: Sugared, range: SourceRange) -> None:
     e.epoch += 1
+    if isinstance(held, Iterable) and held.instead:
+        fail(f"{target.id}: expected a value, got {held.describe()}", range, held.instead)
     declared = e.scope.declared_type(target.id)
     if declared is not None:
         made = coerce(e, held, declared, range, target.id, strict=True)
@@ -94,6 +98,10 @@ def _list_of(e: Emitter, items: Sequence[Sugared], range: SourceRange) -> Sugare
 def _take_apart(
     e: Emitter, held: Sugared, count: int, starred: Sequence[int], range: SourceRange
 ) -> list[Sugared]:
+    if isinstance(held, Iterable):
+        from weft.jit.frontend.builtins import as_list
+
+        held = as_list(e, held, range)
     actual = type_of(e, held, range)
     if actual is ty.TENSOR:
         from weft.jit.frontend.iteration import rows_of

@@ -21,17 +21,25 @@ def _print(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) ->
     from weft.jit.frontend.exceptions import shown, text_of
 
     values = [shown(e, arg.value, range) for arg in args]
-    kwargs = dict(kwargs)
-    separator = kwargs.pop("sep", None)
-    if kwargs:
-        other = next(iter(kwargs))
-        fail(f"print: expected sep as the only keyword argument, got {other}", range)
-    if separator is not None and separator.value.static(e) != " ":
+    for name in kwargs:
+        if name not in ("sep", "end", "flush"):
+            fail(f"print: expected sep, end or flush, got {name}", range)
+    separator, end = (_option(e, kwargs.get(name)) for name in ("sep", "end"))
+    if separator is not None or end is not None:
         texts = [Simple(text_of(e, value, range)) for value in values]
         made = Simple(e.emit("prim::ListConstruct", [t.v for t in texts], ty.ListType(ty.STR)))
-        values = [call(e, "aten::join", range, separator.value, made)]
-    e.node("prim::Print", [value.value(e, range) for value in values], (), range=range)
-    return e.none()
+        values = [call(e, "aten::join", range, separator or Simple(e.constant(" ")), made)]
+    if end is None:
+        e.node("prim::Print", [value.value(e, range) for value in values], (), range=range)
+        return e.none()
+    return call(e, "prim::write", range, call(e, "aten::add", range, values[0], end))
+
+
+def _option(e: Emitter, given: Arg | None) -> Sugared | None:
+    """sep or end of print; None where it is the usual one."""
+    if given is None or type_of(e, given.value, given.range) is ty.NONE:
+        return None
+    return Simple(coerce(e, given.value, ty.STR, given.range, "print"))
 
 
 @handles(python.hasattr)

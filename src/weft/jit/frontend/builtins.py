@@ -62,7 +62,13 @@ def handles(*objects: Any, name: str = "") -> Callable[[Handler], Handler]:
 @functools.cache
 def _import_handlers() -> None:
     """Imports the modules that register more."""
-    for name in ("builtin_numbers", "builtin_objects", "context_managers", "limits"):
+    for name in (
+        "builtin_iterables",
+        "builtin_numbers",
+        "builtin_objects",
+        "context_managers",
+        "limits",
+    ):
         on_fresh_stack(importlib.import_module, f"weft.jit.frontend.{name}")
 
 
@@ -73,6 +79,10 @@ def builtin_of(obj: Any) -> Sugared | None:
         return SpecialFunction(obj, "cast", _by_name_only)
     if obj is warnings.warn:
         return BuiltinFunction("aten::warn")
+    if getattr(obj, "__module__", None) == "dataclasses" and obj.__name__ == "replace":
+        from weft.jit.frontend.dataclass_methods import replaced
+
+        return SpecialFunction(obj, "replace", replaced)
     mark = getattr(obj, "__weft_jit__", None)
     if isinstance(mark, str) and not isinstance(obj, weft.Tensor):
         return SpecialFunction(obj, mark, _by_name_only)
@@ -353,11 +363,9 @@ def _repr(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> 
 # Other ----------------------------------------------------------------------------------------
 
 
-for _name in ("open", "input", "eval", "exec", "map", "filter", "set", "frozenset", "vars",
+for _name in ("open", "input", "eval", "exec", "set", "frozenset", "vars",
               "globals", "locals", "super", "next", "slice", "bytes", "bytearray"):  # fmt: skip
     _INSTEAD = {
-        "map": "[f(x) for x in xs]",
-        "filter": "[x for x in xs if p(x)]",
         "set": "a dict with True as values",
         "type": "isinstance(x, T)",
         "super": "super().method(...), inside a method",

@@ -8,7 +8,7 @@ import operator
 from weft.jit.frontend import written
 from weft.jit.frontend.calls import call_operator, candidates, describe_arguments, try_operator
 from weft.jit.frontend.classes import as_plain
-from weft.jit.frontend.conditions import choose, condition
+from weft.jit.frontend.conditions import choose, condition, is_identity, is_none
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import FrontendError, fail
@@ -41,7 +41,7 @@ _ORDER = {
 
 @expression(ast.Compare)
 def _compare(e: Emitter, node: ast.Compare, hint: ty.Type | None) -> Sugared:
-    if len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot):
+    if is_identity(node):
         return Simple(condition(e, node).materialize(e))
     left = expr(e, node.left)
     return _chain(e, node, left, 0)
@@ -74,11 +74,8 @@ def compare(
     symbol, name, mirrored = _COMPARE[type(op)]
     a, b = type_of(e, left, range), type_of(e, right, range)
     if ty.NONE in (a, b) and name in ("eq", "ne"):
-        better = "is None" if name == "eq" else "is not None"
-        if a is b:
-            return Simple(e.constant(name == "eq"))
-        hint = f"x {better}"
-        fail(f"{symbol}: expected None to be compared with is, got {symbol}", range, hint)
+        value = right if a is ty.NONE else left
+        return Simple(is_none(e, value, name == "ne", range).materialize(e))
     enums = isinstance(a, ty.EnumType), isinstance(b, ty.EnumType)
     if any(enums) and ty.ANY not in (a, b) and not (all(enums) and name in ("eq", "ne")):
         left, right = as_plain(e, left, range), as_plain(e, right, range)

@@ -63,11 +63,7 @@ def condition(e: Emitter, node: ast.expr) -> Condition:
         return Condition(made.value(e, e.range(node)), None, inner.no, inner.yes)
     if isinstance(node, ast.BoolOp):
         return _short_circuit(e, node, node.values)
-    if (
-        isinstance(node, ast.Compare)
-        and len(node.ops) == 1
-        and isinstance(node.ops[0], ast.Is | ast.IsNot)
-    ):
+    if isinstance(node, ast.Compare) and is_identity(node):
         return _identity(e, node)
     if isinstance(node, ast.Call):
         from weft.jit.frontend.isinstance_test import isinstance_call
@@ -236,11 +232,21 @@ def _combined(is_and: bool, first: Condition, second: Condition) -> Condition:
     return Condition(second.value, second.known, yes, no)
 
 
+def is_identity(node: ast.Compare) -> bool:
+    """Whether it is x is y, or x == None, which asks the same."""
+    if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
+        return False
+    if isinstance(node.ops[0], ast.Is | ast.IsNot):
+        return True
+    sides = (node.left, node.comparators[0])
+    return any(isinstance(side, ast.Constant) and side.value is None for side in sides)
+
+
 def _identity(e: Emitter, node: ast.Compare) -> Condition:
     """x is y, x is not y."""
     from weft.jit.frontend.expressions import expr
 
-    negated = isinstance(node.ops[0], ast.IsNot)
+    negated = isinstance(node.ops[0], ast.IsNot | ast.NotEq)
     left_node, right_node = node.left, node.comparators[0]
     left, right = expr(e, left_node), expr(e, right_node)
     if _is_none(left) and not _is_none(right):
@@ -248,19 +254,26 @@ def _identity(e: Emitter, node: ast.Compare) -> Condition:
     range = e.range(node)
     if not _is_none(right):
         return _same_object(e, left, right, negated, range)
-    known = _never_or_always_none(left)
-    if known is not None:
-        return Condition(None, known is not negated)
-    v = left.value(e, range)
-    kind = "aten::__isnot__" if negated else "aten::__is__"
-    args = [Arg(Simple(v), range), Arg(e.none(), range)]
-    made = call_operator(e, kind, range, args, {}).value(e, range)
+    test = is_none(e, left, negated, range)
+    if test.known is not None:
+        return test
+    v, made = left.value(e, range), test.value
     name = name_of(left_node) or remember_path(e, left_node, v)
     if name is None or v.type is ty.ANY:
-        return Condition(made)
+        return test
     present: Facts = {name: ty.non_none(v.type)}
     absent: Facts = {name: ty.NONE}
     return Condition(made, None, present if negated else absent, absent if negated else present)
+
+
+def is_none(e: Emitter, value: Sugared, negated: bool, range: SourceRange) -> Condition:
+    """value is None."""
+    known = _never_or_always_none(value)
+    if known is not None:
+        return Condition(None, known is not negated)
+    kind = "aten::__isnot__" if negated else "aten::__is__"
+    args = [Arg(Simple(value.value(e, range)), range), Arg(e.none(), range)]
+    return Condition(call_operator(e, kind, range, args, {}).value(e, range))
 
 
 def _is_none(value: Sugared) -> bool:

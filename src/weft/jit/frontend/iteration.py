@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 
 from weft.jit.frontend.calls import call_operator
@@ -41,6 +42,7 @@ class Iterable(Sugared):
     """Something made for a loop: range(n), enumerate(xs), zip(xs, ys)."""
 
     what = "an iterable"
+    instead = ""  # of giving it a name: what Python can loop over once only, and says so
 
     def describe(self) -> str:
         return self.what
@@ -182,6 +184,89 @@ class Enumerate(Iterable):
         if isinstance(known, int) and isinstance(offset, int):
             return Simple(e.constant(known + offset))
         return Simple(int_op(e, "aten::add", range, index, self.start))
+
+
+class Mapped(Iterable):
+    """map(f, xs, ...): f of the items, each when the loop comes to it."""
+
+    what = "a map"
+    instead = "[f(x) for x in xs]"
+
+    def __init__(self, function: Sugared, parts: Sequence[Sugared]) -> None:
+        self.function, self.parts = function, parts
+
+    def source(self, e: Emitter, range: SourceRange) -> Source:
+        found = Zip(self.parts).source(e, range)
+        if isinstance(found, Counted):
+            return Counted(found.length, lambda i: self._of(e, found.item(i), range))
+        return [self._later(e, row, range) for row in found]
+
+    def _later(self, e: Emitter, row: Sugared, range: SourceRange) -> Sugared:
+        return Deferred(lambda: self._of(e, row, range))
+
+    def _of(self, e: Emitter, row: Sugared, range: SourceRange) -> Sugared:
+        items = row.unrolled(e, range) or []
+        return self.function.call(e, range, [Arg(item, range) for item in items], {})
+
+
+class Filtered(Iterable):
+    """filter(p, xs), with the items that passed as a list."""
+
+    what = "a filter"
+    instead = "[x for x in xs if p(x)]"
+
+    def __init__(self, items: Sugared) -> None:
+        self.items = items
+
+    def source(self, e: Emitter, range: SourceRange) -> Source:
+        return iterate(e, self.items, range)
+
+
+class Deferred(Sugared):
+    """An item of a map that is unrolled: computed when the loop comes to it."""
+
+    def __init__(self, make: Callable[[], Sugared]) -> None:
+        self.make = make
+
+    def describe(self) -> str:
+        return "an item of a map"
+
+    def value(self, e: Emitter, range: SourceRange) -> Value:
+        return self.make().value(e, range)
+
+
+def settled(held: Sugared) -> Sugared:
+    """An item of a loop, computed if it was not."""
+    if isinstance(held, Deferred):
+        return held.make()
+    if isinstance(held, TupleLiteral) and any(
+        isinstance(item, Deferred | TupleLiteral) for item in held.items
+    ):
+        held.items = [settled(item) for item in held.items]
+    return held
+
+
+class Chain(Iterable):
+    """itertools.chain(a, b, ...): the items of the first, then those of the next."""
+
+    what = "a chain"
+    instead = "xs + ys"
+
+    def __init__(self, parts: Sequence[Sugared]) -> None:
+        self.parts = list(parts)
+
+    def source(self, e: Emitter, range: SourceRange) -> Source:
+        from weft.jit.frontend.builtins import as_list
+        from weft.jit.frontend.operators import binary
+
+        sources = [iterate(e, part, range) for part in self.parts]
+        known = [each for each in sources if not isinstance(each, Counted)]
+        if len(known) == len(sources):
+            return [item for each in known for item in each]
+        whole = as_list(e, self.parts[0], range)
+        for part in self.parts[1:]:
+            whole = binary(e, ast.Add, whole, as_list(e, part, range), range)
+        return iterate(e, whole, range)
 
 
 class Reversed(Iterable):
