@@ -95,6 +95,12 @@ is_scripting.__weft_jit__ = "is_scripting"  # type: ignore[attr-defined]
 is_tracing.__weft_jit__ = "is_tracing"  # type: ignore[attr-defined]
 
 
+def _unwrap_optional(x: Any) -> Any:
+    """The value, which is not None."""
+    assert x is not None, "expected a value, got None"
+    return x
+
+
 def script_method(fn: F) -> F:
     """Marks a method of an old ScriptModule class; the same as export."""
     return _mark(fn, EXPORT)

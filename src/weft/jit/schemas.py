@@ -420,7 +420,9 @@ def _functions() -> dict[int, tuple[Any, str]]:
     table: list[tuple[Any, str]] = []
     for module in (math, cmath):
         for name, function in vars(module).items():
-            if callable(function) and operator_facts.exists(f"aten::{name}"):
+            if name in _OF_TENSORS or not callable(function):
+                continue
+            if operator_facts.exists(f"aten::{name}"):
                 table.append((function, f"aten::{name}"))
     for name, function in vars(operator).items():
         if not callable(function) or name.startswith("_"):
@@ -444,6 +446,7 @@ def _functions() -> dict[int, tuple[Any, str]]:
     return {id(function): (function, kind) for function, kind in table}
 
 
+_OF_TENSORS = frozenset(("dist", "exp2", "nextafter", "prod"))  # not of numbers, as those of math
 _SAME_OPERATORS = frozenset(
     ("add", "sub", "mul", "neg", "floordiv", "pow", "eq", "ne", "lt", "le", "gt", "ge", "matmul")
 )

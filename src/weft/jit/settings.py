@@ -98,3 +98,6 @@ def script_if_tracing(fn: F) -> F:
         return (script(fn) if is_tracing() else fn)(*args, **kwargs)
 
     return wrapper  # type: ignore[return-value]
+
+
+_script_if_tracing = script_if_tracing  # as torchvision calls it

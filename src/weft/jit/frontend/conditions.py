@@ -123,6 +123,8 @@ def truth(e: Emitter, value: Sugared, range: SourceRange) -> Value:
                 return truth(e, made, range) if wanted is ty.INT else made.value(e, range)
     if isinstance(v.type, ty.OptionalType):
         return _truth_of_optional(e, v, range)
+    if isinstance(v.type, ty.UnionType) and ty.BOOL in v.type.members:
+        return _truth_of_union(e, v, list(v.type.members), range)
     if v.type is not ty.BOOL and ty.is_subtype(v.type, ty.NUMBER) and v.type not in _PLAIN:
         zero = Arg(Simple(e.constant(0)), range)  # Bool would cut it to an int first
         return call_operator(e, "aten::ne", range, [arg, zero], {}).value(e, range)
@@ -147,6 +149,22 @@ def _truth_of_optional(e: Emitter, v: Value, range: SourceRange) -> Value:
         Condition(present),
         lambda: Simple(truth(e, Simple(e.cast(v, inner)), range)),
         lambda: Simple(e.constant(False)),
+        range,
+    )
+    return made.value(e, range)
+
+
+def _truth_of_union(e: Emitter, v: Value, members: list[ty.Type], range: SourceRange) -> Value:
+    """What a member says of itself."""
+    first, rest = members[0], members[1:]
+    if not rest:
+        return truth(e, Simple(e.cast(v, first)), range)
+    test = e.emit("prim::isinstance", (v,), ty.BOOL, {"types": (first,)}, range)
+    made = choose(
+        e,
+        Condition(test),
+        lambda: Simple(truth(e, Simple(e.cast(v, first)), range)),
+        lambda: Simple(_truth_of_union(e, v, rest, range)),
         range,
     )
     return made.value(e, range)
@@ -337,8 +355,9 @@ def choose(
     yes: Callable[[], Sugared],
     no: Callable[[], Sugared],
     range: SourceRange,
+    tests: bool = False,
 ) -> Sugared:
-    """yes() if test else no(): one branch where the answer is known."""
+    """yes() if test else no(): one branch where the answer is known. `tests`: see join."""
     if test.known is not None:
         facts = test.yes if test.known else test.no
         box: list[Sugared] = []
@@ -361,5 +380,5 @@ def choose(
 
     assert test.value is not None
     node, sides = branch(e, test.value, (side(yes, test.yes), side(no, test.no)), range)
-    _, merged = join(e, node, sides, range, [(results[0], results[1])])
+    _, merged = join(e, node, sides, range, [(results[0], results[1])], tests)
     return merged[0]

@@ -56,13 +56,17 @@ def join(
     sides: Sequence[Side],
     range: SourceRange,
     results: Sequence[tuple[Sugared, Sugared]] = (),
+    tests: bool = False,
 ) -> tuple[frozenset[str], list[Sugared]]:
     """Gives the branches their returned values and sets the names behind them.
 
-    `results` are pairs of further values to merge, one of each branch.
+    `results` are pairs of further values to merge, one of each branch. `tests`: a bool and
+    another value may be merged, to be tested.
     """
     ways = sides[0].ways | sides[1].ways
-    merged = [_merge(e, node, sides, pair, range, "this expression") for pair in results]
+    merged = [
+        _merge(e, node, sides, pair, range, "this expression", tests=tests) for pair in results
+    ]
     failed = next((each for each in merged if isinstance(each, Poison)), None)
     if failed is not None:
         raise FrontendError(failed.message, range, failed.hint)
@@ -120,6 +124,7 @@ def _merge(
     range: SourceRange,
     name: str,
     declared: ty.Type | None = None,
+    tests: bool = False,
 ) -> Sugared | Poison:
     """One value of two; None stands for one that is never read. `declared`: the type of both, where
     they have no narrower one in common."""
@@ -138,12 +143,15 @@ def _merge(
             if first is None or second is None:
                 return value
             return Poison(f"{name}: expected a value on both paths; {error.message}")
+    _adopt_empty(e, values)
     types = [v.type for v in values if v is not None]
     type = types[0] if len(types) == 1 else ty.unify(types[0], types[1])
     for side in sides:
         declared = declared or side.scope.declared_type(name)
     if type is None and declared is not None and all(ty.is_subtype(t, declared) for t in types):
         type = declared
+    if type is None and tests and ty.BOOL in types:
+        type = ty.union_of(types)
     if type is None:
         a, b = (t.annotation for t in types)
         return Poison(
@@ -152,6 +160,16 @@ def _merge(
             _unify_hint(types),
         )
     return Simple(output(e, node, sides, values, type, name))
+
+
+def _adopt_empty(e: Emitter, values: Sequence[Value | None]) -> None:
+    """[] if x is None else x: what is empty and nowhere used has the type of the other."""
+    for value, other in (values, values[::-1]):
+        if value is None or other is None or value not in e.untyped or value.has_uses:
+            continue
+        wanted = ty.non_none(other.type)
+        if isinstance(wanted, ty.ListType | ty.DictType) and type(value.type) is type(wanted):
+            value.type = wanted
 
 
 def _unify_hint(types: Sequence[ty.Type]) -> str | None:

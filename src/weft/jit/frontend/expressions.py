@@ -154,7 +154,7 @@ def _decide(
         held = first.value(e, range)  # what decides an `or` is true, so it is not None
         return Simple(e.cast(held, ty.non_none(held.type)))
 
-    return choose(e, test, rest if is_and else itself, itself if is_and else rest, range)
+    return choose(e, test, rest if is_and else itself, itself if is_and else rest, range, True)
 
 
 # Containers -----------------------------------------------------------------------------------

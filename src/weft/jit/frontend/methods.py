@@ -52,6 +52,8 @@ def special_method(
         return call_operator(e, "aten::to", range, given, {})
     if v.type is ty.TENSOR and name == "to" and args:
         return _to(e, v, range, args, kwargs)
+    if v.type is ty.TENSOR and name == "norm" and "dim" in kwargs and not args:
+        kwargs.setdefault("p", Arg(Simple(e.constant(2)), range))
     if v.type is ty.TENSOR and name == "tolist":
         return _tolist(e, v, range, hint)
     if v.type is ty.STR and name == "join" and len(args) == 1 and not kwargs:

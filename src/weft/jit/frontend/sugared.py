@@ -314,6 +314,23 @@ class PythonObject(Sugared):
         except Exception:
             return False
 
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        if not callable(self.obj):
+            return super().call(e, range, args, kwargs, hint)
+        fail(
+            f"expected a function of the language, got a call of {self.describe()}",
+            range,
+            "operators and functions of the language, or a function marked @weft.jit.ignore that "
+            "makes this call",
+        )
+
     def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
         from weft.jit.frontend.objects import sugar
 
