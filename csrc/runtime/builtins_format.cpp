@@ -13,6 +13,10 @@
 namespace weft::builtins {
 
 std::string format_value(const Value& value, const std::string& spec) {
+  // A tensor of no dimensions is formatted as its number, also without a format.
+  if (value.tag() == ValueTag::Tensor && value.to_tensor().dim() == 0) {
+    return format_value(Value(value.to_tensor().item()), spec);
+  }
   if (spec.empty()) return to_text(value);
   check_formattable(value);
   return weft::format_value(value, parse_format_spec(spec));

@@ -59,6 +59,8 @@ _WRITABLE = {"data": "aten::set_data", "requires_grad": "aten::requires_grad_"}
 def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
     """v.name."""
     type = v.type
+    from weft.jit.frontend.generic import GenericFunction
+
     kind = _PROPERTIES.get(type, {}).get(name)
     if kind is not None:
         return call_operator(e, kind, range, [Arg(Simple(v), range)], {})
@@ -83,6 +85,10 @@ def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
         if name == "name":
             return Simple(e.emit("prim::EnumName", (v,), ty.STR, range=range))
         return Simple(e.emit("prim::EnumValue", (v,), type.value_type, range=range))
+    if name == "numel" and isinstance(type, ty.ListType) and type.elem is ty.INT:
+        from weft.jit.frontend import written  # a torch.Size is a list here
+
+        return PartialFunction(GenericFunction(written.number_of_elements), Simple(v))
     if isinstance(type, ty.FutureType) and name == "wait":
         return FutureWait(v)
     if has_method(type, name):

@@ -20,6 +20,15 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 
+@handles(python.pow)
+def _pow(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    from weft.jit.frontend.operators import binary
+
+    no_keywords("pow", range, kwargs)
+    count("pow", range, args, 2, 2)
+    return binary(e, ast.Pow, args[0].value, args[1].value, range)
+
+
 def _is_tensor(value: Sugared) -> bool:
     return isinstance(value, Simple) and value.v.type is ty.TENSOR
 

@@ -29,6 +29,7 @@ _COMPARE: dict[type[ast.cmpop], tuple[str, str, str]] = {
     ast.Gt: (">", "gt", "lt"),
     ast.GtE: (">=", "ge", "le"),
 }
+_KINDS = (NUMBERS, (ty.STR,), (ty.DEVICE,), (ty.DTYPE,))
 _ORDER = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -94,9 +95,12 @@ def compare(
         return same if name == "eq" else _not(e, same, range)
     args = [Arg(left, range), Arg(right, range)]
     kind = f"aten::{name}"
+    if name in ("eq", "ne") and _never_equal(a, b):
+        return Simple(e.constant(name == "ne"))
     if a in NUMBERS and b is ty.TENSOR:
         kind, args = f"aten::{mirrored}", args[::-1]
-    result = try_operator(e, candidates(kind), range, args, {})
+    operators = [each for each in candidates(kind) if any(enums) or each.overload != "enum"]
+    result = try_operator(e, operators, range, args, {})
     if isinstance(result, list):
         fail(
             f"{symbol}: expected types it is defined for, got {a.annotation} and {b.annotation}",
@@ -104,6 +108,12 @@ def compare(
             "a test of x is not None before" if isinstance(a, ty.OptionalType) else None,
         )
     return result
+
+
+def _never_equal(a: ty.Type, b: ty.Type) -> bool:
+    """Whether values of the types differ, whatever they are: a number and a text."""
+    kinds = [next((i for i, kind in enumerate(_KINDS) if t in kind), None) for t in (a, b)]
+    return None not in kinds and kinds[0] != kinds[1]
 
 
 def _class_comparison(

@@ -70,7 +70,20 @@ def shown(e: Emitter, value: Sugared, range: SourceRange, method: str = "__str__
         for name in dict.fromkeys((method, "__repr__")):
             if value.has_attr(e, name):
                 return value.attr(e, range, name).call(e, range, [], {})
+    type = value.v.type if isinstance(value, Simple) else None
+    if isinstance(type, ty.ListType | ty.DictType) and _tells(e, type.children[-1]):
+        from weft.jit.frontend import written
+
+        function = written.list_text if isinstance(type, ty.ListType) else written.dict_text
+        return written.call_written(e, function, range, value)
     return value
+
+
+def _tells(e: Emitter, type: ty.Type) -> bool:
+    """Whether values of the type are objects whose class has a __repr__, or lists of them."""
+    if isinstance(type, ty.ListType | ty.DictType):
+        return _tells(e, type.children[-1])
+    return isinstance(type, ty.ClassType) and Simple(e.uninitialized(type)).has_attr(e, "__repr__")
 
 
 def text_of(e: Emitter, value: Sugared, range: SourceRange) -> Value:

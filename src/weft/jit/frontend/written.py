@@ -73,6 +73,21 @@ def delete_slice(xs: Any, start: Any, stop: Any, step: int) -> None:
     xs.extend(rest)
 
 
+def number_of_elements(sizes: Any) -> int:
+    """sizes.numel() of a torch.Size."""
+    return product(sizes, 1)
+
+
+def list_text(xs: Any) -> str:
+    """str() of a list of objects whose class says what they look like."""
+    return "[" + ", ".join([repr(x) for x in xs]) + "]"
+
+
+def dict_text(xs: Any) -> str:
+    """str() of a dict that holds such objects."""
+    return "{" + ", ".join([f"{key!r}: {x!r}" for key, x in xs.items()]) + "}"
+
+
 # Ranges ---------------------------------------------------------------------------------------
 
 
