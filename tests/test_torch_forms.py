@@ -196,3 +196,66 @@ def test_an_operand_that_is_a_number_beside_out(name: str) -> None:
     out = weft.empty(3, dtype=expected.dtype)
     assert function(x, 2, out=out) is out
     assert weft.equal(out, expected)
+
+
+def _of_each_kind(library: Any) -> list[Any]:
+    names = [
+        "bool",
+        "uint8",
+        "int8",
+        "int32",
+        "int64",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ]
+    dtypes = [getattr(library, name) for name in names]
+    tensors = [make(dtype) for dtype in dtypes for make in (lambda d: library.ones(2, dtype=d),
+                                                             lambda d: library.tensor(1, dtype=d))]  # fmt: skip
+    return [*tensors, True, 3, 2.5, 1j]
+
+
+def test_result_type_of_every_pair() -> None:
+    mine, theirs = _of_each_kind(weft), _of_each_kind(torch)
+    for a, x in zip(mine, theirs):
+        for b, y in zip(mine, theirs):
+            assert str(weft.result_type(a, b)) == str(torch.result_type(x, y)), (x, y)
+    with pytest.raises(TypeError, match="result_type: expected tensors and numbers, got str"):
+        weft.result_type(1, "a")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int32", "int64"])
+def test_shifts(dtype: str) -> None:
+    found = []
+    for library in (weft, torch):
+        x = library.tensor([1, 0, 3], dtype=getattr(library, dtype))
+        by = library.tensor([1, 2, 9], dtype=getattr(library, dtype))
+        results = [x << 1, x >> 1, x << by, x >> by, 3 << x, 9 >> x, x << 70, x >> 70]
+        if dtype != "bool":
+            y = x.clone()
+            y <<= 2
+            y >>= by
+            results.append(y)
+        found.append([(str(each.dtype), each.tolist()) for each in results])
+    assert found[0] == found[1]
+
+
+def test_shifts_of_floats_are_refused() -> None:
+    for shift in (lambda: weft.ones(2) << 1, lambda: weft.ones(2) >> 1.5):
+        with pytest.raises(RuntimeError, match=r"bitwise_.*_shift: expected dtype uint8"):
+            shift()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        weft.ones(2) << "a"
+
+
+def test_shifts_in_traces() -> None:
+    def shifted(x: Any) -> Any:
+        y = x.clone()
+        y <<= 1
+        return (x << 2) + (1 << x) + (y >> 1)
+
+    traced = weft.jit.trace(shifted, weft.tensor([1, 2]))
+    given = weft.tensor([3, 1, 0])
+    assert traced(given).tolist() == shifted(given).tolist() == [23, 7, 1]

@@ -42,10 +42,10 @@ WEFT_BINARY(Pow, ops::pow(a, b), ops::pow(a, b), ops::pow(a, b))
 WEFT_BINARY(And, ops::bitwise_and(a, b), ops::bitwise_and(a, b), ops::bitwise_and(b, a))
 WEFT_BINARY(Or, ops::bitwise_or(a, b), ops::bitwise_or(a, b), ops::bitwise_or(b, a))
 WEFT_BINARY(Xor, ops::bitwise_xor(a, b), ops::bitwise_xor(a, b), ops::bitwise_xor(b, a))
-WEFT_BINARY(LeftShift, ops::bitwise_left_shift(a, b), ops::bitwise_left_shift(a, b),
-            ops::bitwise_left_shift(a, b))
-WEFT_BINARY(RightShift, ops::bitwise_right_shift(a, b), ops::bitwise_right_shift(a, b),
-            ops::bitwise_right_shift(a, b))
+WEFT_BINARY(LeftShift, ops::bitwise_left_shift(a, b), ops::bitwise_left_shift(a, as_tensor(b)),
+            ops::bitwise_left_shift(as_tensor(a), b))
+WEFT_BINARY(RightShift, ops::bitwise_right_shift(a, b), ops::bitwise_right_shift(a, as_tensor(b)),
+            ops::bitwise_right_shift(as_tensor(a), b))
 #undef WEFT_BINARY
 
 template <class Op>

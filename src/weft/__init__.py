@@ -106,6 +106,7 @@ _LAZY_NAMES = {
     "iinfo": "weft._limits",
     "load": "weft.serialization",
     "resize_as_": "weft.storage",
+    "result_type": "weft._promotion",
     "save": "weft.serialization",
     "set_printoptions": "weft._tensor_str",
 }
