@@ -201,3 +201,37 @@ def test_ctc_loss_of_what_cannot_be_spelled() -> None:
         RuntimeError, match=r"ctc_loss: expected 1 input_lengths in \[0, 2\], got \[3\]"
     ):
         F.ctc_loss(x, targets, [3], [2])
+
+
+@pytest.mark.parametrize("given", [{"size_average": False}, {"size_average": True},
+                                   {"reduce": False}, {"size_average": False, "reduce": True}])  # fmt: skip
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "kl_div",
+                                  "binary_cross_entropy", "binary_cross_entropy_with_logits",
+                                  "soft_margin_loss", "hinge_embedding_loss", "poisson_nll_loss",
+                                  "multilabel_soft_margin_loss"])  # fmt: skip
+def test_retired_arguments_mean_a_reduction(name, given):
+    x, y = weft.rand(3, 4), weft.rand(3, 4)
+    average, reduce = given.get("size_average"), given.get("reduce")
+    meant = "none" if reduce is False else "sum" if average is False else "mean"
+    function = getattr(weft.nn.functional, name)
+    with pytest.warns(UserWarning, match=f"please use reduction='{meant}'"):
+        found = function(x, y, **given)
+    assert weft.equal(found, function(x, y, reduction=meant))
+
+
+@pytest.mark.parametrize("name", ["MSELoss", "L1Loss", "CrossEntropyLoss", "BCELoss", "NLLLoss"])
+def test_retired_arguments_of_modules(name):
+    cls = getattr(weft.nn, name)
+    with pytest.warns(UserWarning, match="please use reduction='sum'"):
+        assert cls(size_average=False).reduction == "sum"
+    with pytest.warns(UserWarning, match="please use reduction='none'"):
+        assert cls(reduce=False).reduction == "none"
+
+
+def test_retired_arguments_in_programs():
+    def sum_of_squares(x, y):
+        return weft.nn.functional.mse_loss(x, y, size_average=False)
+
+    x, y = weft.rand(3), weft.rand(3)
+    expected = weft.nn.functional.mse_loss(x, y, reduction="sum")
+    assert weft.equal(weft.jit.script(sum_of_squares)(x, y), expected)

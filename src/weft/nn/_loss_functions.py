@@ -7,6 +7,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft.autograd import Function
+from weft.nn._reduction import legacy_get_string
 
 
 def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:
@@ -59,6 +60,8 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:
     """Cross entropy of probabilities in [0, 1] against targets in [0, 1] of the same shape."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(
             f"binary_cross_entropy: expected a target of shape {input.shape}, got {target.shape}"
@@ -79,6 +82,8 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """d^2 / (2 beta) where |d| < beta, otherwise |d| - beta / 2; d = input - target."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: expected beta >= 0, got {beta}")
     distance = (input - target).abs()
@@ -117,6 +122,8 @@ def kl_div(
     log_target: bool = False,
 ) -> Tensor:
     """target * (log(target) - input) for log-probabilities `input`; 'batchmean' divides by n."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
     if log_target:
         loss = target.exp() * (target - input)
     else:

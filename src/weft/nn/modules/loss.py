@@ -6,6 +6,7 @@ from typing import Any
 
 from weft import Tensor
 from weft.nn import functional as F
+from weft.nn._reduction import legacy_get_string
 from weft.nn.modules.module import Module
 
 
@@ -15,10 +16,7 @@ class _Loss(Module):
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"):
         super().__init__()
         if size_average is not None or reduce is not None:
-            raise TypeError(
-                f"{type(self).__name__}: expected reduction='none', 'mean' or 'sum', "
-                "got the retired size_average or reduce"
-            )
+            reduction = legacy_get_string(size_average, reduce)
         self.reduction = reduction
 
 
