@@ -121,6 +121,7 @@ def memory_plan(program: Any, *inputs: Any) -> MemoryPlan:
                  0      aten::mm
                  1      aten::softmax.int
     """
+    program = getattr(program, "ir", program)  # of a view of a graph
     graph = (program if isinstance(program, Graph) else program.inlined_graph).copy()
     params = [value for value in graph.inputs if value.name != "self"]
     if len(inputs) > len(params):

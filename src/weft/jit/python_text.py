@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import types as python_types
 from typing import Any
 
 from weft.jit.ir import Block, Function, Node, Value
@@ -27,9 +28,20 @@ def code_of_function(function: Function) -> str:
     return _Text(function).whole()
 
 
+def code_with_constants(function: Function) -> tuple[str, Any]:
+    """The text, in which tensors are CONSTANTS.c0, CONSTANTS.c1, ...; and an object that has these
+    as attributes (`const_mapping` is the dict of them)."""
+    text = _Text(function, {})
+    whole = text.whole()
+    constants = python_types.SimpleNamespace(**text.constants or {})
+    constants.const_mapping = text.constants
+    return whole, constants
+
+
 class _Text:
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, constants: dict[str, Any] | None = None) -> None:
         self.function = function
+        self.constants = constants  # those that are named in the text; None: none are
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
         self.lines: list[str] = []
@@ -51,6 +63,16 @@ class _Text:
         self.lines.append(f"{_INDENT}return {values}".rstrip())
         return "\n".join(self.lines) + "\n"
 
+    def constant(self, value: Any) -> str:
+        """A constant; a tensor by its name, where they have names."""
+        if self.constants is None or not hasattr(value, "shape"):
+            return _constant(value)
+        known = next((name for name, each in self.constants.items() if each is value), None)
+        if known is None:
+            known = f"c{len(self.constants)}"
+            self.constants[known] = value
+        return f"CONSTANTS.{known}"
+
     # Names ------------------------------------------------------------------------------------
 
     def define(self, value: Value) -> str:
@@ -69,7 +91,7 @@ class _Text:
     def use(self, value: Value) -> str:
         """A value where it is read."""
         if value.is_constant:
-            return _constant(value.constant)
+            return self.constant(value.constant)
         return self.define(value)
 
     # Statements -------------------------------------------------------------------------------

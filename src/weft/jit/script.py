@@ -55,14 +55,14 @@ class ScriptFunction:
         return self._weft_compiled.name
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> Any:
         """The graph as the frontend made it."""
-        return self.function.graph
+        return _view(self.function.graph)
 
     @property
-    def inlined_graph(self) -> Graph:
+    def inlined_graph(self) -> Any:
         """The graph with all that it calls in place of the calls."""
-        return inlined(self.function)
+        return _view(inlined(self.function))
 
     @property
     def schema(self) -> Any:
@@ -75,6 +75,13 @@ class ScriptFunction:
         from weft.jit.python_text import code_of_function
 
         return code_of_function(self.function)
+
+    @property
+    def code_with_constants(self) -> tuple[str, Any]:
+        """The program as Python text, and an object with its constants c0, c1, ... of tensors."""
+        from weft.jit.python_text import code_with_constants
+
+        return code_with_constants(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         run = self._run
@@ -90,6 +97,12 @@ class ScriptFunction:
             f"pickle: expected an object that is no program, got ScriptFunction {self.name}; "
             "use weft.jit.save"
         )
+
+
+def _view(graph: Graph) -> Any:
+    from weft.jit.graph_view import GraphView
+
+    return GraphView(graph)
 
 
 def inlined(function: Function) -> Graph:

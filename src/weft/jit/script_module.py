@@ -21,7 +21,7 @@ from weft.jit.frontend.module_types import JitAttribute, ModuleInfo, module_info
 from weft.jit.frontend.resolver import MISSING, Resolver
 from weft.jit.frontend.scaffold import refuse
 from weft.jit.frontend.source import Code
-from weft.jit.ir import Graph
+from weft.jit.graph_view import GraphView
 from weft.jit.ir import types as ty
 
 Module = weft.nn.Module
@@ -244,16 +244,16 @@ class RecursiveScriptModule(ScriptModule):
         return self._jit_info.python_class.__name__
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> GraphView:
         """The graph of forward."""
-        return compiled_method(self._jit_info, "forward").function.graph
+        return GraphView(compiled_method(self._jit_info, "forward").function.graph)
 
     @property
-    def inlined_graph(self) -> Graph:
+    def inlined_graph(self) -> GraphView:
         """The graph of forward with all that it calls in place of the calls."""
         from weft.jit.script import inlined
 
-        return inlined(compiled_method(self._jit_info, "forward").function)
+        return GraphView(inlined(compiled_method(self._jit_info, "forward").function))
 
     @property
     def code(self) -> str:
@@ -261,6 +261,13 @@ class RecursiveScriptModule(ScriptModule):
         from weft.jit.python_text import code_of_function
 
         return code_of_function(compiled_method(self._jit_info, "forward").function)
+
+    @property
+    def code_with_constants(self) -> tuple[str, Any]:
+        """forward as Python text, and an object with its constants c0, c1, ... of tensors."""
+        from weft.jit.python_text import code_with_constants
+
+        return code_with_constants(compiled_method(self._jit_info, "forward").function)
 
     def _get_name(self) -> str:
         return type(self).__name__
@@ -311,16 +318,16 @@ class ScriptMethod:
         return _executable(self.owner._jit_info, self.name)(self.owner._jit_object, *args, **kwargs)
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> GraphView:
         """The graph as the frontend made it."""
-        return self.function.graph
+        return GraphView(self.function.graph)
 
     @property
-    def inlined_graph(self) -> Graph:
+    def inlined_graph(self) -> GraphView:
         """The graph with all that it calls in place of the calls."""
         from weft.jit.script import inlined
 
-        return inlined(self.function)
+        return GraphView(inlined(self.function))
 
     @property
     def schema(self) -> Any:

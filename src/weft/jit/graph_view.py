@@ -1,0 +1,235 @@
+"""A graph with PyTorch's methods: what `.graph` and `.inlined_graph` of programs give.
+
+    >>> import weft
+    >>> graph = weft.jit.CompilationUnit("def f(x, y): return (x + y).relu()").f.graph
+    >>> [node.kind() for node in graph.nodes()]
+    ['prim::Constant', 'aten::add', 'aten::relu']
+    >>> graph.findNode("aten::add").inputsAt(1).debugName()
+    'y'
+
+What the classes of weft.jit.ir have besides is there as well (`graph.walk()`, `graph.to_html()`),
+and gives objects of theirs; `.ir` is the graph, node or value itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from weft.jit.ir import Block, Graph, Node
+
+
+class _View:
+    """Something of the IR under PyTorch's names."""
+
+    def __init__(self, ir: Any) -> None:
+        self.ir = ir
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _View) and self.ir is other.ir
+
+    def __hash__(self) -> int:
+        return hash(self.ir)
+
+    def __str__(self) -> str:
+        return str(self.ir)
+
+    def __repr__(self) -> str:
+        return repr(self.ir)
+
+
+class _Inputs(list[Any]):
+    """graph.inputs of the IR, and graph.inputs() of PyTorch."""
+
+    def __call__(self) -> Iterator[ValueView]:
+        return map(ValueView, self)
+
+
+class ValueView(_View):
+    """A value: torch._C.Value."""
+
+    def debugName(self) -> str:
+        """Its name, without the %."""
+        return str(self.ir.name)
+
+    def type(self) -> Any:
+        """Its type (weft.jit.ir.types)."""
+        return self.ir.type
+
+    def node(self) -> NodeView | None:
+        """The node that makes it; None of an input."""
+        return None if self.ir.node is None else NodeView(self.ir.node)
+
+    def uses(self) -> list[UseView]:
+        """Where it is used."""
+        return [UseView(use.user, use.index) for use in self.ir.uses]
+
+    def toIValue(self) -> Any:
+        """The value of a constant; None of others."""
+        return self.ir.constant if self.ir.is_constant else None
+
+
+class UseView:
+    """A place where a value is used: input `offset` of `user` (or a return of a block)."""
+
+    def __init__(self, user: Node | Block, offset: int) -> None:
+        self.user: NodeView | BlockView
+        self.user = NodeView(user) if isinstance(user, Node) else BlockView(user)
+        self.offset = offset
+
+
+class NodeView(_View):
+    """A node: torch._C.Node."""
+
+    def kind(self) -> str:
+        """The kind without its overload: "aten::add"."""
+        return str(self.ir.name)
+
+    def inputs(self) -> Iterator[ValueView]:
+        """What it takes."""
+        return map(ValueView, self.ir.inputs)
+
+    def outputs(self) -> Iterator[ValueView]:
+        """What it gives."""
+        return map(ValueView, self.ir.outputs)
+
+    def inputsAt(self, index: int) -> ValueView:
+        """One of its inputs."""
+        return ValueView(self.ir.inputs[index])
+
+    def outputsAt(self, index: int) -> ValueView:
+        """One of its outputs."""
+        return ValueView(self.ir.outputs[index])
+
+    def inputsSize(self) -> int:
+        """How many inputs."""
+        return len(self.ir.inputs)
+
+    def outputsSize(self) -> int:
+        """How many outputs."""
+        return len(self.ir.outputs)
+
+    def input(self) -> ValueView:
+        """Its only input; RuntimeError if there are none or several."""
+        if len(self.ir.inputs) != 1:
+            raise RuntimeError(
+                f"Node.input: expected one input, got {len(self.ir.inputs)} of {self.kind()}"
+            )
+        return self.inputsAt(0)
+
+    def output(self) -> ValueView:
+        """Its only output; RuntimeError if there are none or several."""
+        if len(self.ir.outputs) != 1:
+            raise RuntimeError(
+                f"Node.output: expected one output, got {len(self.ir.outputs)} of {self.kind()}"
+            )
+        return self.outputsAt(0)
+
+    def blocks(self) -> Iterator[BlockView]:
+        """The blocks nested in it."""
+        return map(BlockView, self.ir.blocks)
+
+    def attributeNames(self) -> list[str]:
+        """Names of its attributes."""
+        return list(self.ir.attrs)
+
+    def hasAttribute(self, name: str) -> bool:
+        """Whether it has the attribute."""
+        return name in self.ir.attrs
+
+    def _attribute(self, name: str) -> Any:
+        """An attribute: what i, f, s and t of PyTorch give by its type."""
+        if name not in self.ir.attrs:
+            raise RuntimeError(
+                f"Node: expected an attribute of {self.ir.kind}, one of "
+                f"{self.attributeNames()}, got {name!r}"
+            )
+        return self.ir.attrs[name]
+
+    i = f = s = t = ival = _attribute
+
+    def sourceRange(self) -> str:
+        """Where in the source it comes from."""
+        return str(self.ir.range or "")
+
+    def schema(self) -> str:
+        """The declaration of its operator; "(no schema)" where it is none."""
+        from weft.jit import schemas
+
+        try:
+            return str(schemas.of(self.ir.kind).text)
+        except KeyError:
+            return "(no schema)"
+
+    def findNode(self, kind: str, recurse: bool = True) -> NodeView | None:
+        """The first node of a kind in its blocks."""
+        return next(_found(self.ir.blocks, kind, recurse), None)
+
+    def findAllNodes(self, kind: str, recurse: bool = True) -> list[NodeView]:
+        """The nodes of a kind in its blocks."""
+        return list(_found(self.ir.blocks, kind, recurse))
+
+
+class BlockView(_View):
+    """A block: torch._C.Block."""
+
+    def nodes(self) -> Iterator[NodeView]:
+        """Its nodes, those of nested blocks not included."""
+        return map(NodeView, self.ir)
+
+    def inputs(self) -> Iterator[ValueView]:
+        """Its parameters."""
+        return map(ValueView, self.ir.params)
+
+    def outputs(self) -> Iterator[ValueView]:
+        """What it returns."""
+        return map(ValueView, self.ir.returns)
+
+    def findNode(self, kind: str, recurse: bool = True) -> NodeView | None:
+        """The first node of a kind."""
+        return next(_found([self.ir], kind, recurse), None)
+
+    def findAllNodes(self, kind: str, recurse: bool = True) -> list[NodeView]:
+        """All nodes of a kind."""
+        return list(_found([self.ir], kind, recurse))
+
+
+class GraphView(BlockView):
+    """A graph: torch._C.Graph."""
+
+    ir: Graph
+
+    def nodes(self) -> Iterator[NodeView]:
+        """Its nodes, those of nested blocks not included."""
+        return map(NodeView, self.ir.block)
+
+    @property
+    def inputs(self) -> Any:  # type: ignore[override]
+        """Its parameters: `graph.inputs()`, and as a list of the IR's values."""
+        return _Inputs(self.ir.inputs)
+
+    def outputs(self) -> Iterator[ValueView]:
+        """What it returns."""
+        return map(ValueView, self.ir.returns)
+
+    def findNode(self, kind: str, recurse: bool = True) -> NodeView | None:
+        """The first node of a kind, such as "aten::add"."""
+        return next(_found([self.ir.block], kind, recurse), None)
+
+    def findAllNodes(self, kind: str, recurse: bool = True) -> list[NodeView]:
+        """All nodes of a kind."""
+        return list(_found([self.ir.block], kind, recurse))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "ir":
+            raise AttributeError(name)
+        return getattr(self.ir, name)
+
+
+def _found(blocks: Iterable[Block], kind: str, recurse: bool) -> Iterator[NodeView]:
+    for block in blocks:
+        for node in block:
+            if kind in (node.name, node.kind):
+                yield NodeView(node)
+            if recurse:
+                yield from _found(node.blocks, kind, True)
