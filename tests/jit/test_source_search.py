@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import py_compile
 import subprocess
 import sys
 import types
+import zipfile
 
 import pytest
 
@@ -107,3 +109,41 @@ def test_several_lambdas_on_a_line():
     three = (lambda x: x * 2, lambda x: x * scale, lambda x: (lambda y: y + 1)(x * 3))
     scripts = [jit.script(each) for each in three]
     assert [script(weft.ones(1)).item() for script in scripts] == [2.0, 4.0, 4.0]
+
+
+MODULE = """
+import weft
+from weft import Tensor
+
+class Net(weft.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return twice(x) + 1
+
+def twice(x: Tensor) -> Tensor:
+    return x * 2
+"""
+USE = "import weft, packed; print(weft.jit.script(packed.Net())(weft.ones(1)).item())"
+
+
+def _run(program, folder):
+    run = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); {program}"]
+    return subprocess.run(run, capture_output=True, text=True)
+
+
+def test_modules_in_a_zip(tmp_path):
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as packed:
+        packed.writestr("packed.py", MODULE)
+    assert _run(USE, tmp_path / "all.zip").stdout == "3.0\n"
+
+
+def test_modules_without_source(tmp_path):
+    """As a frozen application has them: the refusal says what helps, and it does."""
+    path = tmp_path / "packed.py"
+    path.write_text(MODULE)
+    py_compile.compile(str(path), cfile=str(tmp_path / "packed.pyc"))
+    path.unlink()
+    refused = _run(USE, tmp_path).stderr
+    assert "__source__ = text among the globals" in refused and "packed.py" in refused
+    path.with_suffix(".txt").write_text(MODULE)
+    kept = f"import packed; packed.__source__ = open({str(path.with_suffix('.txt'))!r}).read(); "
+    assert _run(kept + USE, tmp_path).stdout == "3.0\n"

@@ -692,3 +692,13 @@ def test_checks_leave_generator_and_buffers_alone() -> None:
     jit.trace(model, weft.randn(4, 3))
     equal((model[0].running_mean, weft.randn(3)), (expected, after))
     assert int(model[0].num_batches_tracked) == 1
+
+
+def test_devices_are_those_of_the_inputs() -> None:
+    def made(x: Any) -> Any:
+        y = weft.zeros(x.shape[0], device=x.device) + weft.arange(3, device=x.device)
+        return y.to(x.device) + weft.ones_like(x)
+
+    text = str(jit.trace(made, weft.ones(3)).graph)
+    assert text.count("prim::device(%x)") == 3
+    assert "Device = prim::Constant" not in text and 'device("cpu")' not in text

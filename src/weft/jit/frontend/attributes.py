@@ -86,9 +86,9 @@ def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
             return Simple(e.emit("prim::EnumName", (v,), ty.STR, range=range))
         return Simple(e.emit("prim::EnumValue", (v,), type.value_type, range=range))
     if name == "numel" and isinstance(type, ty.ListType) and type.elem is ty.INT:
-        from weft.jit.frontend import written  # a torch.Size is a list here
+        from weft.jit.frontend.written import number_of_elements  # a torch.Size is a list here
 
-        return PartialFunction(GenericFunction(written.number_of_elements), Simple(v))
+        return PartialFunction(GenericFunction(number_of_elements), Simple(v))
     if isinstance(type, ty.FutureType) and name == "wait":
         return FutureWait(v)
     if has_method(type, name):

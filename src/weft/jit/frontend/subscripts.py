@@ -131,21 +131,39 @@ def _tuple_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) 
 
 
 class _Indexed(NamedTuple):
-    """A tensor after ints, slices and None; `advanced` are the tensors left, by dimension."""
+    """A tensor after ints, slices and None; `advanced` are the tensors left, by dimension, and
+    `behind` those of the last dimensions, from ... on; None for a dimension without."""
 
     view: Value
     advanced: dict[int, Value]
+    behind: list[Value | None]
+    plain: bool  # nothing but tensors and whole slices stands behind ...
+
+    @property
+    def is_view(self) -> bool:
+        """Whether no tensors are left."""
+        return not self.advanced and not any(self.behind)
 
 
 def _tensor_item(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> Sugared:
     found = _apply(e, v, index, range)
-    if not found.advanced:
+    if found.is_view:
         return Simple(found.view)
     return _call(e, "aten::index", range, Simple(found.view), _index_list(e, found, range))
 
 
 def _index_list(e: Emitter, found: _Indexed, range: SourceRange) -> Sugared:
-    items = [found.advanced.get(i) for i in builtin_range(max(found.advanced) + 1)]
+    before = [found.advanced.get(i) for i in builtin_range(max(found.advanced, default=-1) + 1)]
+    made = _optional_tensors(e, before, range)
+    if not any(found.behind):
+        return made
+    behind = _optional_tensors(e, found.behind, range)
+    plain = Simple(e.constant(found.plain))
+    view = Simple(found.view)
+    return call_written(e, written.index_behind_dots, range, view, made, behind, plain)
+
+
+def _optional_tensors(e: Emitter, items: Sequence[Value | None], range: SourceRange) -> Sugared:
     values = [e.constant(None) if item is None else item for item in items]
     elem = ty.OptionalType(ty.TENSOR)
     return Simple(e.emit("prim::ListConstruct", values, ty.ListType(elem), range=range))
@@ -163,9 +181,13 @@ def _apply(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> _Indexed
     dim = 0
     view = v
     advanced: dict[int, Value] = {}
+    last: list[Value | None] = []
     after_dots = False
     behind = _consumed(e, parts[dots[0] + 1 :], range) if dots else 0
+    before_part, plain = view, True
     for part in parts:
+        plain &= view is before_part or not after_dots
+        before_part = view
         if isinstance(part, Dots):
             after_dots = True
             dim = -behind
@@ -175,12 +197,14 @@ def _apply(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> _Indexed
         if isinstance(part, Slice):
             view = _slice_dim(e, view, dim, part, range)
             dim += 1
+            last += [None] * after_dots
         elif actual is ty.NONE:
             place = dim if not after_dots else dim - 1
             view = _call(
                 e, "aten::unsqueeze", range, Simple(view), Simple(e.constant(place))
             ).value(e, range)
             dim += 0 if after_dots else 1
+            last += [None] * after_dots
         elif actual is ty.BOOL:
             view, picked = _bool_index(e, view, dim, after_dots, part, range)
             advanced[dim if not after_dots else _from_end(dim, range)] = picked
@@ -192,12 +216,9 @@ def _apply(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> _Indexed
         elif actual is ty.TENSOR or isinstance(actual, ty.ListType | ty.TupleType):
             picked = _as_index_tensor(e, part, range)
             if after_dots:
-                fail(
-                    "[]: expected tensors and lists in an index before ..., got one behind it",
-                    range,
-                    "the dimensions written out as :",
-                )
-            advanced[dim] = picked
+                last.append(picked)
+            else:
+                advanced[dim] = picked
             dim += 1
         else:
             shown = actual.annotation if actual is not None else part.describe()
@@ -206,7 +227,8 @@ def _apply(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> _Indexed
                 f"got {shown}",
                 range,
             )
-    return _Indexed(view, advanced)
+    plain &= view is before_part or not after_dots
+    return _Indexed(view, advanced, last, plain)
 
 
 def _from_end(dim: int, range: SourceRange) -> int:
@@ -335,7 +357,7 @@ def _store_slice(e: Emitter, v: Value, index: Slice, held: Sugared, range: Sourc
 def _store_tensor(e: Emitter, v: Value, index: Sugared, held: Sugared, range: SourceRange) -> None:
     found = _apply(e, v, index, range)
     actual = type_of(e, held, range)
-    if found.advanced:
+    if not found.is_view:
         tensor = held
         if actual is not ty.TENSOR:
             tensor = _call(e, "prim::NumToTensor", range, held)

@@ -34,6 +34,31 @@ def holds_comparable(xs: Sugared) -> bool:
     return False
 
 
+# Tensors behind ... in an index ------------------------------------------------------------------
+
+
+def index_behind_dots(view: Any, before: Any, behind: Any, plain: bool) -> Any:
+    """The indices of all dimensions: None for those that ... stands for."""
+    taken = 0
+    for each in before:
+        taken += each.dim() if each is not None and each.dtype == weft.bool else 1
+    for each in behind:
+        if each is not None and each.dtype == weft.bool:
+            taken += each.dim()
+            if each.dim() > 1 and not plain:
+                raise NotImplementedError(
+                    "[]: expected a mask of one dimension between ... and a number, got one of "
+                    f"{each.dim()}: index twice"
+                )
+        else:
+            taken += 1
+    found = before.copy()
+    for _ in range(view.dim() - taken):
+        found.append(None)
+    found.extend(behind)
+    return found
+
+
 # Slices of lists ------------------------------------------------------------------------------
 
 
