@@ -167,7 +167,17 @@ def _tuple(e: Emitter, node: ast.Tuple, hint: ty.Type | None) -> Sugared:
         hints = hint.elems
     starred = any(isinstance(item, ast.Starred) for item in node.elts)
     if starred:
-        return TupleLiteral(spread(e, node.elts))
+        runs = _runs(e, node.elts)
+        lists = [run for run in runs if isinstance(run, Simple)]
+        if not lists:
+            return TupleLiteral([item for run in runs if isinstance(run, list) for item in run])
+        if all(run.v.type == ty.ListType(ty.INT) for run in lists):
+            return _joined(e, runs, ty.ListType(ty.INT), e.range(node))  # sizes: as x.shape is
+        fail(
+            f"*: expected a tuple, whose length is known, got {lists[0].describe()}",
+            e.range(node),
+            "a list",
+        )
     return TupleLiteral([expr(e, item, wanted) for item, wanted in zip(node.elts, hints)])
 
 
@@ -199,10 +209,11 @@ def _starred(e: Emitter, node: ast.Starred, hint: ty.Type | None) -> Sugared:
 def _list(e: Emitter, node: ast.List, hint: ty.Type | None) -> Sugared:
     wanted = hint.elem if isinstance(hint, ty.ListType) else None
     range = e.range(node)
-    if _has_dynamic_star(e, node):
-        return _joined_list(e, node, hint)
     if any(isinstance(item, ast.Starred) for item in node.elts):
-        items = spread(e, node.elts)
+        runs = _runs(e, node.elts)
+        if any(isinstance(run, Simple) for run in runs):
+            return _joined(e, runs, hint, range)
+        items = [item for run in runs if isinstance(run, list) for item in run]
     else:
         items = [expr(e, item, wanted) for item in node.elts]
     made = make_list(e, items, wanted, range)
@@ -211,32 +222,42 @@ def _list(e: Emitter, node: ast.List, hint: ty.Type | None) -> Sugared:
     return Simple(made)
 
 
-def _has_dynamic_star(e: Emitter, node: ast.List) -> bool:
-    for item in node.elts:
-        if isinstance(item, ast.Starred):
-            with e.graph.at_range(e.range(item)):
-                inner = expr(e, item.value)
-            if inner.unrolled(e, e.range(item)) is None:
-                return True
-    return False
+def _runs(e: Emitter, nodes: Sequence[ast.expr]) -> list[list[Sugared] | Simple]:
+    """What a display holds: runs of items, and for *xs of unknown length a list."""
+    from weft.jit.frontend.builtins import as_list
 
-
-def _joined_list(e: Emitter, node: ast.List, hint: ty.Type | None) -> Sugared:
-    """[a, *xs, b] for a list xs: [a] + list(xs) + [b]."""
-    parts: list[ast.expr] = []
-    for item in node.elts:
-        if isinstance(item, ast.Starred):
-            call = ast.Call(ast.Name("list", ast.Load()), [item.value], [])
-            parts.append(ast.copy_location(call, item))
+    runs: list[list[Sugared] | Simple] = []
+    for node in nodes:
+        range = e.range(node)
+        items: list[Sugared] | None
+        if isinstance(node, ast.Starred):
+            inner = expr(e, node.value)
+            items = inner.unrolled(e, range)
+            if items is None:
+                runs.append(Simple(as_list(e, inner, range).value(e, range)))
+                continue
         else:
-            parts.append(ast.copy_location(ast.List([item], ast.Load()), item))
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = ast.copy_location(ast.BinOp(whole, ast.Add(), part), node)
-    for inner in ast.walk(whole):
-        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-            ast.copy_location(inner, node)
-    return expr(e, whole, hint)
+            items = [expr(e, node)]
+        if runs and isinstance(runs[-1], list):
+            runs[-1].extend(items)
+        else:
+            runs.append(list(items))
+    return runs
+
+
+def _joined(
+    e: Emitter, runs: Sequence[list[Sugared] | Simple], hint: ty.Type | None, range: SourceRange
+) -> Sugared:
+    """[a, *xs, b] for a list xs: [a] + list(xs) + [b]."""
+    from weft.jit.frontend.operators import binary
+
+    wanted = hint.elem if isinstance(hint, ty.ListType) else None
+    whole: Sugared | None = None
+    for run in runs:
+        part = run if isinstance(run, Simple) else Simple(make_list(e, run, wanted, range))
+        whole = part if whole is None else binary(e, ast.Add, whole, part, range)
+    assert whole is not None
+    return whole
 
 
 def make_list(
