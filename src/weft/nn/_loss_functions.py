@@ -7,7 +7,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft.autograd import Function
-from weft.nn._reduction import legacy_get_string
+from weft.nn._reduction import legacy_get_string as _legacy
 
 
 def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:
@@ -61,7 +61,7 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Cross entropy of probabilities in [0, 1] against targets in [0, 1] of the same shape."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(
             f"binary_cross_entropy: expected a target of shape {input.shape}, got {target.shape}"
@@ -83,7 +83,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     """d^2 / (2 beta) where |d| < beta, otherwise |d| - beta / 2; d = input - target."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: expected beta >= 0, got {beta}")
     distance = (input - target).abs()
@@ -123,7 +123,7 @@ def kl_div(
 ) -> Tensor:
     """target * (log(target) - input) for log-probabilities `input`; 'batchmean' divides by n."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if log_target:
         loss = target.exp() * (target - input)
     else:

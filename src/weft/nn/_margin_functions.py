@@ -9,7 +9,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft.nn._loss_functions import _reduced
-from weft.nn._reduction import legacy_get_string
+from weft.nn._reduction import legacy_get_string as _legacy
 
 # size_average and reduce are PyTorch's deprecated arguments; they have no effect here.
 
@@ -33,7 +33,7 @@ def margin_ranking_loss(
 ) -> Tensor:
     """max(0, margin - target * (input1 - input2)) for targets 1 and -1, reduced."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss: expected tensors of as many dims, got shapes "
@@ -53,7 +53,7 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1, reduced."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     apart = weft.where(target != 1, (margin - input).clamp_min(0), 0.0)
     near = weft.where(target != -1, input, 0.0)
     return _reduced("hinge_embedding_loss", apart + near, reduction)
@@ -68,7 +68,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-target * input)) for targets 1 and -1, reduced."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     return _reduced("soft_margin_loss", (-target * input).exp().log1p(), reduction)
 
 
@@ -86,7 +86,7 @@ def cosine_embedding_loss(
     The cosine is of vectors along the last dimension.
     """
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if target.dim() + 1 != input1.dim() or input1.dim() != input2.dim() or target.dim() > 1:
         raise RuntimeError(
             "cosine_embedding_loss: expected inputs (n, d) and a target (n,), or (d,) and (), got "
@@ -131,7 +131,7 @@ def triplet_margin_loss(
     """max(0, margin + |anchor - positive| - |anchor - negative|) by the p-norm; with swap the
     negative may be measured from the positive instead."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
 
     def distance(a: Tensor, b: Tensor) -> Tensor:
         return pairwise_distance(a, b, p, eps)
@@ -191,7 +191,7 @@ def multi_margin_loss(
 ) -> Tensor:
     """The mean over classes i != target of max(0, margin - input[target] + input[i]) ** p."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: expected p 1 or 2, got {p}")
     single = input.dim() < 2
@@ -224,7 +224,7 @@ def multilabel_margin_loss(
     target has the input's shape (n, c) or (c,): the classes, then -1.
     """
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     _same_shape("multilabel_margin_loss", target, input)
     if input.dim() == 0:
         input, target = input.unsqueeze(0), target.unsqueeze(0)
@@ -250,7 +250,7 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """Binary cross entropy of sigmoid(input), the mean over the classes (the last dimension)."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     size = weft.nn.functional.logsigmoid(input)
     loss = -(target * size + (1 - target) * weft.nn.functional.logsigmoid(-input))
     loss = loss if weight is None else loss * weight
@@ -270,7 +270,7 @@ def poisson_nll_loss(
     """The negative log-likelihood of counts: exp(input) - target * input, or of the rate itself
     input - target * log(input + eps); full adds Stirling's term for targets above 1."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if log_input:
         loss = input.exp() - target * input
     else:

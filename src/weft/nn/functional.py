@@ -21,7 +21,7 @@ from weft.nn._margin_functions import *  # noqa: F403
 from weft.nn._norm_functions import *  # noqa: F403
 from weft.nn._padding_functions import *  # noqa: F403
 from weft.nn._pooling_functions import *  # noqa: F403
-from weft.nn._reduction import legacy_get_string
+from weft.nn._reduction import legacy_get_string as _legacy
 from weft.nn._resampling_functions import *  # noqa: F403
 from weft.nn._window_functions import *  # noqa: F403
 
@@ -324,7 +324,7 @@ def cross_entropy(
 ) -> Tensor:
     """nll_loss(log_softmax(input, 1), target): input [n, c] (or [c]), target [n] of classes."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     number = _reduction("cross_entropy", reduction)
     if label_smoothing:
         return _cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
@@ -342,7 +342,7 @@ def nll_loss(
 ) -> Tensor:
     """-input[i, target[i]] of log-probabilities [n, c], weighted by class, then reduced."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     return _nll_loss(input, target, weight, _reduction("nll_loss", reduction), ignore_index)
 
 
@@ -356,7 +356,7 @@ def mse_loss(
 ) -> Tensor:
     """(input - target) ** 2, weighted and reduced; a weighted mean is divided by the weights."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if weight is not None:
         loss = (input - target) ** 2
         return _weighted("mse_loss", loss, input, weight, reduction)
@@ -373,7 +373,7 @@ def l1_loss(
 ) -> Tensor:
     """|input - target|, weighted and reduced; a weighted mean is divided by the weights."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if weight is not None:
         loss = (input - target).abs()
         return _weighted("l1_loss", loss, input, weight, reduction)
@@ -391,7 +391,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Cross entropy of sigmoid(input) against targets in [0, 1] of the same shape."""
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(
             f"binary_cross_entropy_with_logits: expected a target of shape {input.shape}, "
