@@ -1,5 +1,8 @@
 // A compiled function that has two programs: one for calls that may record gradients, one for those
-// that do not. Each is made at its first call.
+// that do not. Each is made at its first call; the very first one, if it is small, may have a
+// program of its own, that is sooner there.
+#include <utility>
+
 #include "autograd/mode.h"
 #include "autograd/node.h"
 #include "bindings/errors.h"
@@ -16,6 +19,7 @@ namespace {
 struct ChoiceObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* make;         // make(records: bool) -> the program's function
+  PyObject* first;        // first() -> that of the first call; null once it is over
   PyObject* programs[2];  // [0] without gradients, [1] with; null until made
 };
 ChoiceObject& as_choice(PyObject* object) { return *reinterpret_cast<ChoiceObject*>(object); }
@@ -113,29 +117,48 @@ bool may_record(PyObject* const* args, Py_ssize_t count) {
   return false;
 }
 
+// Whether a call has so much to do that the optimised program is worth waiting for.
+bool is_large(PyObject* const* args, Py_ssize_t count) {
+  constexpr int64_t kLarge = 1 << 16;
+  int64_t elements = 0;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (is_tensor(args[i])) elements += unwrap(args[i]).numel();
+  }
+  return elements >= kLarge;
+}
+
+// The program of this call, made if need be: a new reference, or null with an error.
+Object program_for(ChoiceObject& self, PyObject* const* args, Py_ssize_t count) {
+  const bool records = may_record(args, count);
+  PyObject*& program = self.programs[records];
+  if (program) return Object::borrow(program);
+  if (self.first) {
+    const Object first = Object::steal(std::exchange(self.first, nullptr));
+    if (!is_large(args, count)) return Object::steal(PyObject_CallNoArgs(first.get()));
+  }
+  Object made = Object::steal(PyObject_CallOneArg(self.make, records ? Py_True : Py_False));
+  if (!made) return made;
+  if (!program) program = made.release();  // meanwhile another thread may have been here
+  return Object::borrow(program);
+}
+
 PyObject* choice_vectorcall(PyObject* object, PyObject* const* args, size_t flags,
                             PyObject* names) {
-  ChoiceObject& self = as_choice(object);
   const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
-  PyObject*& program = self.programs[may_record(args, PyVectorcall_NARGS(flags) + named)];
-  if (!program) {
-    const bool records = &program == &self.programs[1];
-    Object made = Object::steal(PyObject_CallOneArg(self.make, records ? Py_True : Py_False));
-    if (!made) return nullptr;
-    if (!program) program = made.release();  // meanwhile another thread may have been here
-  }
-  const Object called = Object::borrow(program);
-  return PyObject_Vectorcall(called.get(), args, flags, names);
+  const Py_ssize_t count = PyVectorcall_NARGS(flags) + named;
+  const Object program = program_for(as_choice(object), args, count);
+  return program ? PyObject_Vectorcall(program.get(), args, flags, names) : nullptr;
 }
 
 PyObject* choice_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject* make = nullptr;
-  if (!PyArg_ParseTuple(args, "O", &make)) return nullptr;
+  PyObject *make = nullptr, *first = Py_None;
+  if (!PyArg_ParseTuple(args, "O|O", &make, &first)) return nullptr;
   PyObject* made = type->tp_alloc(type, 0);
   if (!made) return nullptr;
   ChoiceObject& self = as_choice(made);
   self.vectorcall = choice_vectorcall;
   self.make = Py_NewRef(make);
+  self.first = first == Py_None ? nullptr : Py_NewRef(first);
   return made;
 }
 
@@ -143,6 +166,7 @@ int choice_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   ChoiceObject& self = as_choice(object);
   Py_VISIT(self.make);
+  Py_VISIT(self.first);
   for (PyObject* program : self.programs) Py_VISIT(program);
   return 0;
 }
@@ -150,6 +174,7 @@ int choice_traverse(PyObject* object, visitproc visit, void* arg) {
 int choice_clear(PyObject* object) {
   ChoiceObject& self = as_choice(object);
   Py_CLEAR(self.make);
+  Py_CLEAR(self.first);
   for (PyObject*& program : self.programs) Py_CLEAR(program);
   return 0;
 }

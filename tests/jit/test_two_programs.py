@@ -33,10 +33,15 @@ def tuples(pair: tuple[weft.Tensor, int], other: weft.Tensor | None = None):
     return x * 3.0
 
 
-def fresh(function) -> ScriptFunction:
-    """The function, compiled anew."""
+def fresh(function, *args) -> ScriptFunction:
+    """The function, compiled anew; called once with `args`, for the very first call of a function
+    has a program of its own."""
     function.__dict__.pop("_weft_script_function", None)
-    return jit.script(function)
+    scripted = jit.script(function)
+    if args:
+        scripted(*args)
+        assert made(scripted) == (False, False)
+    return scripted
 
 
 def made(function) -> tuple[bool, bool]:
@@ -65,7 +70,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_the_program_follows_the_arguments(name):
     function, arguments = CALLS[name]
-    scripted = fresh(function)
+    scripted = fresh(function, *arguments(plain()))
     for tensor, mode, programs in (
         (wanting(), False, (True, False)),
         (plain(), True, (True, False)),
@@ -83,7 +88,7 @@ def test_the_program_follows_the_arguments(name):
 
 
 def test_keywords_count():
-    scripted = fresh(chain)
+    scripted = fresh(chain, plain(), plain())
     assert scripted(x=plain(), y=wanting()).requires_grad
     assert made(scripted) == (False, True)
     scripted(y=plain(), x=plain())
@@ -109,6 +114,7 @@ def test_modules_count_with_their_parameters():
 
     module = Outer()
     scripted = jit.script(module)
+    scripted(plain())
     with weft.no_grad():
         assert not scripted(plain()).requires_grad
     (entry,) = scripted._jit_info.executables.values()
@@ -210,3 +216,75 @@ def test_parts_of_a_group_may_have_shapes_that_do_not_fit_together():
         got, expected = scripted(*arguments), unrelated(*arguments)
         assert all(weft.equal(a, b) for a, b in zip(got, expected, strict=True))
     assert made(scripted) == (True, False)
+
+
+# ---- the very first call ----
+
+
+def looped(x, n: int):
+    for _ in range(n):
+        x = x.tanh()
+    return x
+
+
+def calls_looped(x):
+    return looped(x, 2) + 1.0
+
+
+def calls_chain(x):
+    return chain(chain(x, x), x)
+
+
+def calls_itself(x, n: int) -> weft.Tensor:
+    return x if n == 0 else calls_itself(x * 2.0, n - 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "at_once"),
+    [
+        (chain, (5,), False),
+        (chain, (1 << 15,), True),  # two of them: worth to be fused
+        (calls_chain, (5,), False),
+        (looped, (5, 3), True),
+        (calls_looped, (5,), True),
+        (calls_itself, (5, 3), True),
+    ],
+)
+def test_first_calls_of_small_work_run_what_the_frontend_made(function, args, at_once):
+    x = weft.linspace(-1, 1, args[0])
+    args = (x, x) if function is chain else (x, *args[1:])
+    expected = function(*args)
+    scripted = fresh(function)
+    assert weft.equal(scripted(*args), expected)
+    assert made(scripted) == (at_once, False)
+    assert weft.equal(scripted(*args), expected)
+    assert made(scripted) == (True, False)
+
+
+def test_first_calls_may_fail():
+    scripted = fresh(chain)
+    with pytest.raises(RuntimeError, match="broadcast"):
+        scripted(weft.ones(2), weft.ones(3))
+    with pytest.raises(RuntimeError, match="broadcast"):
+        scripted(weft.ones(2), weft.ones(3))
+    assert weft.equal(scripted(plain(), plain()), chain(plain(), plain()))
+
+
+def test_first_calls_of_many_threads():
+    expected = chain(plain(), plain())
+    for _ in range(20):
+        scripted, wrong = fresh(chain), []
+        barrier = threading.Barrier(4)
+
+        def call(scripted=scripted, wrong=wrong, barrier=barrier):
+            barrier.wait()
+            for _ in range(3):
+                if not weft.equal(scripted(plain(), plain()), expected):
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=call) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong and made(scripted) == (True, False)

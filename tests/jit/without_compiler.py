@@ -62,7 +62,7 @@ def run_chain(note):
         x = weft.randn(301, requires_grad=True)
         y = weft.randn(301, requires_grad=True)
         out = chain(x, y)
-        assert out.grad_fn.name() == "FusedBackward", out.grad_fn
+        assert i == 0 or out.grad_fn.name() == "FusedBackward", out.grad_fn
         out.sum().backward()
         for each in (out, x.grad, y.grad):
             note(each)

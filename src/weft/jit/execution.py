@@ -103,26 +103,54 @@ def _classes_within(type: ty.ClassType) -> list[ty.ClassType]:
 
 
 def executable(
-    function: Function, classes: Iterable[ty.ClassType] = (), level: int = _LEVEL
+    function: Function, classes: Iterable[ty.ClassType] = (), level: int | None = None
 ) -> Callable[..., Any]:
     """The function, ready to be called with Python objects. `classes` are those whose objects may
     stand behind interfaces.
 
     There are two programs, each made when it is first needed: for calls in which no gradient can
     be recorded, because grad mode is off or no argument requires one, passes are freer and groups
-    carry no gradient.
+    carry no gradient. Before them the very first call takes the function as the frontend made it,
+    unless there are loops: many functions are called once, and its result is sooner there than the
+    optimised program. A `level` of the pipeline has its programs from the first call on.
     """
     classes = list(classes)
     made: dict[bool, Any] = {}
+    wanted = _LEVEL if level is None else level
+
+    def first() -> Any:
+        with LOCK:
+            return _load(function, classes, 0, DEFAULT)
 
     def make(records: bool) -> Any:
         with LOCK:
-            records = records or not level or gradients.may_start(function.graph)
+            records = records or not wanted or gradients.may_start(function.graph)
             if records not in made:
-                made[records] = _load(function, classes, level, DEFAULT if records else INFERENCE)
+                made[records] = _load(function, classes, wanted, DEFAULT if records else INFERENCE)
             return made[records]
 
-    return _C.JitChoice(make)  # type: ignore[no-any-return]
+    is_tiered = level is None and not _may_repeat(function)
+    return _C.JitChoice(make, first if is_tiered else None)  # type: ignore[no-any-return]
+
+
+_LOOPS = frozenset({"prim::Loop", "prim::fork"})
+_CALLS = frozenset({"prim::CallFunction", "prim::CallMethod"})
+
+
+def _may_repeat(function: Function, known: dict[int, bool] | None = None) -> bool:
+    """Whether a call may run a node again and again."""
+    if function.graph.may_have(_LOOPS):
+        return True
+    if not function.graph.may_have(_CALLS):
+        return False
+    from weft.jit.passes.inlining import callee
+
+    known = {} if known is None else known
+    if id(function) not in known:
+        known[id(function)] = True  # should it call itself
+        called = [callee(node) for node in function.graph.walk() if node.kind in _CALLS]
+        known[id(function)] = any(each is None or _may_repeat(each, known) for each in called)
+    return known[id(function)]
 
 
 def _load(
@@ -132,7 +160,8 @@ def _load(
     from weft.jit import native
     from weft.jit.codegen import lower_program
 
-    native.start()
+    if level:
+        native.start()
     optimized = optimize(function, level, options)
     data = lower_program([optimized], held, options.gradients)
     encoded = data.encode()  # which brings the last classes

@@ -9,8 +9,9 @@ from weft.jit.native import compiler
 def stats() -> dict[str, int]:
     """What was compiled in this process so far.
 
-    programs   functions optimised and lowered: at their first call, and once more at their first
-               call with (or without) gradients to record. Never for other shapes
+    programs   functions made to run: as they stand for their first call, optimised at the second,
+               and once more at the first call with (or without) gradients to record. Never for
+               other shapes
     native     fusion groups that have native code, made or found on disk: one per group and dtypes
     failures   fusion groups that could not be compiled and run on their operators' kernels
 
@@ -22,7 +23,7 @@ def stats() -> dict[str, int]:
     >>> for length in range(1, 100):
     ...     _ = double(weft.ones(length))
     >>> weft.jit.stats()["programs"] - before
-    1
+    2
     """
     return {
         "programs": execution.programs_made,
