@@ -234,7 +234,9 @@ void FusedGroup::record(const Value* args, Value* results, uint64_t wanting) {
 std::vector<Value> FusedGroup::with_dropped(const Value* args) const {
   std::vector<Value> inputs(args, args + spec_.input_count);
   for (uint8_t i = 0; i < spec_.input_count; ++i) {
-    if (spec_.dropped_inputs & bit(i)) inputs[i] = Value(ops::unsqueeze(args[i].to_tensor(), -1));
+    const bool is_there = args[i].tag() == ValueTag::Tensor && args[i].to_tensor().defined();
+    if (!is_there || !(spec_.dropped_inputs & bit(i))) continue;
+    inputs[i] = Value(ops::unsqueeze(args[i].to_tensor(), -1));
   }
   return inputs;
 }

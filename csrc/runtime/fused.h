@@ -78,8 +78,10 @@ class FusedGroup final : public RefCounted {
   // take over its memory.
   bool run(const Value* args, Value* results, const Dims* full = nullptr, uint64_t dying = 0);
   // The same results, operator by operator; what autograd has to record is recorded. Not of groups
-  // with a head.
-  void run_operators(const Value* args, Value* results, const Dims* full = nullptr) const;
+  // with a head. `missing`: bit i: input i is a gradient that is not there; so are the results
+  // that are made of such alone, and sums lack a part.
+  void run_operators(const Value* args, Value* results, const Dims* full = nullptr,
+                     uint64_t missing = 0) const;
   // What the tensors among the arguments broadcast to.
   Dims broadcast_shape(const Value* args) const;
 

@@ -11,6 +11,7 @@ FusedNode::FusedNode(std::shared_ptr<const FusedBackward> backward, const FusedS
       tensors_(spec.input_count),
       numbers_(spec.input_count),
       results_(spec.outputs.size()) {
+  fill_missing = false;  // what only missing gradients would reach has none
   for (uint8_t i = 0; i < spec.input_count; ++i) {
     if (backward_->group->reads_tensor(i)) {
       tensors_[i].save(args[i].to_tensor(), false, "fused");
@@ -34,20 +35,25 @@ TensorList FusedNode::apply(TensorList grads) {
   for (uint8_t i = 0; i < tensors_.size(); ++i) {
     if (group.reads_tensor(i)) args[i] = Value(tensors_[i].unpack(this));
   }
-  for (const Tensor& grad : grads) args.emplace_back(grad);
+  uint64_t missing = 0;
+  for (const Tensor& grad : grads) {
+    const bool read = group.reads_tensor(static_cast<uint8_t>(args.size()));
+    if (read && !grad.defined()) missing |= uint64_t{1} << args.size();
+    args.emplace_back(grad);
+  }
   for (const autograd::SavedTensor& result : results_) {
     const bool read = group.reads_tensor(static_cast<uint8_t>(args.size()));
     args.push_back(read ? Value(result.unpack(this, Ref<Node>(this))) : Value());
   }
   std::vector<Value> outputs(group.spec().outputs.size());
   // With create_graph the gradient has a gradient: then every operator records its own.
-  if (!outputs.empty() && !group.run(args.data(), outputs.data(), &full_)) {
-    group.run_operators(args.data(), outputs.data(), &full_);
+  if (!outputs.empty() && (missing || !group.run(args.data(), outputs.data(), &full_))) {
+    group.run_operators(args.data(), outputs.data(), &full_, missing);
   }
   // The gradient of a sum is the same for all it is the sum of: here it becomes as many.
   for (Value& output : outputs) {
     const Tensor& grad = output.to_tensor();
-    if (grad.sizes() == full_) continue;
+    if (!grad.defined() || grad.sizes() == full_) continue;
     output = Value(ops::clone(ops::expand(grad, full_), std::nullopt));
   }
   TensorList result;

@@ -1,4 +1,5 @@
 // A fusion group operator by operator.
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -35,7 +36,8 @@ Value row_argument(const FusedStep& step, std::string_view type, const Tensor& f
 
 }  // namespace
 
-void FusedGroup::run_operators(const Value* args, Value* results, const Dims* full) const {
+void FusedGroup::run_operators(const Value* args, Value* results, const Dims* full,
+                               uint64_t missing) const {
   std::vector<Value> made;
   const std::vector<Value> inputs = with_dropped(args);
   const auto value = [&](const FusedOperand& one) -> Value {
@@ -50,8 +52,28 @@ void FusedGroup::run_operators(const Value* args, Value* results, const Dims* fu
         return spec_.constants[one.index];
     }
   };
+  // Where gradients are missing, what is left of a sum of two.
+  const auto rest = [&](const FusedStep& step) -> std::optional<Value> {
+    Value left = Value(Tensor());
+    size_t there = 0;
+    for (const FusedOperand& one : step.tensors) {
+      const bool is_missing = one.kind == FusedOperand::Kind::Input
+                                  ? (missing >> one.index & 1) != 0
+                                  : !made[one.index].to_tensor().defined();
+      if (is_missing) continue;
+      left = value(one);
+      ++there;
+    }
+    if (there == step.tensors.size()) return {};
+    return step.op == "add_Tensor" ? left : Value(Tensor());
+  };
   for (size_t s = 0; s < spec_.steps.size(); ++s) {
     const FusedStep& step = spec_.steps[s];
+    if (std::optional<Value> left; missing && (left = rest(step))) {
+      made.resize(made.size() + programs_[s]->output_count, Value(Tensor()));
+      made[made.size() - programs_[s]->output_count] = std::move(*left);
+      continue;
+    }
     const OpRecord& record = record_of(step.op);
     const bool over_rows = step.over != FusedStep::Over::Elements;
     std::vector<Value> operands;

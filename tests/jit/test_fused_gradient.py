@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from jit.groups import NATIVE, compile_now
+from jit.groups import NATIVE, bits, compile_now
 from weft import _C
 from weft.jit.codegen import tiles
 from weft.jit.codegen.steps import NotFusible, Operand, Steps
@@ -39,10 +39,6 @@ def build(program, inputs, outputs):
         made.append(steps.apply(key, [value(a) for a in args]))
     ends = [made[o].index for o in outputs]
     return tiles._group(steps, ends, inputs, tiles._backward(steps, ends, inputs))
-
-
-def bits(t):
-    return None if t is None else t.detach().contiguous().reshape(-1).numpy().tobytes()
 
 
 def leaves(*shapes, seed=0, dtype=weft.float32):
@@ -257,3 +253,56 @@ def eagerly(program, outputs):
 def test_random_programs(spec, native, shape):
     program, outputs = spec
     compare(build(program, 2, outputs), eagerly(program, outputs), [shape, shape], native=native)
+
+
+HALVES = """
+def pointwise(x, y):
+    a = torch.relu(x) * 2.0
+    return a, a * torch.exp(y)
+
+def rows(x, y):
+    z = -(x * y)
+    return torch.relu(x), z.sum()
+
+def softened(x, y):
+    a = torch.softmax(x * 2.0, -1)
+    return a * 3.0, a + torch.tanh(y)
+
+def product(x, y):
+    a = torch.mm(x, x)
+    return torch.relu(a), a * torch.sigmoid(y)
+"""
+
+
+@pytest.mark.parametrize("name", ["pointwise", "rows", "softened", "product"])
+def test_what_no_gradient_reaches_has_none(name):
+    """Of two results only one has a gradient: what is behind the other has none, not zeros."""
+    names = {"torch": weft}
+    exec(HALVES, names)
+    scripted = getattr(weft.jit.CompilationUnit(HALVES), name)
+    for which in (0, 1):
+        grads = []
+        for function in (names[name], *[scripted] * 3):  # operators, then the group
+            x, y = (weft.linspace(-1, 2, 64).reshape(8, 8).requires_grad_() for _ in range(2))
+            outputs = function(x, y)
+            grads.append(weft.autograd.grad(outputs[which].sum(), [x, y], allow_unused=True))
+        for got in grads[1:]:
+            assert [bits(g) for g in got] == [bits(g) for g in grads[0]]
+            assert (got[1] is None) == (which == 0)
+    assert outputs[0].grad_fn.name() == "FusedBackward"
+
+
+def test_a_result_that_is_only_looked_at_gives_no_gradient():
+    source = """
+def f(x, y, least: float):
+    z = -(x * y)
+    return torch.relu(x), bool(z.sum() > least)
+"""
+    scripted = weft.jit.CompilationUnit(source).f
+    for _ in range(3):
+        x, y = (weft.linspace(-1, 2, 6).requires_grad_() for _ in range(2))
+        out, _ = scripted(x, y, 0.5)
+        out.sum().backward()
+        assert y.grad is None
+        assert weft.equal(x.grad, (x > 0).float())
+    assert out.grad_fn.name() == "FusedBackward"
