@@ -12,7 +12,6 @@ from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.passes import gradients
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
-from weft.jit.pipeline import optimize
 from weft.jit.recursion import DeepRecursion
 
 _FORK_WAITS = 10.0  # seconds
@@ -153,16 +152,22 @@ def _may_repeat(function: Function, known: dict[int, bool] | None = None) -> boo
     return known[id(function)]
 
 
+def _optimized(function: Function, level: int, options: Options) -> Function:
+    # A third of the compiler's modules, which first calls do without.
+    from weft.jit import native
+    from weft.jit.pipeline import optimize
+
+    native.start()
+    return optimize(function, level, options)
+
+
 def _load(
     function: Function, held: Iterable[ty.ClassType], level: int, options: Options
 ) -> Callable[..., Any]:
     # Imported under LOCK: a child of fork would wait for ever for a thread that imports.
-    from weft.jit import native
     from weft.jit.codegen import lower_program
 
-    if level:
-        native.start()
-    optimized = optimize(function, level, options)
+    optimized = _optimized(function, level, options) if level else function
     data = lower_program([optimized], held, options.gradients)
     encoded = data.encode()  # which brings the last classes
     classes = {type.name: class_of(type) for type in data.tables.classes}

@@ -10,7 +10,6 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import FALLS, Poison
 from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.expressions import expr
-from weft.jit.frontend.iteration import Iterable, settled
 from weft.jit.frontend.scaffold import refuse, refuse_form
 from weft.jit.frontend.sugared import Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
@@ -19,7 +18,10 @@ from weft.jit.ir.source import SourceRange
 
 def assign(e: Emitter, target: ast.expr, held: Sugared, range: SourceRange) -> None:
     """target = held."""
-    held = settled(held)
+    if not isinstance(held, Simple):
+        from weft.jit.frontend.iteration import settled
+
+        held = settled(held)
     if isinstance(target, ast.Name):
         _assign_name(e, target, held, range)
     elif isinstance(target, ast.Tuple | ast.List):
@@ -36,7 +38,7 @@ def assign(e: Emitter, target: ast.expr, held: Sugared, range: SourceRange) -> N
 
 def _assign_name(e: Emitter, target: ast.Name, held: Sugared, range: SourceRange) -> None:
     e.epoch += 1
-    if isinstance(held, Iterable) and held.instead:
+    if held.instead:
         fail(f"{target.id}: expected a value, got {held.describe()}", range, held.instead)
     declared = e.scope.declared_type(target.id)
     if declared is not None:
@@ -98,14 +100,14 @@ def _list_of(e: Emitter, items: Sequence[Sugared], range: SourceRange) -> Sugare
 def _take_apart(
     e: Emitter, held: Sugared, count: int, starred: Sequence[int], range: SourceRange
 ) -> list[Sugared]:
+    from weft.jit.frontend.iteration import Iterable, rows_of
+
     if isinstance(held, Iterable):
         from weft.jit.frontend.builtins import as_list
 
         held = as_list(e, held, range)
     actual = type_of(e, held, range)
     if actual is ty.TENSOR:
-        from weft.jit.frontend.iteration import rows_of
-
         held = rows_of(e, held, range)
         actual = type_of(e, held, range)
     if not isinstance(actual, ty.ListType):

@@ -42,7 +42,6 @@ class Iterable(Sugared):
     """Something made for a loop: range(n), enumerate(xs), zip(xs, ys)."""
 
     what = "an iterable"
-    instead = ""  # of giving it a name: what Python can loop over once only, and says so
 
     def describe(self) -> str:
         return self.what
