@@ -59,8 +59,6 @@ _WRITABLE = {"data": "aten::set_data", "requires_grad": "aten::requires_grad_"}
 def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
     """v.name."""
     type = v.type
-    from weft.jit.frontend.generic import GenericFunction
-
     kind = _PROPERTIES.get(type, {}).get(name)
     if kind is not None:
         return call_operator(e, kind, range, [Arg(Simple(v), range)], {})
@@ -86,6 +84,7 @@ def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
             return Simple(e.emit("prim::EnumName", (v,), ty.STR, range=range))
         return Simple(e.emit("prim::EnumValue", (v,), type.value_type, range=range))
     if name == "numel" and isinstance(type, ty.ListType) and type.elem is ty.INT:
+        from weft.jit.frontend.generic import GenericFunction
         from weft.jit.frontend.written import number_of_elements  # a torch.Size is a list here
 
         return PartialFunction(GenericFunction(number_of_elements), Simple(v))

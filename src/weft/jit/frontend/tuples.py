@@ -3,6 +3,7 @@ and properties that a NamedTuple class defines."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +13,10 @@ from weft.jit.frontend.builtins import count as check_count
 from weft.jit.frontend.builtins import no_keywords
 from weft.jit.frontend.calls import convert_arguments
 from weft.jit.frontend.classes import named_tuple_type
-from weft.jit.frontend.conversions import Parameter
+from weft.jit.frontend.conversions import Parameter, type_of
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import fail
-from weft.jit.frontend.generic import Template, call_template, template_of
+from weft.jit.frontend.errors import compiling, fail
+from weft.jit.frontend.generic import call_template, template_of
 from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.resolver import MISSING
 from weft.jit.frontend.sugared import Arg, Simple, Sugared
@@ -137,16 +138,13 @@ class TupleFunction(Sugared):
         kwargs: dict[str, Arg],
         hint: ty.Type | None = None,
     ) -> Sugared:
-        from weft.jit.frontend.errors import compiling
-
         with compiling(self.function.__qualname__, e.name, range):
             template = template_of(self.function)
             owner = self.owner
             if owner is None:  # Cls.method(object)
                 check_count(self.function.__name__, range, args, 1, 1000)
                 owner, args = args[0].value, args[1:]
-            rest = Template.__new__(Template)
-            rest.__dict__.update(template.__dict__)
+            rest = copy.copy(template)
             parameters = template.signature.parameters[1:]
             rest.signature = template.signature._replace(parameters=parameters)
             return call_template(e, rest, range, args, kwargs, owner)
@@ -232,8 +230,6 @@ class Make(Sugared):
 
 
 def _items_of_list(e: Emitter, held: Sugared, count: int, range: SourceRange) -> list[Sugared]:
-    from weft.jit.frontend.conversions import type_of
-
     actual = type_of(e, held, range)
     if not isinstance(actual, ty.ListType):
         fail(f"_make: expected a tuple or list, got {actual.annotation}", range)
