@@ -205,6 +205,41 @@ def test_only_what_was_traced_can_be_called() -> None:
     assert not hasattr(traced, "twice")
 
 
+def test_dropout_of_training_warns_with_its_line() -> None:
+    module = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+    with pytest.warns(
+        jit.TracerWarning, match=r"aten::dropout of training.*call \.eval\(\)"
+    ) as told:
+        jit.trace(module, X)
+    assert told[0].filename.endswith("functional.py") and told[0].lineno > 1
+    quiet_trace(module, X, check_trace=False)
+    quiet_trace(nn.Sequential(nn.Dropout(0.0)), X)
+    traced = quiet_trace(module.eval(), X)
+    equal(traced(X), module(X))
+
+
+@pytest.mark.parametrize("proj_size", [0, 2])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_recurrent_layers_are_traced_for_any_length(
+    kind: Any, bidirectional: bool, proj_size: int
+) -> None:
+    more = {"proj_size": proj_size} if kind is nn.LSTM else {}
+    module = kind(3, 4, 2, bidirectional=bidirectional, batch_first=True, **more)
+    traced = quiet_trace(module, weft.randn(2, 2, 3))
+    state = module(weft.randn(3, 1, 3))[1]
+    with_state = quiet_trace(module, (weft.randn(3, 2, 3), state))
+    for length in (1, 2, 7):
+        x = weft.randn(3, length, 3)
+        equal(traced(x)[0], module(x)[0])
+        equal(with_state(x, state)[0], module(x, state)[0])
+        (expected,) = weft.autograd.grad(module(x)[0].sum(), [module.weight_hh_l0])
+        (got,) = weft.autograd.grad(traced(x)[0].sum(), [traced.weight_hh_l0])
+        equal(got, expected)
+    with pytest.raises(RuntimeError, match="expected at least 1 step, got 0"):
+        traced(weft.randn(3, 0, 3))
+
+
 MODULES = {
     "conv": (lambda: nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(),
                                    nn.MaxPool2d(2), nn.Flatten(2)), (2, 2, 6, 6), (3, 2, 8, 4)),

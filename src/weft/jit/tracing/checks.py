@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import weft
 from weft.jit.ir.graph import Graph, Node, Value
+from weft.jit.passes.operators import operator_of
 from weft.jit.tracing import structures
+from weft.jit.tracing.places import TracerWarning
 
 if TYPE_CHECKING:
     from weft.jit.tracing.trace import Call
@@ -54,9 +57,26 @@ def check(
             raise TracingCheckError(None, error, message)
 
 
-def _quietly(record: Callable[[Call], Any], call: Call) -> Any:
-    import warnings
+def warn_of_training(graph: Graph) -> None:
+    """A TracerWarning where the trace drops values as in training: few mean it to."""
+    for node in graph.walk():
+        operator = operator_of(node)
+        if operator is None or not operator.nondeterministic:
+            continue
+        given = {arg.name: value for arg, value in zip(operator.args, node.inputs)}
+        constants = {n: value.constant for n, value in given.items() if value.is_constant}
+        if constants.get("train") is True and constants.get("p") != 0 and node.range is not None:
+            name, line, _ = node.range.file_line_col()
+            warnings.warn_explicit(
+                f"The trace keeps {node.kind} of training, which is random: call .eval() before "
+                "tracing, or give training=False, unless it is meant",
+                TracerWarning,
+                name,
+                line,
+            )
 
+
+def _quietly(record: Callable[[Call], Any], call: Call) -> Any:
     with warnings.catch_warnings():  # they were shown for the first time
         warnings.simplefilter("ignore")
         return record(call)

@@ -13,7 +13,7 @@ import weft
 from weft.jit.ir.source import Source, SourceRange
 
 _LIBRARY = os.path.dirname(os.path.abspath(weft.__file__)) + os.sep
-_TRACER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_COMPILER = os.path.join(_LIBRARY, "jit") + os.sep
 
 
 class TracerWarning(Warning):
@@ -34,7 +34,7 @@ def user_frame(outermost: CodeType | None) -> FrameType:
         name = frame.f_code.co_filename
         if not name.startswith(_LIBRARY):
             return frame
-        if own is None and not name.startswith(_TRACER):
+        if own is None and not name.startswith(_COMPILER):
             own = frame
         frame = frame.f_back
     return own or frame or sys._getframe(1)

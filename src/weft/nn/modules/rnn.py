@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -49,6 +50,48 @@ _STEPS: dict[str, tuple[Callable[[Tensor, State, Tensor], State], int]] = {
     "LSTM": (_lstm_step, 4),
     "GRU": (_gru_step, 3),
 }
+
+
+def _loop(
+    step: Callable[[Tensor, State, Tensor], State],
+    steps: Tensor,
+    state: State,
+    weight: Tensor,
+    bias: Tensor | None,
+    projection: Tensor | None,
+    backwards: bool,
+) -> tuple[Tensor, State]:
+    """The outputs of all steps [t, n, features] and the last state."""
+    outputs: list[Tensor] = []
+    parts = steps.unbind(0)
+    for x in parts[::-1] if backwards else parts:
+        state = step(x, state, F.linear(state[0], weight, bias))
+        if projection is not None:
+            state = (F.linear(state[0], projection), *state[1:])
+        outputs.append(state[0])
+    if not outputs:
+        raise RuntimeError("RNN: expected at least 1 step, got 0")
+    return weft.stack(outputs[::-1] if backwards else outputs, 0), state
+
+
+@functools.cache
+def _program(mode: str) -> Any:
+    """The loop of a mode as a program: a trace that calls it fits sequences of any length."""
+    step = _STEPS[mode][0]
+
+    def loop_of_one(
+        steps: Tensor, state: tuple[Tensor], weight: Tensor, bias: Tensor | None,
+        projection: Tensor | None, backwards: bool,
+    ) -> tuple[Tensor, tuple[Tensor]]:  # fmt: skip
+        return _loop(step, steps, state, weight, bias, projection, backwards)
+
+    def loop_of_two(
+        steps: Tensor, state: tuple[Tensor, Tensor], weight: Tensor, bias: Tensor | None,
+        projection: Tensor | None, backwards: bool,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:  # fmt: skip
+        return _loop(step, steps, state, weight, bias, projection, backwards)
+
+    return weft.jit.script(loop_of_two if mode == "LSTM" else loop_of_one)
 
 
 def _fill(module: Module, hidden_size: int) -> None:
@@ -215,16 +258,11 @@ class RNNBase(Module):
         bias_input, bias_hidden = weights[2:4] if self.bias else (None, None)
         projection = weights[-1] if self.proj_size else None
         # All inputs at once: one large product instead of one a step.
-        steps = F.linear(input, from_input, bias_input).unbind(0)
-        outputs: list[Tensor] = []
-        for x in reversed(steps) if backwards else steps:
-            state = step(x, state, F.linear(state[0], from_hidden, bias_hidden))
-            if projection is not None:
-                state = (F.linear(state[0], projection), *state[1:])
-            outputs.append(state[0])
-        if not outputs:
-            raise RuntimeError(f"{type(self).__name__}: expected at least 1 step, got 0")
-        return weft.stack(outputs[::-1] if backwards else outputs, 0), state
+        steps = F.linear(input, from_input, bias_input)
+        if not weft.jit.is_scripting() and weft.jit.is_tracing():
+            loop = _program(self.mode)
+            return loop(steps, state, from_hidden, bias_hidden, projection, backwards)
+        return _loop(step, steps, state, from_hidden, bias_hidden, projection, backwards)
 
     # For _packed_rnn: the same arithmetic, a step at a time.
 
