@@ -14,6 +14,7 @@ import numpy as np
 
 import weft
 from weft import Tensor
+from weft._decides import decides
 from weft.autograd import Function
 
 _Dims = Sequence[int] | None
@@ -102,6 +103,7 @@ def _real(function: str, x: Tensor) -> Tensor:
     return _floating(function, x)
 
 
+@decides
 def _resized(x: Tensor, dim: int, size: int) -> Tensor:
     """Cut or filled with zeros at the end of a dimension."""
     if x.size(dim) == size:

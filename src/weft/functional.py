@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft import Tensor, _einsum
+from weft import Tensor
+from weft._decides import decides
 
 _aten = weft._C._aten
 
@@ -73,6 +74,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     return weft.stack([grid.reshape(-1) for grid in meshgrid(*parts, indexing="ij")], 1)
 
 
+@decides
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of r entries of a vector, one a row."""
     import itertools
@@ -189,8 +191,21 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     dimensions that are broadcast. Also einsum(a, [0, 1], b, [1, 2], [0, 2]).
     """
     if not isinstance(equation, str):
-        equation, operands = _einsum.from_lists((equation, *operands))
-    return _einsum.evaluate(equation, _listed(operands))
+        equation, operands = _from_lists((equation, *operands))
+    return _aten.einsum(equation, _listed(operands))
+
+
+def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation of einsum(a, [0, 1], b, [1, 2], [0, 2]), and its operands."""
+
+    def text(labels: Sequence[Any]) -> str:
+        names = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+        return "".join("..." if label is Ellipsis else names[label] for label in labels)
+
+    pairs = len(arguments) // 2
+    left = ",".join(text(arguments[2 * i + 1]) for i in range(pairs))
+    right = f"->{text(arguments[-1])}" if len(arguments) % 2 else ""
+    return left + right, tuple(arguments[2 * i] for i in range(pairs))
 
 
 # ---- places ----
@@ -283,7 +298,7 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
     last = rows.size(-1) - 1
     holes = rows.isnan()
     count = holes.logical_not().sum(-1, keepdim=True) - 1
-    place = flat * (count.clamp_min(0).to(rows.dtype) if skip_nan else float(last))
+    place = flat * (count.clamp_min(0).to(rows.dtype) if skip_nan else last)
     place = place.expand(*rows.shape[:-1], flat.numel())
     low, high = place.floor(), place.ceil()
     if how == "nearest":

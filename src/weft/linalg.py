@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
+from weft._decides import decides
 from weft._matrix_functions import matrix_exp as matrix_exp
 from weft._matrix_functions import tensorinv as tensorinv
 from weft._matrix_functions import tensorsolve as tensorsolve
@@ -167,6 +168,7 @@ def _nonzero_values(A: Tensor, values: Tensor, atol: Any, rtol: Any) -> Tensor:
     return values > _cut(A, atol, rtol, values.amax([-1], True))
 
 
+@decides
 def pinv(
     A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:

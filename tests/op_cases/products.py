@@ -38,6 +38,9 @@ case("dist", [S(A((3, 4)), A((3, 4))), S(A((3, 4)), A((4,)), 1)], lambda x, y, p
      tolerance=20)  # fmt: skip
 case("tensordot", [S(A((2, 3, 4)), A((4, 3, 5)), [1, 2], [1, 0]), S(A((2,)), A((3,)), [], [])], lambda x, y, a, b: np.tensordot(x, y, (a, b)),
      tolerance=40)  # fmt: skip
+case("einsum", [S("bij,bjk->ik", [A((2, 3, 4)), A((2, 4, 5))]), S("...i,ij", [A((2, 3)), A((3, 2))]), S("ii->i", [A((3, 3))]),
+                S("ij,jk,kl->il", [A((2, 3)), A((3, 1)), A((4, 2))])],
+     lambda equation, xs: np.einsum(equation, *xs), tolerance=60)  # fmt: skip
 case("inner", [S(A((3, 4)), A((2, 4))), S(A((4,)), A((4,))), S(A(()), A((3,)))], np.inner, tolerance=40)
 _S = A((3, 3), _regular)
 _B = A((2, 3, 3), _regular)

@@ -61,6 +61,13 @@ op(
     variants="",
 )
 op(
+    "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+    doc='Products summed over the letters that the equation ("ij,jk->ik") does not keep.',
+    native="einsum",
+    tags=("composite",),
+    variants="",
+)
+op(
     "inner(Tensor self, Tensor other) -> Tensor",
     doc="Products summed over the last dimension of both.",
     native="inner",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weft
 from weft import Tensor
+from weft._decides import decides
 
 _nn = weft._C._nn
 
@@ -104,6 +105,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return value * gate.sigmoid()
 
 
+@decides
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, otherwise weight * input; one weight, or one a channel."""
     channels = input.size(1) if input.dim() > 1 else 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._decides import decides
 from weft.nn._loss_functions import _reduced
 from weft.nn._reduction import legacy_get_string as _legacy
 
@@ -286,6 +287,7 @@ def poisson_nll_loss(
 # ---- alignment ----
 
 
+@decides
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

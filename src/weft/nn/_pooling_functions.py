@@ -7,6 +7,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._decides import decides
 
 _nn = weft._C._nn
 _max_pool2d = _nn.max_pool2d_with_indices
@@ -281,18 +282,21 @@ def _max_along(
     return best, where.gather(dim + 1, at.unsqueeze(dim + 1)).squeeze(dim + 1)
 
 
+@decides
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows of [n, c, l] so that the result is [n, c, output_size]."""
     both = _adaptive_max("adaptive_max_pool1d", input, output_size, 1)
     return both if return_indices else both[0]
 
 
+@decides
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows of [n, c, h, w] so that the result is [n, c, *output_size]."""
     both = _adaptive_max("adaptive_max_pool2d", input, output_size, 2)
     return both if return_indices else both[0]
 
 
+@decides
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows of [n, c, d, h, w] so that the result is [n, c, *output_size]."""
     both = _adaptive_max("adaptive_max_pool3d", input, output_size, 3)

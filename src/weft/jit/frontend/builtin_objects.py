@@ -150,15 +150,9 @@ handles(weft.autograd.backward)(
 )
 
 
-def _einsum(equation: str, operands: list[Any]) -> Any:
-    return weft.einsum(equation, *operands)
-
-
 @handles(weft.einsum)
 def _einsum_call(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
     """einsum(equation, a, b) or einsum(equation, [a, b])."""
-    from weft.jit.frontend.calls import candidates
-
     no_keywords("einsum", range, kwargs)
     count("einsum", range, args, 2, 64)
     equation = coerce(e, args[0].value, ty.STR, args[0].range, "equation")
@@ -167,7 +161,4 @@ def _einsum_call(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: A
     if len(args) == 2 and type_of(e, only, args[1].range) is not ty.TENSOR:
         rest = only
     operands = coerce(e, rest, ty.ListType(ty.TENSOR), range, "operands")
-    if candidates("aten::einsum"):
-        return call(e, "aten::einsum", range, Simple(equation), Simple(operands))
-    attrs = {"callable": _einsum}  # Python's, until there is an operator
-    return Simple(e.emit("prim::CallPython", (equation, operands), ty.TENSOR, attrs, range))
+    return call(e, "aten::einsum", range, Simple(equation), Simple(operands))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._decides import decides
 from weft.nn import functional as F
 from weft.nn import init
 from weft.nn.modules._packed_rnn import run_packed
@@ -52,6 +52,7 @@ _STEPS: dict[str, tuple[Callable[[Tensor, State, Tensor], State], int]] = {
 }
 
 
+@decides
 def _loop(
     step: Callable[[Tensor, State, Tensor], State],
     steps: Tensor,
@@ -72,26 +73,6 @@ def _loop(
     if not outputs:
         raise RuntimeError("RNN: expected at least 1 step, got 0")
     return weft.stack(outputs[::-1] if backwards else outputs, 0), state
-
-
-@functools.cache
-def _program(mode: str) -> Any:
-    """The loop of a mode as a program: a trace that calls it fits sequences of any length."""
-    step = _STEPS[mode][0]
-
-    def loop_of_one(
-        steps: Tensor, state: tuple[Tensor], weight: Tensor, bias: Tensor | None,
-        projection: Tensor | None, backwards: bool,
-    ) -> tuple[Tensor, tuple[Tensor]]:  # fmt: skip
-        return _loop(step, steps, state, weight, bias, projection, backwards)
-
-    def loop_of_two(
-        steps: Tensor, state: tuple[Tensor, Tensor], weight: Tensor, bias: Tensor | None,
-        projection: Tensor | None, backwards: bool,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:  # fmt: skip
-        return _loop(step, steps, state, weight, bias, projection, backwards)
-
-    return weft.jit.script(loop_of_two if mode == "LSTM" else loop_of_one)
 
 
 def _fill(module: Module, hidden_size: int) -> None:
@@ -259,9 +240,6 @@ class RNNBase(Module):
         projection = weights[-1] if self.proj_size else None
         # All inputs at once: one large product instead of one a step.
         steps = F.linear(input, from_input, bias_input)
-        if not weft.jit.is_scripting() and weft.jit.is_tracing():
-            loop = _program(self.mode)
-            return loop(steps, state, from_hidden, bias_hidden, projection, backwards)
         return _loop(step, steps, state, from_hidden, bias_hidden, projection, backwards)
 
     # For _packed_rnn: the same arithmetic, a step at a time.

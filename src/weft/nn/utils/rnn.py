@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
+from weft._decides import decides
 
 __all__ = [
     "PackedSequence",
@@ -114,6 +115,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return weft.empty_like(permutation).scatter_(0, permutation, places)
 
 
+@decides
 def pad_sequence(
     sequences: Tensor | Iterable[Tensor],
     batch_first: bool = False,

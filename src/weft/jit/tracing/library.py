@@ -1,0 +1,68 @@
+"""Functions of weft that decide by sizes or values: a trace calls their programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft.jit.execution import LOCK
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import FrontendError
+from weft.jit.frontend.generic import template_of
+from weft.jit.frontend.objects import sugar
+from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.ir.graph import Node, Value
+from weft.jit.tracing import structures
+from weft.jit.tracing.faces import face
+from weft.jit.tracing.numbers import TracedFloat, TracedInt
+
+if TYPE_CHECKING:
+    from weft.jit.tracing.recorder import Recorder
+
+
+@face("library")
+def _library(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the language cannot say is traced as it runs, and its decisions are checked."""
+    rec.follow_modes()
+    try:
+        with LOCK:
+            value = _call(rec, function, args, kwargs)
+    except FrontendError:
+        return function._weft_decides(*args, **kwargs)
+    with rec.paused():
+        result = function(*structures.plain_numbers(args), **structures.plain_numbers(kwargs))
+    return structures.bind(rec, value, result)
+
+
+def _call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+    template = template_of(function._weft_decides)
+    e = Emitter(rec.graph, template.code, template.resolver, template.name, generic=True)
+    range = rec.places.here()
+    given = [Arg(_sugared(rec, e, item), range) for item in args]
+    named = {name: Arg(_sugared(rec, e, item), range) for name, item in kwargs.items()}
+    before = set(rec.graph.block.nodes)
+    try:
+        called = sugar(e, function, range, function.__name__)
+        return called.call(e, range, given, named).value(e, range)
+    except FrontendError:
+        _drop(rec, before)
+        raise
+
+
+def _drop(rec: Recorder, kept: set[Node]) -> None:
+    for node in reversed(list(rec.graph.block.nodes)):
+        if node not in kept:
+            node.destroy()
+
+
+def _sugared(rec: Recorder, e: Emitter, given: Any) -> Sugared:
+    """An argument: values of the trace, and constants."""
+    if isinstance(given, weft.Tensor):
+        return Simple(rec.tensor(given))
+    if isinstance(given, (TracedInt, TracedFloat)):
+        return Simple(rec.number(given))
+    if isinstance(given, weft.device):
+        return Simple(rec.device(given))
+    if isinstance(given, (list, tuple)):
+        return TupleLiteral([_sugared(rec, e, item) for item in given])
+    return sugar(e, given, rec.places.here(), "an argument")
