@@ -7,6 +7,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._decides import decides
 
 # Numerator of the Pade approximant of order 13 to exp (Higham, 2005): the denominator has the same
 # coefficients with alternating signs.
@@ -18,6 +19,7 @@ _PADE = [
 _PADE_NORM = 5.371920351148152  # up to this 1-norm its error is below that of float64
 
 
+@decides
 def matrix_exp(input: Tensor) -> Tensor:
     """The exponential of square matrices [*, n, n], floating or complex.
 

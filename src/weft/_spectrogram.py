@@ -80,6 +80,12 @@ def kaiser_window(
 # ---- short stretches ----
 
 
+def _real_dtype(x: Tensor) -> Any:
+    if not x.is_complex():
+        return x.dtype
+    return weft.float64 if x.dtype == weft.complex128 else weft.float32
+
+
 def _whole_window(
     function: str, window: Tensor | None, length: int | None, n_fft: int, dtype: Any
 ) -> Tensor:
@@ -133,13 +139,13 @@ def stft(
             f"stft: expected n_fft in [1, {x.size(1)}] and hop_length > 0, got {n_fft} and {hop}"
         )
     frames = x.unfold(1, n_fft, hop)
-    real = x.dtype.to_real() if x.is_complex() else x.dtype
-    frames = frames * _whole_window("stft", window, win_length, n_fft, real)
+    frames = frames * _whole_window("stft", window, win_length, n_fft, _real_dtype(x))
     half_only = not is_complex if onesided is None else onesided
     if half_only and is_complex:
         raise RuntimeError("stft: expected onesided=False for complex numbers, got True")
     norm = "ortho" if normalized else None
-    spectra = (fft.rfft if half_only else fft.fft)(frames, norm=norm).transpose(1, 2)
+    spectra = fft.rfft(frames, norm=norm) if half_only else fft.fft(frames, norm=norm)
+    spectra = spectra.transpose(1, 2)
     spectra = spectra.squeeze(0) if input.dim() == 1 else spectra
     return spectra if return_complex is not False else weft.view_as_real(spectra)
 
@@ -179,7 +185,7 @@ def istft(
         frames = fft.ifft(spectra, norm=norm)
     else:  # the second half of a real signal's spectrum is the first one's mirror
         frames = fft.irfft(spectra[..., : n_fft // 2 + 1], n_fft, norm=norm)
-    whole = _whole_window("istft", window, win_length, n_fft, input.dtype.to_real())
+    whole = _whole_window("istft", window, win_length, n_fft, _real_dtype(input))
     count = frames.size(1)
     total = n_fft + hop * (count - 1)
     places = (weft.arange(count) * hop).unsqueeze(1) + weft.arange(n_fft)

@@ -1,85 +1,24 @@
 """Discrete Fourier transforms: `torch.fft`.
 
-NumPy's pocketfft does the work, one thread a call. Three linear maps carry the gradients: complex
-to complex over any dimensions, real to half a spectrum and back along one.
+Three operators do the work and carry the gradients: complex to complex over any dimensions, real to
+half a spectrum and back along one (csrc/ops/fft.cpp).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 import weft
 from weft import Tensor
 from weft._decides import decides
-from weft.autograd import Function
 
-_Dims = Sequence[int] | None
-
-
-def _tensor(array: np.ndarray, dtype: Any) -> Tensor:
-    return weft.from_numpy(np.array(array, order="C")).to(dtype)
-
-
-class _Complex(Function):
-    """scale * the transform (or the unscaled inverse) over `dims`."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, dims: list[int], inverse: bool, scale: float) -> Tensor:
-        ctx.dims, ctx.inverse, ctx.scale = dims, inverse, scale
-        array = x.detach().numpy()
-        if inverse:
-            return _tensor(np.fft.ifftn(array, axes=dims, norm="forward") * scale, x.dtype)
-        return _tensor(np.fft.fftn(array, axes=dims) * scale, x.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return _complex(grad, ctx.dims, not ctx.inverse, ctx.scale), None, None, None
-
-
-class _RealToHalf(Function):
-    """scale * the first half of the transform of a real tensor along `dim`."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, dim: int, scale: float) -> Tensor:
-        ctx.dim, ctx.scale, ctx.size = dim, scale, x.size(dim)
-        return _tensor(np.fft.rfft(x.detach().numpy(), axis=dim) * scale, x.dtype.to_complex())
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        whole = _resized(grad, ctx.dim, ctx.size)
-        return weft.real(_complex(whole, [ctx.dim], True, ctx.scale)), None, None
-
-
-class _HalfToReal(Function):
-    """scale * the unscaled inverse of the half spectrum of n real numbers along `dim`."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, dim: int, n: int, scale: float) -> Tensor:
-        ctx.dim, ctx.scale, ctx.size = dim, scale, n
-        array = np.fft.irfft(x.detach().numpy(), n, axis=dim, norm="forward") * scale
-        return _tensor(array, x.dtype.to_real())
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        half = _RealToHalf.apply(grad, ctx.dim, ctx.scale)  # type: ignore[attr-defined]
-        # Every bin but the first (and the middle one of an even n) stands for its mirror too.
-        count = half.size(ctx.dim)
-        weight = [1.0] + [2.0] * (count - 1)
-        if ctx.size % 2 == 0 and count > 1:
-            weight[-1] = 1.0
-        shape = [1] * half.dim()
-        shape[ctx.dim] = count
-        return half * weft.tensor(weight, dtype=grad.dtype).reshape(shape), None, None, None
+_aten = weft._C._aten
 
 
 def _complex(x: Tensor, dims: list[int], inverse: bool, scale: float) -> Tensor:
-    if not dims or x.numel() == 0:
-        return x * scale
-    return _Complex.apply(x, dims, inverse, scale)  # type: ignore[attr-defined,no-any-return]
+    """scale * the transform (or the unscaled inverse) over `dims`."""
+    return _aten._fft(x, dims, 1 if inverse else -1, scale)
 
 
 # ---- arguments ----
@@ -94,7 +33,9 @@ def _floating(function: str, x: Tensor) -> Tensor:
 
 
 def _as_complex(x: Tensor) -> Tensor:
-    return x if x.is_complex() else x.to(x.dtype.to_complex())
+    if x.is_complex():
+        return x
+    return x.to(weft.complex128 if x.dtype == weft.float64 else weft.complex64)
 
 
 def _real(function: str, x: Tensor) -> Tensor:
@@ -103,7 +44,6 @@ def _real(function: str, x: Tensor) -> Tensor:
     return _floating(function, x)
 
 
-@decides
 def _resized(x: Tensor, dim: int, size: int) -> Tensor:
     """Cut or filled with zeros at the end of a dimension."""
     if x.size(dim) == size:
@@ -114,14 +54,18 @@ def _resized(x: Tensor, dim: int, size: int) -> Tensor:
 
 
 def _scale(function: str, norm: str | None, count: int, inverse: bool) -> float:
-    if norm not in (None, "backward", "ortho", "forward"):
+    if norm is not None and norm not in ("backward", "ortho", "forward"):
         raise RuntimeError(f"{function}: expected norm backward, ortho or forward, got {norm!r}")
     if norm == "ortho":
         return 1 / math.sqrt(count)
-    return 1 / count if inverse == (norm in (None, "backward")) else 1.0
+    return 1 / count if inverse == (norm is None or norm == "backward") else 1.0
 
 
-_SWAPPED = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+def _swapped(norm: str | None) -> str | None:
+    """What scales the inverse as norm scales the transform."""
+    if norm is None or norm == "backward":
+        return "forward"
+    return "backward" if norm == "forward" else norm
 
 
 def _dims_and_sizes(
@@ -133,7 +77,7 @@ def _dims_and_sizes(
     if dim is None:
         count = x.dim() if s is None else len(s)
         if count > x.dim():
-            raise RuntimeError(f"{function}: expected at most {x.dim()} sizes, got {tuple(s)}")
+            raise RuntimeError(f"{function}: expected at most {x.dim()} sizes, got {count}")
         dims = list(range(x.dim() - count, x.dim()))
     else:
         for d in dim:
@@ -142,18 +86,19 @@ def _dims_and_sizes(
                     f"{function}: expected dim in [{-x.dim()}, {x.dim() - 1}], got {d}"
                 )
         dims = [d % x.dim() for d in dim]
-    if len(set(dims)) != len(dims):
-        raise RuntimeError(f"{function}: expected different dims, got {tuple(dim)}")
+    if any(dims.count(d) > 1 for d in dims):
+        raise RuntimeError(f"{function}: expected different dims, got {tuple(dims)}")
     sizes: list[int | None] = [None] * len(dims)
     if s is not None:
-        sizes = [None if n in (-1, None) else int(n) for n in s]
-    if len(sizes) != len(dims):
-        raise RuntimeError(f"{function}: expected {len(dims)} sizes, got {tuple(s)}")
-    if any(n is not None and n < 1 for n in sizes):
-        raise RuntimeError(f"{function}: expected sizes of at least 1, got {tuple(s)}")
+        if len(s) != len(dims):
+            raise RuntimeError(f"{function}: expected {len(dims)} sizes, got {tuple(s)}")
+        sizes = [None if n is None or n == -1 else int(n) for n in s]
+        if any(n is not None and n < 1 for n in sizes):
+            raise RuntimeError(f"{function}: expected sizes of at least 1, got {tuple(s)}")
     return dims, sizes
 
 
+@decides
 def _transform(
     function: str, input: Tensor, s: Any, dim: Any, norm: str | None, inverse: bool
 ) -> Tensor:
@@ -167,6 +112,7 @@ def _transform(
     return _complex(x, dims, inverse, _scale(function, norm, count, inverse))
 
 
+@decides
 def _real_transform(function: str, input: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     x = _real(function, input)
     dims, sizes = _dims_and_sizes(function, x, s, dim)
@@ -178,16 +124,18 @@ def _real_transform(function: str, input: Tensor, s: Any, dim: Any, norm: str | 
     if count == 0:
         raise RuntimeError(f"{function}: expected at least 1 entry, got shape {tuple(x.shape)}")
     scale = _scale(function, norm, count, False)
-    half = _RealToHalf.apply(x, dims[-1], scale)  # type: ignore[attr-defined]
+    half = _aten._fft_half(x, dims[-1], scale)
     return _complex(half, dims[:-1], False, 1.0) if len(dims) > 1 else half
 
 
+@decides
 def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     x = _as_complex(_floating(function, input))
     dims, sizes = _dims_and_sizes(function, x, s, dim)
     if not dims:
         raise RuntimeError(f"{function}: expected at least 1 dim, got none")
-    last = 2 * (x.size(dims[-1]) - 1) if sizes[-1] is None else sizes[-1]
+    given = sizes[-1]
+    last = 2 * (x.size(dims[-1]) - 1) if given is None else given
     if last < 1:
         raise RuntimeError(f"{function}: expected at least 1 entry, got shape {tuple(x.shape)}")
     for d, n in zip(dims[:-1], sizes):
@@ -197,7 +145,7 @@ def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | No
     scale = _scale(function, norm, count, True)
     if len(dims) > 1:
         x = _complex(x, dims[:-1], True, 1.0)
-    return _HalfToReal.apply(x, dims[-1], last, scale)  # type: ignore[attr-defined,no-any-return]
+    return _aten._fft_real(x, dims[-1], last, scale)
 
 
 # ---- one dimension ----
@@ -259,12 +207,12 @@ def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The (real) transform of a signal given by half of a Hermitian one along the last dim."""
     x = _as_complex(_floating("hfftn", input)).conj()
-    return _real_inverse("hfftn", x, s, dim, _SWAPPED.get(norm, norm))
+    return _real_inverse("hfftn", x, s, dim, _swapped(norm))
 
 
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of hfftn."""
-    return _real_transform("ihfftn", input, s, dim, _SWAPPED.get(norm, norm)).conj()
+    return _real_transform("ihfftn", input, s, dim, _swapped(norm)).conj()
 
 
 def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:

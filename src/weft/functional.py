@@ -10,7 +10,6 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._decides import decides
 
 _aten = weft._C._aten
 
@@ -28,24 +27,30 @@ def broadcast_shapes(*shapes: Any) -> weft.Size:
     """The shape that tensors of the given shapes (sequences or ints) broadcast to."""
     result: list[int] = []
     for shape in shapes:
-        sizes = [shape] if isinstance(shape, int) else list(shape)
-        short, long = sorted((result, sizes), key=len)
-        short = [1] * (len(long) - len(short)) + list(short)
-        for a, b in zip(short, long):
-            if a != b and 1 not in (a, b):
-                raise RuntimeError(
-                    f"broadcast_shapes: expected broadcastable shapes, got {tuple(result)} "
-                    f"and {tuple(sizes)}"
-                )
-        result = [b if a == 1 else a for a, b in zip(short, long)]
+        result = _broadcast(result, [shape] if isinstance(shape, int) else list(shape))
     return weft.Size(result)
+
+
+def _broadcast(first: list[int], second: list[int]) -> list[int]:
+    dims = max(len(first), len(second))
+    a = [1] * (dims - len(first)) + first
+    b = [1] * (dims - len(second)) + second
+    for x, y in zip(a, b):
+        if x != y and x != 1 and y != 1:
+            raise RuntimeError(
+                f"broadcast_shapes: expected broadcastable shapes, got {tuple(first)} "
+                f"and {tuple(second)}"
+            )
+    return [y if x == 1 else x for x, y in zip(a, b)]
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Views of the tensors, all of one shape."""
     parts = _listed(tensors)
-    shape = broadcast_shapes(*(t.shape for t in parts))
-    return tuple(t.expand(shape) for t in parts)
+    shape: list[int] = []
+    for part in parts:
+        shape = _broadcast(shape, list(part.shape))
+    return tuple([part.expand(shape) for part in parts])
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
@@ -71,25 +76,25 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     parts = _listed(tensors)
     if len(parts) == 1:
         return parts[0]
-    return weft.stack([grid.reshape(-1) for grid in meshgrid(*parts, indexing="ij")], 1)
+    return weft.stack([grid.reshape(-1) for grid in meshgrid(parts, indexing="ij")], 1)
 
 
-@decides
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of r entries of a vector, one a row."""
-    import itertools
-
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(range(input.numel()), r))
-    index = weft.tensor(rows, dtype=weft.int64).reshape(len(rows), r)
-    return input[index.reshape(-1)].reshape(len(rows), r)
+    if r == 0:
+        return input.new_empty(0)
+    places = weft.arange(input.numel())
+    grids = meshgrid([places] * r, indexing="ij")
+    kept = weft.ones_like(grids[0], dtype=weft.bool)
+    for i in range(r - 1):
+        kept = kept & (grids[i] <= grids[i + 1] if with_replacement else grids[i] < grids[i + 1])
+    return weft.stack([input.index_select(0, grid.masked_select(kept)) for grid in grids], 1)
 
 
 def _each(function: Any, tensors: Sequence[Any]) -> Any:
-    parts = _listed(tensors)
-    results = tuple(function(t) for t in parts)
-    is_list = len(tensors) == 1 and not isinstance(tensors[0], Tensor)
-    return results if is_list or len(parts) > 1 else results[0]
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return function(tensors[0])
+    return tuple([function(t) for t in _listed(tensors)])
 
 
 def atleast_1d(*tensors: Any) -> Any:
@@ -230,9 +235,12 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 # ---- distinct values ----
 
 
-def _with(values: Tensor, inverse: Tensor, counts: Tensor, *wanted: bool) -> Any:
-    results = [values, *(t for t, want in zip((inverse, counts), wanted) if want)]
-    return results[0] if len(results) == 1 else tuple(results)
+def _wanted(values: Tensor, inverse: Tensor, counts: Tensor, places: bool, often: bool) -> Any:
+    if places and often:
+        return values, inverse, counts
+    if places:
+        return values, inverse
+    return (values, counts) if often else values
 
 
 def unique(
@@ -248,7 +256,7 @@ def unique(
         found = _aten._unique2(input, sorted, return_inverse, return_counts)
     else:
         found = _aten.unique_dim(input, dim, sorted, return_inverse, return_counts)
-    return _with(*found, return_inverse, return_counts)
+    return _wanted(found[0], found[1], found[2], return_inverse, return_counts)
 
 
 def unique_consecutive(
@@ -259,7 +267,7 @@ def unique_consecutive(
 ) -> Any:
     """input with runs of equal elements (or slices along `dim`) made one."""
     found = _aten.unique_consecutive(input, return_inverse, return_counts, dim)
-    return _with(*found, return_inverse, return_counts)
+    return _wanted(found[0], found[1], found[2], return_inverse, return_counts)
 
 
 # ---- statistics ----

@@ -88,6 +88,7 @@ def norm(
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
+@decides
 def multi_dot(tensors: Any) -> Tensor:
     """The product of matrices, in the order that takes the fewest multiplications.
 
@@ -105,15 +106,23 @@ def multi_dot(tensors: Any) -> Tensor:
             "multi_dot: expected matrices, and vectors at the ends only, got shapes "
             f"{[tuple(part.shape) for part in parts]}"
         )
-    splits = _cheapest_splits([parts[0].size(0), *(part.size(1) for part in parts)])
-
-    def product(first: int, last: int) -> Tensor:
+    splits = _cheapest_splits([parts[0].size(0)] + [part.size(1) for part in parts])
+    spans = [(0, len(parts) - 1)]  # each before the two that it is the product of
+    i = 0
+    while i < len(spans):
+        first, last = spans[i]
+        if first < last:
+            spans.append((first, splits[first, last]))
+            spans.append((splits[first, last] + 1, last))
+        i += 1
+    made: dict[tuple[int, int], Tensor] = {}
+    for first, last in reversed(spans):
         if first == last:
-            return parts[first]
-        split = splits[first, last]
-        return product(first, split) @ product(split + 1, last)
-
-    result = product(0, len(parts) - 1)
+            made[first, last] = parts[first]
+        else:
+            split = splits[first, last]
+            made[first, last] = made[first, split] @ made[split + 1, last]
+    result = made[0, len(parts) - 1]
     gone = [dim for dim, vector in enumerate((row, column)) if vector]
     return result.squeeze(gone) if gone else result
 
@@ -127,15 +136,12 @@ def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     for length in range(1, count):
         for first in range(count - length):
             last = first + length
-            cost[first, last], splits[first, last] = min(
-                (
-                    cost[first, k]
-                    + cost[k + 1, last]
-                    + sizes[first] * sizes[k + 1] * sizes[last + 1],
-                    k,
-                )
-                for k in range(first, last)
-            )
+            for k in range(first, last):
+                outer = sizes[first] * sizes[k + 1] * sizes[last + 1]
+                total = cost[first, k] + cost[k + 1, last] + outer
+                if k == first or total < cost[first, last]:
+                    cost[first, last] = total
+                    splits[first, last] = k
     return splits
 
 

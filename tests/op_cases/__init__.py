@@ -19,6 +19,7 @@ from . import (
     reduction,
     scanning,
     special,
+    spectra,
     viewing,
 )
 from .spec import CASES, Case
@@ -41,5 +42,6 @@ _FAMILIES = (
     reduction,
     scanning,
     special,
+    spectra,
     viewing,
 )

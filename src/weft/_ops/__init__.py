@@ -30,6 +30,7 @@ FAMILIES = (
     "counting",
     "arrange",
     "products",
+    "spectra",
     "special",
     "numeric",
     "copies",

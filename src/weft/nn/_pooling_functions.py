@@ -340,6 +340,7 @@ def _unpool(
     return flat.scatter(-1, indices.reshape(inner.shape), inner).reshape(*lead, *sizes)
 
 
+@decides
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
@@ -348,6 +349,7 @@ def max_unpool1d(
     return _unpool("max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1)
 
 
+@decides
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
@@ -356,6 +358,7 @@ def max_unpool2d(
     return _unpool("max_unpool2d", input, indices, kernel_size, stride, padding, output_size, 2)
 
 
+@decides
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
