@@ -208,7 +208,11 @@ PyObject* from_tuple(const TupleObject& tuple) {
                      Object::checked(from_value(Value(tuple.items[i]))).release());
   }
   if (!tuple.def) return items.release();
-  return Object::checked(PyObject_CallObject(tuple_class(*tuple.def).get(), items.get())).release();
+  // Its fields are what they are: a __new__ of its own is not asked.
+  const Object type = tuple_class(*tuple.def);
+  const Object argument = Object::checked(PyTuple_Pack(1, items.get()));
+  auto* cls = reinterpret_cast<PyTypeObject*>(type.get());
+  return Object::checked(PyTuple_Type.tp_new(cls, argument.get(), nullptr)).release();
 }
 
 // The Python member if its class is known, else what it stands for.

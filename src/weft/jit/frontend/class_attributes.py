@@ -243,6 +243,8 @@ class Nothing(Sugared):
 
 def super_of(e: Emitter, node: ast.Call) -> Sugared:
     """super() or super(Cls, self) inside a method."""
+    if isinstance(e.owner, Sugared):  # inside of a NamedTuple's __new__
+        return e.owner
     range = e.range(node)
     first = next(iter(e.graph.inputs), None)
     if e.owner is None or first is None or not isinstance(first.type, ty.ClassType):

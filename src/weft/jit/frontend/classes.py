@@ -364,9 +364,9 @@ def class_value(cls: type, what: str) -> Sugared:
     if issubclass(cls, enum.Enum):
         return EnumClass(cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        from weft.jit.frontend.tuples import NamedTupleClass
+        from weft.jit.frontend.named_tuple_new import TupleClass
 
-        return NamedTupleClass(cls)
+        return TupleClass(cls)
     from weft.jit.frontend.context_managers import MANAGERS, AutocastClass, ManagerClass
 
     if cls in MANAGERS:

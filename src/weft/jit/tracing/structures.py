@@ -73,7 +73,7 @@ def _bind_items(recorder: Recorder, value: Value, given: Any) -> Any:
     node = recorder.emit(kind, [value], types)
     parts = [bind(recorder, output, item) for output, item in zip(node.outputs, given)]
     if hasattr(given, "_fields"):
-        return type(given)(*parts)
+        return type(given)._make(parts)
     made = parts if isinstance(given, list) else tuple(parts)
     return given if all(a is b for a, b in zip(made, given)) else made
 
@@ -186,6 +186,6 @@ def map_tensors(given: Any, function: Any) -> Any:
     if isinstance(given, (list, tuple)):
         parts = [map_tensors(item, function) for item in given]
         if hasattr(given, "_fields"):
-            return type(given)(*parts)
+            return type(given)._make(parts)  # type: ignore[union-attr]
         return parts if isinstance(given, list) else tuple(parts)
     return plain(given)

@@ -1,0 +1,76 @@
+"""NamedTuple classes with a __new__ of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.sugared import Arg, Sugared
+from weft.jit.frontend.tuples import NamedTupleClass, TupleFunction
+from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
+
+
+class TupleClass(NamedTupleClass):
+    """A NamedTuple class as programs name it: a call does what its __new__ does."""
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        return New(self.cls).call(e, range, [Arg(self, range), *args], kwargs)
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        return New(self.cls) if name == "__new__" else super().attr(e, range, name)
+
+
+class New(Sugared):
+    """Cls.__new__(cls, ...): what is written in the body of Cls or of its bases."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the function {self.cls.__name__}.__new__"
+
+    def call(
+        self,
+        e: Emitter,
+        range: SourceRange,
+        args: Sequence[Arg],
+        kwargs: dict[str, Arg],
+        hint: ty.Type | None = None,
+    ) -> Sugared:
+        made = args[0].value if args else None
+        if not isinstance(made, NamedTupleClass):
+            fail("__new__: expected a NamedTuple class as first argument, got none", range)
+        writer = next(base for base in self.cls.__mro__ if "__new__" in vars(base))
+        if "_fields" in vars(writer):  # namedtuple made both
+            return NamedTupleClass.call(made, e, range, args[1:], kwargs)
+        before, e.owner = e.owner, Super(writer)
+        try:
+            written = TupleFunction(writer, vars(writer)["__new__"].__func__, made)
+            return written.call(e, range, args[1:], kwargs)
+        finally:
+            e.owner = before
+
+
+class Super(Sugared):
+    """super() inside of __new__."""
+
+    def __init__(self, after: type) -> None:
+        self.after = after
+
+    def describe(self) -> str:
+        return "super()"
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        if name != "__new__":
+            fail(f"super(): expected __new__ inside of __new__, got {name!r}", range)
+        return New(self.after.__mro__[1])
