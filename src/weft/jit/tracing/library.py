@@ -11,6 +11,7 @@ from weft.jit.frontend.errors import FrontendError
 from weft.jit.frontend.generic import template_of
 from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.tuples import NamedTupleClass
 from weft.jit.ir.graph import Node, Value
 from weft.jit.tracing import structures
 from weft.jit.tracing.faces import face
@@ -63,6 +64,15 @@ def _sugared(rec: Recorder, e: Emitter, given: Any) -> Sugared:
         return Simple(rec.number(given))
     if isinstance(given, weft.device):
         return Simple(rec.device(given))
+    if hasattr(given, "_fields"):
+        return _named_tuple(rec, e, given)
     if isinstance(given, (list, tuple)):
         return TupleLiteral([_sugared(rec, e, item) for item in given])
     return sugar(e, given, rec.places.here(), "an argument")
+
+
+def _named_tuple(rec: Recorder, e: Emitter, given: Any) -> Sugared:
+    """A NamedTuple, whose fields are what they are: its __new__ is not asked again."""
+    range = rec.places.here()
+    fields = [Arg(_sugared(rec, e, item), range) for item in given]
+    return NamedTupleClass(type(given)).call(e, range, fields, {})

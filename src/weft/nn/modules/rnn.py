@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import weft
 from weft import Tensor
 from weft._decides import decides
 from weft.nn import functional as F
 from weft.nn import init
-from weft.nn.modules._packed_rnn import run_packed
+from weft.nn.modules._packed_rnn import loop_packed, sequences_of
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
+from weft.nn.utils.rnn import PackedSequence
 
 State = tuple[Tensor, ...]
+Input = TypeVar("Input", Tensor, PackedSequence)
 
 # Steps ----------------------------------------------------------------------------------------
 # Each takes what the input contributes [n, gates * hidden], the state, what the hidden state
@@ -166,11 +168,11 @@ class RNNBase(Module):
         """The parameters of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._names]
 
-    def _start(self, input: Tensor, given: State | None) -> State:
+    def _start(self, input: Tensor, sequences: int, given: State | None) -> State:
         """The first states [layers * directions, n, size], checked, or zeros."""
         count = len(self._names)
         sizes = (self.proj_size or self.hidden_size, self.hidden_size)
-        shapes = tuple((count, input.size(1), size) for size in sizes)
+        shapes = tuple((count, sequences, size) for size in sizes)
         if self.mode != "LSTM":
             shapes = shapes[:1]
         if given is None:
@@ -185,10 +187,10 @@ class RNNBase(Module):
                 )
         return given
 
-    def _run(self, input: Tensor, given: State | None) -> tuple[Tensor, State]:
+    def _run(self, input: Any, given: State | None) -> tuple[Any, State]:
         """Output and last states for an input in the layout the module was made for."""
-        if not weft.jit.is_scripting() and not isinstance(input, Tensor):
-            return run_packed(self, input, given)
+        if isinstance(input, PackedSequence):
+            return self._run_packed(input, given)
         if input.dim() not in (2, 3):
             raise ValueError(self._wrong_input(input))
         if input.size(-1) != self.input_size:
@@ -200,12 +202,31 @@ class RNNBase(Module):
             given = None if given is None else tuple(state.unsqueeze(1) for state in given)
         if self.batch_first:
             input = input.transpose(0, 1)
-        output, states = self._run_layers(input, self._start(input, given))
+        output, states = self._run_layers(input, None, self._start(input, input.size(1), given))
         if self.batch_first:
             output = output.transpose(0, 1)
         if single:
             return output.squeeze(batch), tuple(state.squeeze(1) for state in states)
         return output, states
+
+    def _run_packed(
+        self, input: PackedSequence, given: State | None
+    ) -> tuple[PackedSequence, State]:
+        """Output and last states, these in the order of the sequences as they came."""
+        data, sizes = input.data, input.batch_sizes
+        order, back = input.sorted_indices, input.unsorted_indices
+        if data.dim() != 2 or data.size(-1) != self.input_size:
+            raise RuntimeError(
+                f"{type(self).__name__}: expected packed data of 2 dimensions, the last "
+                f"{self.input_size}, got shape {tuple(data.shape)}"
+            )
+        start = self._start(data, sequences_of(sizes), given)
+        if given is not None and order is not None:
+            start = tuple(state.index_select(1, order) for state in start)
+        output, states = self._run_layers(data, sizes, start)
+        if back is not None:
+            states = tuple(state.index_select(1, back) for state in states)
+        return PackedSequence(output, sizes, order, back), states
 
     def _wrong_input(self, input: Tensor) -> str:
         return (
@@ -213,14 +234,18 @@ class RNNBase(Module):
             f"{self.input_size}, got shape {tuple(input.shape)}"
         )
 
-    def _run_layers(self, input: Tensor, start: State) -> tuple[Tensor, State]:
+    def _run_layers(
+        self, input: Tensor, sizes: Tensor | None, start: State
+    ) -> tuple[Tensor, State]:
+        """Outputs and last states of [t, n, features], or of packed data with its batch sizes."""
         directions = 2 if self.bidirectional else 1
         last: tuple[State, ...] = ()
         before = input  # what the layer's first direction gave
         # A loop over names, which are constants: weft.jit unrolls it.
         for place, names in enumerate(self._names):
             state = tuple(part[place] for part in start)
-            output, state = self._run_direction(input, state, names, place % directions == 1)
+            backwards = place % directions == 1
+            output, state = self._run_direction(input, sizes, state, names, backwards)
             last = (*last, state)
             if place % directions + 1 < directions:
                 before = output
@@ -231,7 +256,12 @@ class RNNBase(Module):
         return input, tuple(weft.stack(part, 0) for part in zip(*last))
 
     def _run_direction(
-        self, input: Tensor, state: State, names: tuple[str, ...], backwards: bool
+        self,
+        input: Tensor,
+        sizes: Tensor | None,
+        state: State,
+        names: tuple[str, ...],
+        backwards: bool,
     ) -> tuple[Tensor, State]:
         step = _STEPS[self.mode][0]
         weights = tuple(getattr(self, name) for name in names)
@@ -240,29 +270,10 @@ class RNNBase(Module):
         projection = weights[-1] if self.proj_size else None
         # All inputs at once: one large product instead of one a step.
         steps = F.linear(input, from_input, bias_input)
-        return _loop(step, steps, state, from_hidden, bias_hidden, projection, backwards)
-
-    # For _packed_rnn: the same arithmetic, a step at a time.
-
-    def _of_input(self, input: Tensor, names: tuple[str, ...]) -> Tensor:
-        """What the inputs of all steps contribute to the gates."""
-        bias = getattr(self, names[2]) if self.bias else None
-        return F.linear(input, getattr(self, names[0]), bias)
-
-    def _stepper(self, names: tuple[str, ...]) -> Callable[[Tensor, State], State]:
-        """The function from one step's contribution and a state to the next state."""
-        step = _STEPS[self.mode][0]
-        weight = getattr(self, names[1])
-        bias = getattr(self, names[3]) if self.bias else None
-        projection = getattr(self, names[-1]) if self.proj_size else None
-
-        def advance(x: Tensor, state: State) -> State:
-            state = step(x, state, F.linear(state[0], weight, bias))
-            if projection is None:
-                return state
-            return (F.linear(state[0], projection), *state[1:])
-
-        return advance
+        own = (from_hidden, bias_hidden, projection)
+        if sizes is not None:
+            return loop_packed(step, steps, sizes, state, *own, backwards)
+        return _loop(step, steps, state, *own, backwards)
 
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]
@@ -298,7 +309,7 @@ class RNN(RNNBase):
         super().__init__(mode, input_size, hidden_size, num_layers, *args, **kwargs)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, input: Input, hx: Tensor | None = None) -> tuple[Input, Tensor]:
         """The outputs of all steps and the last hidden state of each layer and direction."""
         output, (hidden,) = self._run(input, None if hx is None else (hx,))
         return output, hidden
@@ -311,8 +322,8 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def forward(
-        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        self, input: Input, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Input, tuple[Tensor, Tensor]]:
         """The outputs of all steps and the last (h, c) of each layer and direction."""
         output, (hidden, memory) = self._run(input, hx)
         return output, (hidden, memory)
@@ -324,7 +335,7 @@ class GRU(RNNBase):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("GRU", *args, **kwargs)
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, input: Input, hx: Tensor | None = None) -> tuple[Input, Tensor]:
         """The outputs of all steps and the last hidden state of each layer and direction."""
         output, (hidden,) = self._run(input, None if hx is None else (hx,))
         return output, hidden

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import weft
@@ -151,6 +151,7 @@ def pad_sequence(
     return weft.stack(rows, 0 if batch_first else 1)
 
 
+@decides
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
 ) -> list[Tensor]:
@@ -160,12 +161,31 @@ def unpad_sequence(
     [tensor([1, 2]), tensor([3])]
     """
     rows = padded_sequences.unbind(0 if batch_first else 1)
-    return [row[:length] for row, length in zip(rows, lengths.tolist())]
+    counts: list[int] = lengths.tolist()
+    return [row[:count] for row, count in zip(rows, counts)]
 
 
+def _above(counts: list[int]) -> list[int]:
+    """How many of the counts, largest first, are above 0, above 1, and so on.
+
+    From lengths it gives the sequences that reach each step, and from these the lengths.
+
+    >>> _above([3, 1]), _above([2, 1, 1])
+    ([2, 1, 1], [3, 1])
+    """
+    found: list[int] = []
+    left = len(counts)
+    for bound in range(counts[0]):
+        while counts[left - 1] <= bound:
+            left -= 1
+        found.append(left)
+    return found
+
+
+@decides
 def pack_padded_sequence(
     input: Tensor,
-    lengths: Tensor | list[int],
+    lengths: Tensor | Sequence[int],
     batch_first: bool = False,
     enforce_sorted: bool = True,
 ) -> PackedSequence:
@@ -178,13 +198,13 @@ def pack_padded_sequence(
     (tensor([1, 3, 2]), tensor([2, 1]))
     """
     sizes = weft.as_tensor(lengths, dtype=weft.int64)
-    order = None
+    order: Tensor | None = None
     if not enforce_sorted:
         sizes, order = sizes.sort(descending=True)
         input = input.index_select(0 if batch_first else 1, order)
     if batch_first:
         input = input.transpose(0, 1)
-    counts = sizes.tolist()
+    counts: list[int] = sizes.tolist()
     if len(counts) != input.size(1):
         raise RuntimeError(
             f"pack_padded_sequence: expected {input.size(1)} lengths, got {len(counts)}"
@@ -200,11 +220,12 @@ def pack_padded_sequence(
             f"pack_padded_sequence: expected lengths longest first, got {counts}; "
             "enforce_sorted=False sorts them"
         )
-    reach = [sum(count > step for count in counts) for step in range(counts[0])]
+    reach = _above(counts)
     data = weft.cat([input[step, :count] for step, count in enumerate(reach)])
     return PackedSequence(data, weft.tensor(reach), order)
 
 
+@decides
 def pad_packed_sequence(
     sequence: PackedSequence,
     batch_first: bool = False,
@@ -219,27 +240,31 @@ def pad_packed_sequence(
     (tensor([[1, 3],
             [2, 0]]), tensor([2, 1]))
     """
-    reach = sequence.batch_sizes.tolist()
+    reach: list[int] = sequence.batch_sizes.tolist()
     if total_length is not None and total_length < len(reach):
         raise ValueError(
             f"pad_packed_sequence: expected total_length of at least {len(reach)}, "
             f"got {total_length}"
         )
     data, most = sequence.data, reach[0]
-    rows = []
+    element = list(data.shape[1:])
+    rows: list[Tensor] = []
     for part in data.split(reach, 0):
-        missing = (most - part.size(0), *data.shape[1:])
-        rows.append(weft.cat([part, data.new_full(missing, padding_value)]))
+        rest = data.new_full([most - part.size(0), *element], padding_value)
+        rows.append(weft.cat([part, rest]))
     if total_length is not None and total_length > len(rows):
-        rows += [data.new_full((most, *data.shape[1:]), padding_value)] * (total_length - len(rows))
+        rest = data.new_full([most, *element], padding_value)
+        rows += [rest] * (total_length - len(rows))
     padded = weft.stack(rows, 0)
-    lengths = weft.tensor([sum(count > place for count in reach) for place in range(most)])
-    if sequence.unsorted_indices is not None:
-        padded = padded.index_select(1, sequence.unsorted_indices)
-        lengths = lengths[sequence.unsorted_indices]
+    lengths = weft.tensor(_above(reach))
+    order = sequence.unsorted_indices
+    if order is not None:
+        padded = padded.index_select(1, order)
+        lengths = lengths.index_select(0, order)
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
+@decides
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """The PackedSequence of a list of sequences [length, *]; see pack_padded_sequence.
 
@@ -256,4 +281,5 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     >>> unpack_sequence(pack_sequence([weft.tensor([1, 2]), weft.tensor([3])]))
     [tensor([1, 2]), tensor([3])]
     """
-    return unpad_sequence(*pad_packed_sequence(packed_sequences))
+    padded, lengths = pad_packed_sequence(packed_sequences)
+    return unpad_sequence(padded, lengths)
