@@ -396,6 +396,13 @@ def test_one_layer_takes_padded_and_packed_sequences() -> None:
         jit.script(module)(x, wide)
 
 
+def test_traces_record_calls_of_programs_that_take_packed_sequences() -> None:
+    module = Tagger("GRU")
+    module.embed = jit.script(module.embed)
+    traced = quiet_trace(module, batch(LENGTHS))
+    assert_equal(traced(*batch(OTHER_LENGTHS)), module(*batch(OTHER_LENGTHS)))
+
+
 def test_frozen_programs() -> None:
     module = Tagger("LSTM", bidirectional=True).eval()
     for program in (jit.script(module), quiet_trace(module, batch(LENGTHS))):
