@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 # A pipe holds 64 KB without a reader; a child that reports must not wait for one.
-_MOST_TEXT = 32_000
+_MOST_BYTES = 32_000
 _GRACE = 30.0  # seconds between asking the others to end and killing them
 
 
@@ -94,8 +94,18 @@ def _run(
     except KeyboardInterrupt:
         pass  # the parent ended, or was interrupted itself
     except Exception:
-        report.send(traceback.format_exc()[-_MOST_TEXT:])
+        report.send(_shortened(traceback.format_exc()))
         sys.exit(1)
+
+
+def _shortened(text: str) -> str:
+    """Both ends of a long text: a traceback begins with the place and ends with the message."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= _MOST_BYTES:
+        return text
+    half = _MOST_BYTES // 2
+    first, last = (part.decode("utf-8", "ignore") for part in (data[:half], data[-half:]))
+    return f"{first}\n... {len(data) - 2 * half} bytes ...\n{last}"
 
 
 class ProcessContext:
