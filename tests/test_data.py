@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from array import array
+from collections import OrderedDict, UserDict, UserList, defaultdict, deque, namedtuple
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,11 +17,14 @@ from weft.utils.data import (
     DataLoader,
     Dataset,
     IterableDataset,
+    StackDataset,
     Subset,
     TensorDataset,
     default_collate,
+    default_convert,
     random_split,
 )
+from weft.utils.data._utils.collate import collate, default_collate_fn_map
 
 
 class Squares(Dataset[Any]):
@@ -85,10 +89,89 @@ def test_collate_goes_into_containers() -> None:
         default_collate([[1], [1, 2]])
 
 
+class Name:
+    """What default_collate knows nothing of."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class LongName(Name):
+    pass
+
+
+def names(batch: Any, *, collate_fn_map: Any = None) -> str:
+    return " ".join(name.text for name in batch)
+
+
+def test_collate_learns_classes(monkeypatch: Any) -> None:
+    with pytest.raises(TypeError, match=r"batch must contain .*found <class '.*Name'>"):
+        default_collate([Name("a")])
+    monkeypatch.setitem(default_collate_fn_map, Name, names)
+    assert default_collate([Name("a"), Name("b")]) == "a b"
+    assert default_collate([{"n": LongName("a")}, {"n": LongName("b")}]) == {"n": "a b"}
+    assert list(DataLoader([Name("a"), Name("b")], 2, num_workers=1)) == ["a b"]
+    # A map of one's own: containers that it names are not gone into, the others are.
+    texts = {str: lambda batch, *, collate_fn_map=None: "".join(batch), list: list_itself}
+    assert collate([("a", [1]), ("b", [2])], collate_fn_map=texts) == ["ab", ([1], [2])]
+    with pytest.raises(TypeError, match="found <class 'int'>"):
+        collate([1, 2])
+
+
+def list_itself(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return batch
+
+
+def test_collate_of_tensors_can_be_replaced(monkeypatch: Any) -> None:
+    data = TensorDataset(weft.arange(4))
+    monkeypatch.setitem(default_collate_fn_map, weft.Tensor, list_itself)
+    assert list(DataLoader(data, 2))[1] == [(2, 3)]
+
+
+def test_collate_keeps_what_containers_have_besides() -> None:
+    batch = default_collate([defaultdict(int, a=1), defaultdict(int, a=2)])
+    assert batch.default_factory is int and batch["a"].tolist() == [1, 2]
+    assert default_convert(array("i", [1, 2])) == array("i", [1, 2])
+
+
+def test_any_index_of_a_tensor_dataset() -> None:
+    data = TensorDataset(weft.arange(6))
+    batches = DataLoader(data, batch_sampler=[[slice(0, 2), slice(2, 4)], [weft.tensor(5)]])
+    assert [batch[0].tolist() for batch in batches] == [[[0, 1], [2, 3]], [5]]
+
+
+class Tens(Squares):
+    """Gives samples at once."""
+
+    def __getitems__(self, indices: list[int]) -> list[int]:
+        return [10 * index for index in indices if index != 4]
+
+
+class Shifted(Subset):
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(index) + 100
+
+
+def test_samples_at_once() -> None:
+    stacked = StackDataset(Tens(), range(5))
+    assert stacked.__getitems__([1, 2]) == [(10, 1), (20, 2)]
+    batch = next(iter(DataLoader(StackDataset(a=Tens(), b=range(5)), 2)))
+    assert [batch["a"].tolist(), batch["b"].tolist()] == [[0, 10], [0, 1]]
+    with pytest.raises(ValueError, match=r"Tens\.__getitems__: expected 2 samples, got 1"):
+        stacked.__getitems__([3, 4])
+    # What a subclass does with a sample is done in batches too.
+    assert [b.tolist() for b in DataLoader(Shifted(range(9), [1, 4]), 2)] == [[101, 104]]
+
+
 def test_sets_of_sets() -> None:
     both = Squares() + Squares()
     assert isinstance(both, ConcatDataset) and len(both) == 10
     assert both[6] == (1, 1.0) and both[-1] == (4, 16.0)
+    assert list(ConcatDataset([range(2), [], range(1)])) == [0, 1, 0]
+    with pytest.raises(IndexError, match=r"expected an index in \[-10, 10\), got 10"):
+        both[10]
+    with pytest.raises(ValueError, match=r"expected an index in \[-10, 10\), got -11"):
+        both[-11]
     parts = random_split(Squares(), [0.5, 0.5], weft.Generator().manual_seed(0))
     assert [len(p) for p in parts] == [3, 2]
     assert sorted(i for p in parts for i, _ in p) == [0, 1, 2, 3, 4]
@@ -108,6 +191,37 @@ def test_errors() -> None:
         TensorDataset(weft.ones(2), weft.ones(3))
     with pytest.raises(ValueError, match=r"Sum of input lengths does not equal"):
         random_split(Squares(), [1, 1])
+    with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
+        random_split([7], [0.5, 0.5])
+
+
+TEXTS: list[Any] = [("a", b"b", 1), ("c", b"d", 2)]
+NESTED: list[Any] = [
+    TEXTS,
+    [{"t": sample} for sample in TEXTS],
+    [defaultdict(list, t=sample) for sample in TEXTS],
+    [OrderedDict(t=list(sample)) for sample in TEXTS],
+    [UserDict(t=1), UserDict(t=2)],
+    [UserList([1, 2.5]), UserList([2, 3.5])],
+    [deque([1, 2]), deque([3, 4])],
+    [range(2), range(2)],
+    [np.str_("a"), np.str_("b")],
+    [np.bytes_(b"a")],
+    [np.float64(1), np.float64(2)],
+    [np.bool_(True)],
+    [True, 2],
+    [[], []],
+    [{}, {}],
+    (1, 2),
+]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("batch", NESTED, ids=repr)
+def test_nested_batches_equal_torch(batch: Any) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = (repr(lib.utils.data.default_collate(batch)) for lib in (weft, torch))
+    assert ours == theirs
 
 
 @pytest.mark.parity

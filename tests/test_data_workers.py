@@ -696,7 +696,9 @@ def test_attributes() -> None:
 # ---- the house ----
 
 
-@pytest.mark.parametrize("name", ["dataloader", "dataset", "distributed", "shared", "worker"])
+@pytest.mark.parametrize(
+    "name", ["collate", "dataloader", "dataset", "distributed", "shared", "worker"]
+)
 def test_docstrings(name: str) -> None:
     results = doctest.testmod(importlib.import_module(f"weft.utils.data.{name}"))
     assert results.attempted and not results.failed

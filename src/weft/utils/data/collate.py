@@ -2,48 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import weft
 from weft import Tensor
 
+CollateMap = dict[Any, Callable[..., Any]]
 
-def default_collate(batch: list[Any]) -> Any:
+
+def default_collate(batch: Sequence[Any]) -> Any:
     """Stacks tensors, arrays and numbers, going into dicts, tuples and lists.
 
     Tensors of one shape [*] become [len(batch), *]; floats become float64, integers int64; strings
-    and bytes stay a list.
+    and bytes stay as they are. Mappings and lists stay of their class, tuples become lists, named
+    tuples stay. `default_collate_fn_map` says what is done with which class, and may be changed.
+
+    >>> from weft.utils.data import default_collate
+    >>> default_collate([("a", 1, [0.5]), ("b", 2, [1.5])])
+    [('a', 'b'), tensor([1, 2]), [tensor([0.5000, 1.5000], dtype=torch.float64)]]
+    """
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+    """What `default_collate` does, with functions of one's own for some classes.
+
+    collate_fn_map: by class, or tuple of classes, a function of a batch of such samples and, as
+    `collate_fn_map`, of this map. The class itself is looked for before its bases. Containers that
+    the map does not name are gone into. TypeError for anything else.
     """
     first = batch[0]
-    if isinstance(first, Tensor):
-        return _stack(batch)
-    if _is_numpy(first):
-        return _collate_numpy(batch)
-    if isinstance(first, float):
-        return weft.tensor(batch, dtype=weft.float64)
-    if isinstance(first, int):
-        return weft.tensor(batch)
-    if isinstance(first, str | bytes):
-        return batch
+    if collate_fn_map is not None:
+        function = collate_fn_map.get(type(first))
+        for kind, candidate in collate_fn_map.items() if function is None else ():
+            if isinstance(first, kind):
+                function = candidate
+                break
+        if function is not None:
+            return function(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, Mapping):
-        return _like(first, {key: default_collate([s[key] for s in batch]) for key in first})
+        columns = {
+            key: collate([sample[key] for sample in batch], collate_fn_map=collate_fn_map)
+            for key in first
+        }
+        return _like(first, columns)
     if isinstance(first, Sequence):
-        return _collate_sequences(batch)
-    raise TypeError(
-        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-        f"found {type(first)}"
-    )
+        return _collate_sequences(batch, collate_fn_map)
+    raise _no_batch_of(type(first))
 
 
-def _collate_numpy(batch: list[Any]) -> Any:
+class _NumPyKind(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return _is_numpy(value) and not isinstance(value, str | bytes)
+
+
+class _NumPy(metaclass=_NumPyKind):
+    """NumPy's arrays and numbers; NumPy itself need not have been imported."""
+
+
+def _collate_tensors(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+    return _stack(batch)
+
+
+def _collate_numpy(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     first = batch[0]
     if first.dtype.kind in "SUO":
-        raise TypeError(
-            "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-            f"found {first.dtype}"
-        )
+        raise _no_batch_of(first.dtype)
     return _stack([weft.as_tensor(item) for item in batch])
+
+
+def _collate_floats(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+    return weft.tensor(batch, dtype=weft.float64)
+
+
+def _collate_integers(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+    return weft.tensor(batch)
+
+
+def _collate_texts(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+    return batch
+
+
+default_collate_fn_map: CollateMap = {
+    Tensor: _collate_tensors,
+    _NumPy: _collate_numpy,
+    float: _collate_floats,
+    int: _collate_integers,
+    str: _collate_texts,
+    bytes: _collate_texts,
+}
+_UNCHANGED = dict(default_collate_fn_map)
+
+
+def stacks_tensors() -> bool:
+    """Whether nobody has told `default_collate` to do anything else with tensors or containers."""
+    return default_collate_fn_map == _UNCHANGED
+
+
+def _no_batch_of(kind: Any) -> TypeError:
+    return TypeError(
+        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
+        f"found {kind}"
+    )
 
 
 # ---- in a worker: samples are copied straight to where the parent reads them ----
@@ -58,7 +120,7 @@ def use_arena(arena: Any) -> None:
     _arena = arena
 
 
-def _stack(samples: list[Tensor]) -> Tensor:
+def _stack(samples: Sequence[Tensor]) -> Tensor:
     first = samples[0]
     if _arena is not None and first.nbytes >= _DIRECT_BYTES and _alike(samples):
         batch = _arena.empty((len(samples), *first.shape), first.dtype)
@@ -69,7 +131,7 @@ def _stack(samples: list[Tensor]) -> Tensor:
     return weft.stack(samples, 0)
 
 
-def _alike(samples: list[Tensor]) -> bool:
+def _alike(samples: Sequence[Tensor]) -> bool:
     shape, dtype = samples[0].shape, samples[0].dtype
     return all(
         s.shape == shape and s.dtype is dtype and type(s) is Tensor and not s.requires_grad
@@ -77,11 +139,11 @@ def _alike(samples: list[Tensor]) -> bool:
     )
 
 
-def _collate_sequences(batch: list[Any]) -> Any:
+def _collate_sequences(batch: Sequence[Any], collate_fn_map: CollateMap | None) -> Any:
     first = batch[0]
     if any(len(sample) != len(first) for sample in batch):
         raise RuntimeError("each element in list of batch should be of equal size")
-    columns = [default_collate(list(column)) for column in zip(*batch)]
+    columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)]
     if isinstance(first, tuple):  # a plain tuple becomes a list, as in PyTorch
         return type(first)(*columns) if hasattr(first, "_fields") else columns
     return _like(first, columns)
@@ -109,9 +171,21 @@ def _is_numpy(value: Any) -> bool:
 
 
 def _like(original: Any, values: Any) -> Any:
-    """`values` as the same kind of container; the plain one where that cannot be built so."""
-    maker: Callable[[Any], Any] = type(original)
+    """`values` as the same kind of container; the plain one where that cannot be built so.
+
+    A copy is filled where the class allows: it keeps what else the original has, such as the
+    default of a defaultdict.
+    """
     try:
-        return maker(values)
+        if isinstance(original, MutableMapping):
+            filled: Any = copy.copy(original)
+            filled.update(values)
+            return filled
+        if isinstance(original, MutableSequence):
+            filled = copy.copy(original)
+            for place, value in enumerate(values):
+                filled[place] = value
+            return filled
+        return type(original)(values)
     except TypeError:
         return values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
@@ -89,6 +90,19 @@ class StackDataset(Dataset[Any]):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
 
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
+        named = isinstance(self.datasets, dict)
+        columns = []
+        for dataset in self.datasets.values() if named else self.datasets:
+            columns.append(_samples(dataset, indices))
+            if len(columns[-1]) != len(indices):  # its samples would go with those of others
+                raise ValueError(
+                    f"{type(dataset).__name__}.__getitems__: expected {len(indices)} samples, "
+                    f"got {len(columns[-1])}"
+                )
+        samples = zip(*columns)
+        return [dict(zip(self.datasets, sample)) for sample in samples] if named else list(samples)
+
     def __len__(self) -> int:
         return self._length
 
@@ -112,8 +126,9 @@ class ConcatDataset(Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         position = index + len(self) if index < 0 else index
-        if not 0 <= position < len(self):
-            raise ValueError(
+        if not 0 <= position < len(self):  # iterating ends with IndexError
+            kind = ValueError if index < 0 else IndexError
+            raise kind(
                 f"ConcatDataset: expected an index in [-{len(self)}, {len(self)}), got {index}"
             )
         part = bisect_right(self.cumulative_sizes, position)
@@ -152,12 +167,18 @@ class Subset(Dataset[Any]):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        chosen = [self.indices[i] for i in indices]
-        fetch = getattr(self.dataset, "__getitems__", None)
-        return fetch(chosen) if fetch else [self.dataset[i] for i in chosen]
+        if type(self).__getitem__ is not Subset.__getitem__:  # a subclass does more with a sample
+            return [self[i] for i in indices]
+        return _samples(self.dataset, [self.indices[i] for i in indices])
 
     def __len__(self) -> int:
         return len(self.indices)
+
+
+def _samples(dataset: Any, indices: list[Any]) -> list[Any]:
+    """The samples at the indices, at once where the data set can."""
+    fetch = getattr(dataset, "__getitems__", None)
+    return fetch(indices) if fetch else [dataset[index] for index in indices]
 
 
 def random_split(
@@ -187,4 +208,10 @@ def _sizes(lengths: Sequence[int | float], total: int) -> list[int]:
     sizes = [math.floor(total * share) for share in lengths]
     for number in range(total - sum(sizes)):
         sizes[number % len(sizes)] += 1
+    for number, size in enumerate(sizes):
+        if size == 0:
+            warnings.warn(
+                f"Length of split at index {number} is 0. This might result in an empty dataset.",
+                stacklevel=3,
+            )
     return sizes

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from weft.utils.data.collate import default_collate
+from weft.utils.data.collate import default_collate, stacks_tensors
 from weft.utils.data.dataset import IterableDataset, Subset, TensorDataset
 
 Fetch = Callable[[Any], Any]
@@ -27,9 +27,9 @@ def make_fetch(
         return lambda index: collate_fn(dataset[index])
 
     def fetch(indices: list[Any]) -> Any:
-        if collate_fn is default_collate:
+        if collate_fn is default_collate and stacks_tensors():
             source, chosen = _resolve(dataset, indices)
-            if type(source) is TensorDataset:
+            if type(source) is TensorDataset and set(map(type, chosen)) <= {int}:
                 return source._batch(chosen)
         many = getattr(dataset, "__getitems__", None)
         samples = many(indices) if many else [dataset[index] for index in indices]

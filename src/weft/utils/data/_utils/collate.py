@@ -1,5 +1,10 @@
 """See weft.utils.data.collate."""
 
-from weft.utils.data.collate import default_collate, default_convert
+from weft.utils.data.collate import (
+    collate,
+    default_collate,
+    default_collate_fn_map,
+    default_convert,
+)
 
-__all__ = ["default_collate", "default_convert"]
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
