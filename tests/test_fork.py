@@ -14,7 +14,6 @@ SCENARIOS = Path(__file__).with_name("fork_support.py")
 SECONDS = 400  # each takes some seconds on a quiet machine; nothing may ever hang
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     "name",
@@ -68,7 +67,6 @@ assert gc.isenabled()
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_the_collector_rests_for_an_import_and_no_longer() -> None:
     ran = subprocess.run([sys.executable, "-W", "ignore", "-c", COLLECTOR], check=False)
     assert ran.returncode == 0

@@ -78,7 +78,6 @@ def test_four_processes_reach_the_loss_of_one(method: str) -> None:
 
 
 def test_the_example_with_real_data() -> None:
-    pytest.importorskip("sklearn")
     example = Path(__file__).parent.parent / "examples" / "hogwild.py"
     command = [sys.executable, str(example), "--processes", "4", "--epochs", "24"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

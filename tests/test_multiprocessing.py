@@ -115,8 +115,6 @@ def test_a_pickle_is_loaded_once() -> None:
 
 
 def test_mapped_files_are_sent_by_path(tmp_path: Any) -> None:
-    if not hasattr(weft.UntypedStorage, "from_file"):
-        pytest.skip("no mapped files yet")
     path = tmp_path / "mapped"
     path.write_bytes(bytes(range(16)))
     storage = weft.UntypedStorage.from_file(str(path), True, 16)

@@ -17,6 +17,7 @@ from collections import Counter, OrderedDict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -155,9 +156,8 @@ def test_views_of_other_dtypes_and_directions() -> None:
     result = through([complex_, complex_.real])
     result[1].zero_()
     assert result[0].tolist() == [0, 0, 0]
-    numpy = pytest.importorskip("numpy")
-    assert through(weft.from_numpy(numpy.arange(4.0)[::-1])).tolist() == [3.0, 2.0, 1.0, 0.0]
-    fixed = numpy.arange(3.0)
+    assert through(weft.from_numpy(np.arange(4.0)[::-1])).tolist() == [3.0, 2.0, 1.0, 0.0]
+    fixed = np.arange(3.0)
     fixed.flags.writeable = False
     assert through(weft.from_numpy(fixed)).tolist() == [0.0, 1.0, 2.0]
 

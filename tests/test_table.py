@@ -470,6 +470,7 @@ def _comparable(schema: Schema) -> Any:
     return args, [(r.type, r.alias) for r in schema.returns]
 
 
+@pytest.mark.parity
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.schema.key)
 def test_schema_is_pytorchs(form: Form, torch_schemas: dict[str, str]) -> None:
     theirs = torch_schemas.get(form.schema.key)
@@ -479,6 +480,7 @@ def test_schema_is_pytorchs(form: Form, torch_schemas: dict[str, str]) -> None:
     assert _comparable(form.schema) == _comparable(parse(theirs))
 
 
+@pytest.mark.parity
 def test_python_sees_what_pytorch_shows(torch: Any) -> None:
     seen: dict[str, int] = {}
     for form in FORMS:

@@ -13,9 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_support import supported_isas
-
-pytest.importorskip("mpmath")
-
 from ulp.functions import EXEMPT, FUNCTIONS, Function
 from ulp.measure import Job, answers, exact_values, halves, ulp_errors
 from ulp.points import arguments
