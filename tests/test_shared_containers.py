@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import platform
+import re
 import subprocess
 import sys
 from collections import namedtuple
@@ -22,6 +23,17 @@ from weft.utils.data import columns as kinds
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 Point = namedtuple("Point", "x y")
 
+
+class Tagged(Point):
+    """A named tuple that may have attributes."""
+
+
+def tagged(tag: str) -> Tagged:
+    item = Tagged(1, 2)
+    item.tag = tag  # type: ignore[attr-defined]
+    return item
+
+
 LISTS: dict[str, tuple[list[Any], type]] = {
     "nothing": ([], kinds.Pickles),
     "small integers": ([3, -128, 127], kinds.Numbers),
@@ -35,6 +47,10 @@ LISTS: dict[str, tuple[list[Any], type]] = {
     "tuples": ([("a", 1, (2.5, b"x")), ("b", 2, (3.5, b""))], kinds.Tuples),
     "tuples with gaps": ([("a", None), ("b", 2)], kinds.Tuples),
     "tuples of several lengths": ([(1,), (1, 2), ()], kinds.Pickles),
+    "named tuples with attributes": ([tagged("a"), tagged("b")], kinds.Pickles),
+    "records of equal keys": ([{True: 1}, {1: 2}], kinds.Pickles),
+    "records of tuples": ([{(1,): 1}, {(True,): 2}], kinds.Pickles),
+    "records of numbers": ([{0: "a", None: 2.5}, {0: "b", None: 3.5}], kinds.Records),
     "named tuples": ([Point(1, "a"), Point(2, "b")], kinds.Tuples),
     "records": ([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], kinds.Records),
     "records of several kinds": ([{"a": 1}, {"b": 1}, {}], kinds.Pickles),
@@ -54,8 +70,14 @@ def test_items_come_back(name: str) -> None:
     for index in range(-len(items), len(items)):
         assert shared[index] == items[index] and repr(shared[index]) == repr(items[index])
     for index in (len(items), -len(items) - 1):
-        with pytest.raises(IndexError):
+        text = f"SharedList: expected an index in [-{len(items)}, {len(items)}), got {index}"
+        with pytest.raises(IndexError, match=re.escape(text)):
             shared[index]
+    with pytest.raises(TypeError, match="expected an index of type int or slice, got str"):
+        shared["a"]  # type: ignore[call-overload]
+    assert [getattr(item, "__dict__", None) for item in shared] == [
+        getattr(item, "__dict__", None) for item in items
+    ]
     copy = pickle.loads(pickle.dumps(shared))
     assert list(copy) == items and copy.nbytes == shared.nbytes
 

@@ -136,13 +136,31 @@ def column(values: Sequence[Any]) -> Column:
         return integers(values)
     if (make := _SIMPLE.get(kind)) is not None:
         return make(values)
-    if kind is dict and values[0] and len(set(map(tuple, values))) == 1:
+    if kind is dict and _have_the_same_keys(values):
         return Records(values)
-    if issubclass(kind, tuple) and (kind is tuple or hasattr(kind, "_make")):
+    if issubclass(kind, tuple) and (kind is tuple or _are_plain_named_tuples(kind, values)):
         lengths = set(map(len, values))
         if len(lengths) == 1 and lengths != {0}:
             return Tuples(values)
     return Pickles(values)
+
+
+_KEYS = {str, int, bytes, bool, type(None)}  # equal ones of one of these classes are alike
+
+
+def _have_the_same_keys(values: Sequence[dict[Any, Any]]) -> bool:
+    first = tuple(map(type, values[0]))
+    return (
+        bool(first)
+        and _KEYS.issuperset(first)
+        and len(set(map(tuple, values))) == 1
+        and all(tuple(map(type, value)) == first for value in values)  # True is equal to 1
+    )
+
+
+def _are_plain_named_tuples(kind: Any, values: Sequence[Any]) -> bool:
+    """Without attributes, which a subclass may have."""
+    return hasattr(kind, "_make") and not any(getattr(value, "__dict__", None) for value in values)
 
 
 _SIMPLE: dict[type, Callable[[Any], Column]] = {

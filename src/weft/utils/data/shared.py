@@ -55,7 +55,16 @@ class SharedList(Sequence[T]):
         """The item, or a plain list of those of a slice. IndexError outside."""
         if isinstance(index, slice):
             return [self._column[i] for i in range(*index.indices(self._length))]
-        position = range(self._length)[index]  # negative ones too; raises outside
+        try:
+            position = range(self._length)[index]  # negative ones too
+        except IndexError:
+            raise IndexError(
+                f"SharedList: expected an index in [-{self._length}, {self._length}), got {index}"
+            ) from None
+        except TypeError:
+            raise TypeError(
+                f"SharedList: expected an index of type int or slice, got {type(index).__name__}"
+            ) from None
         return self._column[position]
 
     def __iter__(self) -> Iterator[T]:
