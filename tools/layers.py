@@ -44,6 +44,15 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft.serialization": ("weft", "weft.nn"),
     "weft.utils": ("weft", "weft.multiprocessing", "numpy"),
 }
+# What each folder of the compiler may import of its others; the modules beside them may import all.
+JIT_RULES: dict[str, tuple[str, ...]] = {
+    "ir": (),
+    "codegen": ("ir", "schemas", "operator_facts"),
+    "passes": ("ir", "schemas", "codegen"),
+    "frontend": ("ir", "schemas", "script_class"),
+    "tracing": ("ir", "schemas", "passes", "frontend", "script", "script_module", "execution"),
+    "native": ("ir", "operator_facts", "recursion"),
+}
 # Parts that stand above the rest of the package: only weft/__init__.py may import them.
 UPPER = ("weft.nn", "weft.optim", "weft.serialization", "weft.utils")
 
@@ -106,6 +115,12 @@ def check_python() -> Iterator[str]:
 
 def allowed(module: str, part: str | None, name: str) -> bool:
     """Whether `module` (of a ruled part, or of the rest of the package) may import `name`."""
+    folder = module.split(".")[2] if within(module, "weft.jit") and module != "weft.jit" else ""
+    if folder in JIT_RULES and within(name, "weft.jit"):
+        mine = (folder, *JIT_RULES[folder])
+        return any(within(name, f"weft.jit.{other}") for other in mine)
+    if folder == "ir":  # the standard library only
+        return False
     if part is None:
         return module == "weft" or not any(within(name, upper) for upper in UPPER)
     if within(name, part):
