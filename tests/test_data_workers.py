@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import errno
 import gc
 import importlib
 import multiprocessing
@@ -568,6 +569,23 @@ def test_no_descriptor_for_a_batch() -> None:
             next(iterator)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_no_descriptor_for_a_worker() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (60, before[1]))  # a worker takes three
+    told = r"to start 40 workers, got \d+ of them and no more file descriptors than the 60 that ulimit -n allows"
+    try:
+        with pytest.raises(OSError, match=told) as raised:
+            list(DataLoader(range(40), num_workers=40))
+        assert raised.value.errno == errno.EMFILE
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    del raised
+    gc.collect()
+    assert multiprocessing.active_children() == []
+    assert len(os.listdir("/proc/self/fd")) <= used + 2  # the standard library leaves one pipe
 
 
 class TwoArguments(Exception):

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from weakref import WeakSet
 
 from weft.utils.data.channel import Channel, Closed, Message, channel_pair
-from weft.utils.data.errors import describe_exit
+from weft.utils.data.errors import LIMITS, describe_exit, start_error
 from weft.utils.data.transport import Receiver
 from weft.utils.data.worker import EPOCH, GRACE, LAST_WORDS, TASK, Job, run_worker
 
@@ -45,8 +45,10 @@ class Crew:
             with _without_interrupts() if method != "forkserver" else contextlib.nullcontext():
                 for worker in range(job.num_workers):
                     self._start(job, context, worker)
-        except BaseException:
+        except BaseException as error:
             self.stop()
+            if isinstance(error, OSError) and error.errno in LIMITS:
+                raise start_error(error.errno, job.num_workers, len(self.processes)) from error
             raise
         self._poller = select.poll()
         self._by_descriptor: dict[int, int] = {}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import pickle
+import resource
 import signal
 import traceback
 from typing import Any, NoReturn
@@ -44,6 +46,25 @@ def raise_packed(kind: Any, text: str) -> NoReturn:
         raise error
     finally:
         del error  # or it would keep itself, and the frames that hold the loader, in a cycle
+
+
+# What runs out when a process cannot be started: its name, its limit, and how a shell shows that.
+LIMITS = {
+    errno.EMFILE: ("file descriptors", resource.RLIMIT_NOFILE, "ulimit -n"),
+    errno.EAGAIN: ("processes of one user", resource.RLIMIT_NPROC, "ulimit -u"),
+}
+
+
+def start_error(number: int, wanted: int, started: int) -> OSError:
+    """The OSError of workers that could not be started, which names the limit."""
+    what, limit, command = LIMITS[number]
+    most = resource.getrlimit(limit)[0]
+    allowed = "what a container" if most == resource.RLIM_INFINITY else f"the {most} that {command}"
+    return OSError(
+        number,
+        f"DataLoader: expected to start {wanted} workers, got {started} of them and no more "
+        f"{what} than {allowed} allows; raise that limit or choose a smaller num_workers",
+    )
 
 
 HINTS = {
