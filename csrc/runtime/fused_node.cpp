@@ -50,18 +50,25 @@ TensorList FusedNode::apply(TensorList grads) {
   if (!outputs.empty() && (missing || !group.run(args.data(), outputs.data(), &full_))) {
     group.run_operators(args.data(), outputs.data(), &full_, missing);
   }
-  // The gradient of a sum is the same for all it is the sum of: here it becomes as many.
-  for (Value& output : outputs) {
-    const Tensor& grad = output.to_tensor();
-    if (!grad.defined() || grad.sizes() == full_) continue;
-    output = Value(ops::clone(ops::expand(grad, full_), std::nullopt));
-  }
+  for (Value& output : outputs) output = Value(spread(output.to_tensor()));
   TensorList result;
   result.reserve(backward_->edges.size());
   for (const FusedBackward::Edge& edge : backward_->edges) {
-    result.push_back(edge.from_output ? outputs[edge.index].to_tensor() : grads[edge.index]);
+    result.push_back(edge.from_output ? outputs[edge.index].to_tensor()
+                                      : passed_on(grads[edge.index], edge.index));
   }
   return result;
+}
+
+// The gradient of a sum is the same for all it is the sum of: here it becomes as many.
+Tensor FusedNode::spread(const Tensor& grad) const {
+  if (!grad.defined() || grad.sizes() == full_) return grad;
+  return ops::clone(ops::expand(grad, full_), std::nullopt);
+}
+
+Tensor FusedNode::passed_on(const Tensor& grad, size_t output) const {
+  const bool dropped = backward_->group->spec().dropped_inputs >> (numbers_.size() + output) & 1;
+  return spread(dropped && grad.defined() ? ops::unsqueeze(grad, -1) : grad);
 }
 
 void FusedNode::release_saved() {

@@ -22,6 +22,10 @@ class FusedNode final : public autograd::Node {
   void release_saved() override;
 
  private:
+  Tensor spread(const Tensor& grad) const;
+  // The gradient of a result as that of an input.
+  Tensor passed_on(const Tensor& grad, size_t output) const;
+
   std::shared_ptr<const FusedBackward> backward_;
   const Dims full_;
   std::vector<autograd::SavedTensor> tensors_;  // by input; not all are in use

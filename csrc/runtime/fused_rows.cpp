@@ -24,7 +24,7 @@ FusedRows::FusedRows(const FusedSpec& spec, std::span<const tile::Program* const
 }
 
 // Elements take values of rows along. Those without the row's dimension count as if they had it:
-// the compiler puts together what operators would.
+// the compiler puts together what operators would. Inputs without it (gradients) are given it.
 FusedRows::Extent FusedRows::pointwise_extent(const FusedStep& step) const {
   bool any[4] = {};
   for (const FusedOperand& one : step.tensors) {
@@ -32,7 +32,7 @@ FusedRows::Extent FusedRows::pointwise_extent(const FusedStep& step) const {
     if (one.kind == Kind::Step) {
       extent = values_[one.index].extent;
     } else if (spec_.dropped_inputs & bit(one.index)) {
-      extent = Extent::Dropped;
+      extent = Extent::Row;
     }
     any[static_cast<int>(extent)] = true;
   }

@@ -55,6 +55,10 @@ def by_hand(x, y):
     return e / e.sum(-1, keepdim=True)
 
 
+def centred(x, y):
+    return (x - x.mean(-1, True)) * y
+
+
 def root_mean_square(x, w):
     return x * weft.rsqrt((x * x).mean(-1, True) + 1e-5) * w
 
@@ -70,7 +74,9 @@ def several(x, y):
     return z, s, (s * z).sum(-1)
 
 
-ROWS = [attention, log_probabilities, row_sums, row_means, root_mean_square, two_rows, several]
+ROWS = [
+    attention, log_probabilities, row_sums, row_means, centred, root_mean_square, two_rows, several,
+]  # fmt: skip
 WITHOUT_GRADIENT = [row_extremes, by_hand]
 ALL = [mean_square, total, greatest]
 SHAPES = [

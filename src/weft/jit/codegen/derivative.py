@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from weft.jit.codegen.rows import ELEMENTS, ROW, NotFusible, RowResult, RowStep
+from weft.jit.codegen.rows import ALL, ELEMENTS, ROW, NotFusible, RowResult, RowStep
 from weft.jit.codegen.steps import Op, Operand, Steps, Unit
 from weft.jit.ir.record import field, record
 
@@ -152,8 +152,8 @@ class _Backward:
         extent = self._forward.extent(value)
         whole = unit.result.kind == "step" and self._forward.extent(unit.result) == ELEMENTS
         if extent == ELEMENTS:
-            if value.kind == "input" and steps.extent(part) != ELEMENTS:
-                raise NotFusible("a gradient that is the same for a whole row")
+            if value.kind == "input" and steps.extent(part) == ALL:
+                raise NotFusible("a gradient that is the same for all")
             return part
         if not whole:
             return part
