@@ -31,7 +31,10 @@ EXPRESSIONS: dict[str, list[str]] = {
         "torch.stack({X}).sum(0)", "{X}[0]", "{X}[{I}]", "({P})[1]", "({T} if {B} else {T})", "{T}.reshape(-1)",
         "{T}.t().t()", "torch.maximum({T}, {T})", "{T}.to(torch.float64).to(torch.float32)",
         "torch.zeros(2, 3) + {F}", "torch.ones({I} % 3, 3)", "{T}.clone()", "{T} / ({T}.abs() + 1.5)",
-        "torch.softmax({T}, -1)", "({T} + {T}.detach())", "{T}.square().sqrt()", "other({T}, {I})",
+        "torch.softmax({T}, -1)", "{T} / ({T}.std(-1, keepdim=True) + 1.5)", "{T} - torch.logsumexp({T}, -1, keepdim=True)",
+        "({T} - {T}.mean(-1, keepdim=True)) * torch.rsqrt({T}.var(-1, keepdim=True, unbiased=False) + 0.5)",
+        "{T} / ({T}.norm(dim=-1, keepdim=True) + 0.5)", "{T} - {T}.amax(-1, keepdim=True)", "torch.var_mean({T}, -1)[0]",
+        "({T} + {T}.detach())", "{T}.square().sqrt()", "other({T}, {I})",
     ],
     INT: [
         "{I} + {I}", "{I} - {I}", "({I} * {I}) % 1009", "{I} // 3", "{I} % 7", "{I} // {I}", "-{I}", "abs({I})",

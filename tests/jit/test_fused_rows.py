@@ -75,9 +75,9 @@ def several(x, y):
 
 
 ROWS = [
-    attention, log_probabilities, row_sums, row_means, centred, root_mean_square, two_rows, several,
+    attention, log_probabilities, row_sums, row_means, row_extremes, centred, by_hand,
+    root_mean_square, two_rows, several,
 ]  # fmt: skip
-WITHOUT_GRADIENT = [row_extremes, by_hand]
 ALL = [mean_square, total, greatest]
 SHAPES = [
     ((5, 7), (5, 7)),
@@ -104,7 +104,7 @@ def results(value):
 @pytest.mark.parametrize("native", NATIVE)
 @pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
 @pytest.mark.parametrize("shapes", SHAPES)
-@pytest.mark.parametrize("function", ROWS + WITHOUT_GRADIENT + ALL)
+@pytest.mark.parametrize("function", ROWS + ALL)
 def test_results_have_the_operators_bits(function, shapes, dtype, native):
     made = make(group_of(function))
     args = inputs(shapes, dtype)
@@ -301,8 +301,15 @@ ROWWISE = [
     "{0} - {1}.mean(-1, keepdim=True)",
     "F.layer_norm({0}, [{0}.size(-1)], None, None, 1e-5)",
     "{0} * weft.rsqrt(({1} * {1}).mean(-1, True) + 1e-5)",
+    "{0} / ({1}.std(-1, keepdim=True) + 0.5)",
+    "{0} * weft.rsqrt({1}.var(-1, keepdim=True, unbiased=False) + 1e-5)",
+    "{0} - weft.logsumexp({1}, -1, keepdim=True)",
+    "{0} / ({1}.norm(dim=-1, keepdim=True) + 0.5)",
+    "{0} - {1}.amax(-1, keepdim=True)",
 ]
-ENDS = ["{0}", "{0}.sum(-1)", "{0}.mean(-1)", "{0}.sum()", "{0}.mean()", "({0}, {1})"]
+ENDS = ["{0}", "({0}, {1})"]
+ENDS += [f"{{0}}.{name}(-1)" for name in ("sum", "mean", "var", "std", "logsumexp", "amin")]
+ENDS += ["{0}.sum()", "{0}.mean()", "{0}.norm(dim=-1)"]
 
 
 @st.composite

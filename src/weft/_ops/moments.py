@@ -24,10 +24,9 @@ def _deviation(row: Any, self: Any, correction: Any) -> Any:
 
 
 def _var_backward(grad: Any, self: Any, dim: Any, correction: Any) -> Any:
-    count = float(ops.reduced_count(self.shape, dim))
-    scale = 2.0 / ops.max(count - correction, 0.0)
     kept = ops.kept_sizes(self.shape, dim)
-    return (grad.reshape(kept) * scale) * (self - self.mean(dim, True).reshape(kept))
+    scaled = ops._var_scale(grad.reshape(kept), ops.reduced_count(self.shape, dim), correction)
+    return scaled * (self - self.mean(dim, True).reshape(kept))
 
 
 backward_op(
@@ -51,6 +50,14 @@ backward_op(
     "_var_backward(Tensor grad, Tensor self, int[]? dim, float correction) -> Tensor",
     doc="The gradient of the variance.",
     compose=_var_backward,
+)
+# On values of rows: a fusion group knows their count when it runs.
+backward_op(
+    "_var_scale(Tensor self, Scalar count, Scalar correction) -> Tensor",
+    doc="self times the derivative of the variance for the square of a distance to the mean.",
+    pointwise=lambda self, count, correction: self * (2 / maximum(count - correction, 0)),
+    dtypes=FLOATS,
+    grad={"self": "_var_scale(grad, count, correction)"},
 )
 
 

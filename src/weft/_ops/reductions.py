@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._kernels.lang import is_bool, to_bool
+from weft._kernels.lang import cast, is_bool, to_bool
 from weft._ops.table import COMPLEX, FLOATS, INTEGERS, NUMBERS, backward_op, op, ops
 
 _REAL = ("bool", *INTEGERS, *FLOATS)
@@ -156,11 +156,17 @@ def _min(row: Any, self: Any) -> Any:
 def _extremum_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
     """Elements that share the extremum share its gradient."""
     kept = ops.kept_sizes(self.shape, dim)
-    hit = self == result.reshape(kept)
-    share = grad.reshape(kept) / hit.sum(dim, True).reshape(kept)
-    return ops.where(hit, share, 0)
+    hit = ops._hits(self, result.reshape(kept))
+    return hit * (grad.reshape(kept) / hit.sum(dim, True).reshape(kept))
 
 
+backward_op(
+    "_hits(Tensor self, Tensor extremum) -> Tensor",
+    doc="1 where both are the same, else 0.",
+    pointwise=lambda self, extremum: cast(self == extremum, self.dtype),
+    dtypes=FLOATS,
+    tags=("nondifferentiable",),
+)
 backward_op(
     "_extremum_backward(Tensor grad, Tensor self, Tensor result, int[] dim) -> Tensor",
     doc="The gradient of amax and amin.",

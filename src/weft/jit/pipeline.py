@@ -44,6 +44,9 @@ def _kinds(*names: str) -> frozenset[str]:
 
 
 _LISTS = _kinds("ListConstruct") | {"aten::len.t", "aten::len.any"}
+_MOMENTS = frozenset(
+    f"aten::{name}_mean{form}" for name in ("var", "std") for form in ("", ".dim", ".correction")
+)
 _TUPLES = _kinds("If", "Loop", "TupleIndex", "TupleUnpack")
 
 PASSES: list[Pass] = [
@@ -54,6 +57,7 @@ PASSES: list[Pass] = [
     Pass("tuple_lowering", 1, works_on=_TUPLES),
     Pass("loop_unrolling", 2, works_on=_kinds("Loop")),
     Pass("list_lowering", 2, works_on=_LISTS),
+    Pass("moments", 2, works_on=_MOMENTS),
     Pass("shape", 2),
     Pass("peephole", 1),
     Pass("cse", 2),

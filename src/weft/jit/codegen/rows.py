@@ -1,4 +1,5 @@
-"""Row operators as steps of a fusion group: softmax, layer norm, sums over the last dimension.
+"""Row operators as steps of a fusion group: softmax, layer norm, sums, variances, norms and
+logsumexp over the last dimension.
 
 What a value is (its extent) decides what may meet: "elements" one for each element, "row" one for
 each row with the row as a dimension of size 1, "dropped" the same without it, "all" one for all.
@@ -39,8 +40,8 @@ class RowResult(NamedTuple):
 ELEMENTS, ROW, DROPPED, ALL = "elements", "row", "dropped", "all"
 _ELEMENTS_ALONE = {ELEMENTS}
 
-# What is told of a tensor's shape: nothing but that it is the group's.
-SHAPE = object()
+# What is told of a tensor's shape: nothing but that it is the group's, or that with rows of size 1.
+SHAPE, KEPT = object(), object()
 
 # Extents of operands and of results, by key.
 _ROWWISE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -53,10 +54,20 @@ _ROWWISE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "_layer_norm_backward": ((ELEMENTS, ELEMENTS, ROW, ROW), (ELEMENTS,)),
 }
 _REDUCED = ("sum", "mean", "max", "min", "sum.dim_IntList", "mean.dim", "amax", "amin")
-_COMPOSED = ("layer_norm", "_sum_backward", "expand")
-KEYS = frozenset((*_ROWWISE, *_REDUCED, *_COMPOSED))
-# What a program may say; the others only stand in formulas.
-MEMBERS = frozenset(("softmax.int", "log_softmax.int", "layer_norm", *_REDUCED))
+# Over rows alone: all elements would take several passes, or gradients behind the one value.
+_ROWS_ONLY = ("_var", "_std", "_norm2", "_norm_p", "logsumexp")
+_COMPOSED = ("layer_norm", "_sum_backward", "expand", "reshape")
+KEYS = frozenset((*_ROWWISE, *_REDUCED, *_ROWS_ONLY, *_COMPOSED))
+# What a program may say; the others only stand in formulas and bodies.
+_UNFOLDED = (
+    *(f"{name}{form}" for name in ("var", "std") for form in ("", ".dim", ".correction")),
+    *("linalg_vector_norm", "norm.Scalar", "norm.ScalarOpt_dim"),
+)
+MEMBERS = frozenset(
+    ("softmax.int", "log_softmax.int", "layer_norm", "logsumexp", *_REDUCED, *_UNFOLDED)
+)
+# Steps whose results are masks: their sums count them in int64, which is no work for a group.
+_MASKS = ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_", "is")
 
 
 def apply(steps: Steps, row: RowFacts, names: Mapping[str, Any]) -> Any:
@@ -65,10 +76,12 @@ def apply(steps: Steps, row: RowFacts, names: Mapping[str, Any]) -> Any:
         return _layer_norm(steps, names)
     if row.key in ("_sum_backward", "expand"):
         return _spread(steps, names)
+    if row.key == "reshape":
+        return _with_row(steps, names)
     if names.get("dtype") is not None:
         raise NotFusible(f"{row.key}: a dtype")
     tensors = [value for value, what in zip(names.values(), row.operands) if what == "Tensor"]
-    if row.key in _REDUCED:
+    if row.key in _REDUCED or row.key in _ROWS_ONLY:
         wanted: tuple[str, ...] = (ELEMENTS,)
         form = _reduced_form(row, names)
         results: tuple[str, ...] = (
@@ -80,6 +93,8 @@ def apply(steps: Steps, row: RowFacts, names: Mapping[str, Any]) -> Any:
     for value, extent in zip(tensors, wanted):
         if steps.extent(value) != extent:
             raise NotFusible(f"{row.key}: expected {extent}, got {steps.extent(value)}")
+        if value.kind == "step" and str(steps.steps[value.index][0]).startswith(_MASKS):
+            raise NotFusible(f"{row.key}: of a mask")
     if any(isinstance(op, RowStep) and op.over != form.over for op, _, _ in steps.steps):
         raise NotFusible(f"{row.key}: sums over rows and over all in one group")
     numbers = [names[name] for name in row.attributes]
@@ -100,6 +115,8 @@ def _reduced_form(row: RowFacts, names: Mapping[str, Any]) -> RowStep:
         raise NotFusible(f"{row.key}: expected dims that are known")
     keepdim = names.get("keepdim", False)
     if not dims:
+        if row.key in _ROWS_ONLY:
+            raise NotFusible(f"{row.key}: all dimensions")
         if keepdim:
             raise NotFusible(f"{row.key}: all dimensions, and keeping them")
         return RowStep(row.id, "all")
@@ -146,6 +163,14 @@ def _spread(steps: Steps, names: Mapping[str, Any]) -> Any:
     if sizes is not SHAPE or steps.extent(grad) == ELEMENTS:
         raise NotFusible("expected a gradient of rows")
     return grad
+
+
+def _with_row(steps: Steps, names: Mapping[str, Any]) -> Any:
+    """A value of rows in the shape that has the row as a dimension of size 1: it counts as such."""
+    value = names["self"]
+    if names["shape"] is not KEPT or steps.extent(value) not in (ROW, DROPPED):
+        raise NotFusible("expected a value of rows, to have the row's dimension")
+    return value
 
 
 def extent_of(extents: Sequence[str], strict: bool) -> str:

@@ -13,7 +13,15 @@ from typing import Any
 from weft.jit import schemas
 from weft.jit.codegen import rows as row_steps
 from weft.jit.codegen.heads import HeadStep
-from weft.jit.codegen.rows import ELEMENTS, SHAPE, NotFusible, RowResult, RowStep, extent_of
+from weft.jit.codegen.rows import (
+    ELEMENTS,
+    KEPT,
+    SHAPE,
+    NotFusible,
+    RowResult,
+    RowStep,
+    extent_of,
+)
 from weft.jit.ir.record import NamedTuple, field, record
 from weft.jit.operator_facts import Expression, RowFacts, row
 
@@ -233,8 +241,12 @@ _CONSTANTS = {
     "pi": 3.141592653589793,
 }
 _OF_TENSORS = {"is_complex": False, "is_floating_point": True, "dtype": None, "shape": SHAPE}
-# Only gradients of row operators ask: how many elements a sum is of.
-_OF_SHAPES = {"reduced_count": Operand("length", 0), "numel": Operand("length", 1)}
+# Only gradients of row operators ask: how many elements a sum is of, what shape it has.
+_OF_SHAPES = {
+    "reduced_count": Operand("length", 0),
+    "numel": Operand("length", 1),
+    "kept_sizes": KEPT,
+}
 _OF_NUMBERS: dict[Any, Any] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -250,6 +262,7 @@ _OF_NUMBERS: dict[Any, Any] = {
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
     "is_none": lambda a: a is None,
+    "list_or_empty": lambda a: [] if a is None else a,
     "is_integral": lambda a: isinstance(a, int),
     "float": float,
     "int": int,

@@ -174,9 +174,10 @@ def _unfolds(node: Node, row: RowFacts) -> bool:
     if row.body is None:
         return False
     try:
-        return _unfolded(row.key, _constants(node)) is not None
+        steps = _unfolded(row.key, _constants(node))
     except TypeError:  # a constant that cannot be hashed is none of a number, a text or None
         return False
+    return steps is not None and not steps.has_rows
 
 
 @functools.lru_cache(maxsize=4096)
