@@ -150,6 +150,9 @@ class RowWorker {
   struct Spaced {
     char* at[kMaxOperands];
     int64_t stride[kMaxOperands];
+    const char* value[kMaxOperands];  // row values, one after the other
+    size_t value_item[kMaxOperands];
+    void* value_to[kMaxOperands];  // the scalars that kernels read
   };
   static constexpr size_t kFewSteps = 4;
   void one_tile_rows(const PassPlan& pass);

@@ -190,7 +190,8 @@ void RowWorker::one_tile_rows(const PassPlan& pass) {
   }
 }
 
-// Where the step's operands of the block's first row lie, and how far on those of the next.
+// Where the step's operands and row values of the block's first row lie, and how far on those of
+// the next.
 void RowWorker::space(const PassPlan& pass, const BoundStep& bound, Spaced& spaced) const {
   const Step& step = *bound.step;
   for (int k = 0; k < step.operand_count; ++k) {
@@ -211,31 +212,35 @@ void RowWorker::space(const PassPlan& pass, const BoundStep& bound, Spaced& spac
       spaced.stride[k] = 0;  // a temporary of the row
     }
   }
+  ScalarSlot* scalars = scalars_[bound.number];
+  set_int(scalars[kPositionSlot], 0);
+  for (int i = 0; i < step.row_read_count; ++i) {
+    const int slot = step.row_reads[i];
+    spaced.value[i] = values_[slot];
+    spaced.value_item[i] = walk_.slot_item(slot);
+    spaced.value_to[i] = scalars[kFirstAttribute + walk_.program.attribute_count + i].bytes;
+  }
 }
 
 void RowWorker::evenly_spaced_rows(const PassPlan& pass) {
   Spaced spaced[kFewSteps];
   const size_t steps = pass.tile_steps.size();
   for (size_t s = 0; s < steps; ++s) space(pass, pass.tile_steps[s], spaced[s]);
-  const int first_value = kFirstAttribute + walk_.program.attribute_count;
   for (int64_t row = 0; row < count_; ++row) {
     for (size_t s = 0; s < steps; ++s) {
       const BoundStep& bound = pass.tile_steps[s];
       const Step& step = *bound.step;
-      ScalarSlot* scalars = scalars_[bound.number];
-      set_int(scalars[kPositionSlot], 0);
+      Spaced& place = spaced[s];
       for (int i = 0; i < step.row_read_count; ++i) {
-        const int slot = step.row_reads[i];
-        const size_t item = walk_.slot_item(slot);
-        copy_item(scalars[first_value + i].bytes, values_[slot] + static_cast<size_t>(row) * item,
-                  item);
+        copy_item(place.value_to[i], place.value[i], place.value_item[i]);
+        place.value[i] += place.value_item[i];
       }
       void* operands[kMaxOperands];
       for (int k = 0; k < step.operand_count; ++k) {
-        operands[k] = spaced[s].at[k];
-        spaced[s].at[k] += spaced[s].stride[k];
+        operands[k] = place.at[k];
+        place.at[k] += place.stride[k];
       }
-      bound.kernel(operands, walk_.row.numel, scalars);
+      bound.kernel(operands, walk_.row.numel, scalars_[bound.number]);
     }
   }
 }
