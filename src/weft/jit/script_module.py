@@ -377,7 +377,7 @@ def add_method(info: ModuleInfo, name: str, compiled: Compiled) -> None:
 def _compile_hooked(info: ModuleInfo) -> Any:
     """forward with its hooks as one method."""
     from weft.jit.frontend.emitter import Emitter
-    from weft.jit.frontend.sugared import Arg, Simple
+    from weft.jit.frontend.sugared import Call, Simple
 
     forward = compiled_method(info, "forward")
     compiled = Compiled(f"{info.type.name}.__hooked__", list(forward.parameters), None)
@@ -388,8 +388,8 @@ def _compile_hooked(info: ModuleInfo) -> Any:
                 "__hooked__")  # fmt: skip
     range = e.range(code.tree.body[0])
     values = [e.graph.add_input(p.type, p.name) for p in compiled.parameters]
-    args = [Arg(Simple(value), range) for value in values[1:]]
-    held = modules.HookedForward(values[0], info).call(e, range, args, {})
+    call = Call.of(range, *map(Simple, values[1:]))
+    held = modules.HookedForward(values[0], info).call(e, call)
     result = held.value(e, range)
     e.graph.block.set_returns([result])
     compiled.returns = result.type

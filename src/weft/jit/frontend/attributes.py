@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import weft
 from weft._aliases import ALIASES
-from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.calls import apply_operator, call_operator
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
@@ -61,7 +60,7 @@ def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
     type = v.type
     kind = _PROPERTIES.get(type, {}).get(name)
     if kind is not None:
-        return call_operator(e, kind, range, [Arg(Simple(v), range)], {})
+        return apply_operator(e, kind, range, Simple(v))
     if isinstance(type, ty.TupleType) and name in type.fields:
         index = type.fields.index(name)
         return e.unpack_tuple(v, range)[index]
@@ -178,22 +177,14 @@ class BoundMethod(Sugared):
     def describe(self) -> str:
         return f"the method {self.name} of {self.v.type.annotation}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         from weft.jit.frontend.methods import special_method
 
-        found = special_method(e, self.v, self.name, range, args, kwargs, hint)
+        found = special_method(e, self.v, self.name, call)
         if found is not None:
             return found
         operators = _operators(self.v.type, self.name)
-        given = [Arg(Simple(self.v), range), *args]
-        return call_operator(e, f"aten::{self.name}", range, given, kwargs, operators)
+        return call_operator(e, f"aten::{self.name}", call.behind(Simple(self.v)), operators)
 
 
 def _python_method(name: str) -> Sugared | None:
@@ -216,15 +207,8 @@ class PartialFunction(Sugared):
     def describe(self) -> str:
         return self.function.describe()
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        return self.function.call(e, range, [Arg(self.first, range), *args], kwargs, hint)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        return self.function.call(e, call.behind(self.first))
 
 
 class FutureWait(Sugared):
@@ -233,18 +217,10 @@ class FutureWait(Sugared):
     def __init__(self, v: Value) -> None:
         self.v = v
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        if args or kwargs:
-            fail("wait: expected no arguments, got some", range)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        call.expect_nothing("wait")
         assert isinstance(self.v.type, ty.FutureType)
-        return Simple(e.emit("aten::wait", (self.v,), self.v.type.elem, range=range))
+        return Simple(e.emit("aten::wait", (self.v,), self.v.type.elem, range=call.range))
 
 
 def set_attribute(e: Emitter, range: SourceRange, v: Value, name: str, held: Sugared) -> None:
@@ -256,8 +232,7 @@ def set_attribute(e: Emitter, range: SourceRange, v: Value, name: str, held: Sug
         set_class_attribute(e, range, v, name, held)
         return
     if type is ty.TENSOR and name in _WRITABLE:
-        args = [Arg(Simple(v), range), Arg(held, range)]
-        call_operator(e, _WRITABLE[name], range, args, {})
+        apply_operator(e, _WRITABLE[name], range, Simple(v), held)
         return
     hint = None
     if isinstance(type, ty.TupleType):

@@ -7,26 +7,26 @@ import builtins as python
 from typing import Any
 
 from weft.jit.frontend import written
-from weft.jit.frontend.builtins import Handler, as_list, call, count, handles, no_keywords
-from weft.jit.frontend.calls import call_operator, candidates, try_operator
+from weft.jit.frontend.builtins import Handler, as_list, handles
+from weft.jit.frontend.calls import apply_operator, call_operator, candidates, try_operator
 from weft.jit.frontend.conditions import Condition, choose, truth
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.iteration import Counted, iterate
-from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 
 @handles(python.pow)
-def _pow(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+def _pow(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.operators import binary
 
-    no_keywords("pow", range, kwargs)
-    count("pow", range, args, 2, 2)
-    return binary(e, ast.Pow, args[0].value, args[1].value, range)
+    call.expect_no_keywords("pow")
+    call.expect_count("pow", 2, 2)
+    return binary(e, ast.Pow, call.args[0].value, call.args[1].value, call.range)
 
 
 def _is_tensor(value: Sugared) -> bool:
@@ -34,30 +34,30 @@ def _is_tensor(value: Sugared) -> bool:
 
 
 def _extreme(name: str) -> Handler:
-    def handler(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-        if kwargs:
-            return _extreme_with(e, name, range, args, kwargs)
-        values = [arg.value for arg in args]
+    def handler(e: Emitter, call: Call) -> Sugared:
+        if call.kwargs:
+            return _extreme_with(e, name, call)
+        values = [arg.value for arg in call.args]
         if len(values) == 1:
-            items = values[0].unrolled(e, range)
+            items = values[0].unrolled(e, call.range)
             if items is None:
                 value = values[0]
                 if _is_tensor(value):
-                    return call(e, f"aten::{name}", range, value)
-                return _extreme_of_list(e, name, as_list(e, value, range), range)
+                    return apply_operator(e, f"aten::{name}", call.range, value)
+                return _extreme_of_list(e, name, as_list(e, value, call.range), call.range)
             values = items
         if not values:
-            fail(f"{name}: expected at least one value, got none", range)
+            fail(f"{name}: expected at least one value, got none", call.range)
         result = values[0]
         for other in values[1:]:
-            result = _better(e, name, result, other, range)
+            result = _better(e, name, result, other, call.range)
         return result
 
     return handler
 
 
 def _extreme_of_list(e: Emitter, name: str, items: Sugared, range: SourceRange) -> Sugared:
-    found = try_operator(e, candidates(f"prim::{name}"), range, [Arg(items, range)], {})
+    found = try_operator(e, candidates(f"prim::{name}"), Call.of(range, items))
     if not isinstance(found, list):
         return found
     call_written(e, written.check_not_empty, range, items, Simple(e.constant(name)))
@@ -67,8 +67,7 @@ def _extreme_of_list(e: Emitter, name: str, items: Sugared, range: SourceRange) 
 
 def _better(e: Emitter, name: str, a: Sugared, b: Sugared, range: SourceRange) -> Sugared:
     """min(a, b) or max(a, b)."""
-    args = [Arg(a, range), Arg(b, range)]
-    found = try_operator(e, candidates(f"prim::{name}"), range, args, {})
+    found = try_operator(e, candidates(f"prim::{name}"), Call.of(range, a, b))
     if not isinstance(found, list):
         return found
     from weft.jit.frontend.comparison import compare
@@ -78,32 +77,35 @@ def _better(e: Emitter, name: str, a: Sugared, b: Sugared, range: SourceRange) -
     return choose(e, test, lambda: b, lambda: a, range)
 
 
-def _extreme_with(e: Emitter, name: str, range: SourceRange, args: Any, kwargs: Any) -> Sugared:
+def _extreme_with(e: Emitter, name: str, call: Call) -> Sugared:
     """min and max with key and default."""
     from weft.jit.frontend.sorting import keys_of
 
-    rest = {k: v for k, v in kwargs.items() if k not in ("key", "default")}
-    no_keywords(name, range, rest)
-    if not args or (len(args) > 1 and "default" in kwargs):
-        fail(f"{name}: expected a default only with one list, got {len(args)} arguments", range)
-    one = args[0].value
-    source = one if len(args) == 1 else TupleLiteral([arg.value for arg in args])
-    items = as_list(e, source, range)
-    made = items.value(e, range)
-    key = kwargs.get("key")
-    is_key = key is not None and type_of_key(key) is not ty.NONE
-    keys = Simple(keys_of(e, made, key, range)) if is_key else items
+    call.expect_no_keywords(name, "key", "default")
+    if not call.args or (len(call.args) > 1 and "default" in call.kwargs):
+        fail(
+            f"{name}: expected a default only with one list, got {len(call.args)} arguments",
+            call.range,
+        )
+    one = call.args[0].value
+    source = one if len(call.args) == 1 else TupleLiteral([arg.value for arg in call.args])
+    items = as_list(e, source, call.range)
+    made = items.value(e, call.range)
+    key = call.kwargs.get("key")
+    keys = items
+    if key is not None and type_of_key(key) is not ty.NONE:
+        keys = Simple(keys_of(e, made, key, call.range))
     best = written.least if name == "min" else written.greatest
-    default = kwargs.get("default")
+    default = call.kwargs.get("default")
 
     def found() -> Sugared:
-        return call_written(e, best, range, items, keys)
+        return call_written(e, best, call.range, items, keys)
 
     if default is None:
-        call_written(e, written.check_not_empty, range, items, Simple(e.constant(name)))
+        call_written(e, written.check_not_empty, call.range, items, Simple(e.constant(name)))
         return found()
-    test = Condition(truth(e, items, range))
-    return choose(e, test, found, lambda: default.value, range)
+    test = Condition(truth(e, items, call.range))
+    return choose(e, test, found, lambda: default.value, call.range)
 
 
 def type_of_key(key: Arg) -> ty.Type | None:
@@ -123,67 +125,67 @@ def own_method(e: Emitter, value: Sugared, name: str, range: SourceRange) -> Sug
         return None
     if not value.has_attr(e, name):
         return None
-    return value.attr(e, range, name).call(e, range, [], {})
+    return value.attr(e, range, name).call(e, Call(range))
 
 
 @handles(python.hash)
-def _hash(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    count("hash", range, args, 1, 1)
-    value = args[0].value
-    own = own_method(e, value, "__hash__", range)
+def _hash(e: Emitter, call: Call) -> Sugared:
+    call.expect_count("hash", 1, 1)
+    value = call.args[0].value
+    own = own_method(e, value, "__hash__", call.range)
     if own is not None:
         return own
-    actual = type_of(e, value, range)
+    actual = type_of(e, value, call.range)
     if isinstance(actual, ty.ClassType):
-        fail(f"hash: expected a class with __hash__, got {actual.annotation}", range)
-    return call_operator(e, "aten::hash", range, args, kwargs)
+        fail(f"hash: expected a class with __hash__, got {actual.annotation}", call.range)
+    return call_operator(e, "aten::hash", call)
 
 
 @handles(python.abs)
-def _abs(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    count("abs", range, args, 1, 1)
-    own = own_method(e, args[0].value, "__abs__", range)
+def _abs(e: Emitter, call: Call) -> Sugared:
+    call.expect_count("abs", 1, 1)
+    own = own_method(e, call.args[0].value, "__abs__", call.range)
     if own is not None:
         return own
-    is_tensor = type_of(e, args[0].value, range) is ty.TENSOR
-    return call_operator(e, "aten::abs" if is_tensor else "prim::abs", range, args, {})
+    is_tensor = type_of(e, call.args[0].value, call.range) is ty.TENSOR
+    return call_operator(e, "aten::abs" if is_tensor else "prim::abs", call)
 
 
 @handles(python.round)
-def _round(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+def _round(e: Emitter, call: Call) -> Sugared:
     """An int, as in Python, unless a number of digits is given."""
-    count("round", range, args, 1, 2)
-    made = call_operator(e, "aten::round", range, args, kwargs)
-    actual = type_of(e, args[0].value, range)
-    if len(args) == 2 or kwargs or actual is ty.TENSOR:
+    call.expect_count("round", 1, 2)
+    made = call_operator(e, "aten::round", call)
+    actual = type_of(e, call.args[0].value, call.range)
+    if len(call.args) == 2 or call.kwargs or actual is ty.TENSOR:
         return made
-    return call(e, "aten::Int", range, made)
+    return apply_operator(e, "aten::Int", call.range, made)
 
 
 @handles(python.sum)
-def _sum(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+def _sum(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.operators import binary
 
-    count("sum", range, args, 1, 2)
-    start = kwargs.get("start") or (args[1] if len(args) == 2 else None)
-    value = args[0].value
-    items = value.unrolled(e, range)
+    call.expect_count("sum", 1, 2)
+    start = call.kwargs.get("start") or (call.args[1] if len(call.args) == 2 else None)
+    value = call.args[0].value
+    items = value.unrolled(e, call.range)
     if items is None:
         if not isinstance(value, Simple):
-            value = as_list(e, value, range)
-        actual = type_of(e, value, range)
+            value = as_list(e, value, call.range)
+        actual = type_of(e, value, call.range)
         if actual is ty.TENSOR:
             from weft.jit.frontend.iteration import rows_of
 
-            value = rows_of(e, value, range)
-            actual = type_of(e, value, range)
+            value = rows_of(e, value, call.range)
+            actual = type_of(e, value, call.range)
         if isinstance(actual, ty.ListType) and actual.elem is ty.TENSOR:
-            return _sum_tensors(e, value, start, range)
-        total = call(e, "aten::sum", range, as_list(e, value, range))
-        return total if start is None else binary(e, ast.Add, start.value, total, range)
+            return _sum_tensors(e, value, start, call.range)
+        total = apply_operator(e, "aten::sum", call.range, as_list(e, value, call.range))
+        return total if start is None else binary(e, ast.Add, start.value, total, call.range)
     total = start.value if start is not None else Simple(e.constant(0))
     for item in items:
-        total = binary(e, ast.Add, total, item, range)
+        total = binary(e, ast.Add, total, item, call.range)
     return total
 
 
@@ -193,9 +195,8 @@ def _sum_tensors(e: Emitter, value: Sugared, start: Arg | None, range: SourceRan
     from weft.jit.frontend.operators import binary
 
     first = Simple(e.constant(0)) if start is None else start.value
-    total = binary(
-        e, ast.Add, first, call(e, "prim::NumToTensor", range, Simple(e.constant(0))), range
-    )
+    zero = apply_operator(e, "prim::NumToTensor", range, Simple(e.constant(0)))
+    total = binary(e, ast.Add, first, zero, range)
     begin = total.value(e, range)
     found = iterate(e, value, range)
     assert isinstance(found, Counted)
@@ -211,27 +212,30 @@ def _sum_tensors(e: Emitter, value: Sugared, start: Arg | None, range: SourceRan
 
 
 def _test(name: str) -> Handler:
-    def handler(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    def handler(e: Emitter, call: Call) -> Sugared:
         from weft.jit.frontend.conditions import Condition, choose, static_truth
 
-        count(name, range, args, 1, 1)
-        value = args[0].value
-        items = value.unrolled(e, range)
+        call.expect_count(name, 1, 1)
+        value = call.args[0].value
+        items = value.unrolled(e, call.range)
         if items is None:
             if _is_tensor(value):
-                return call(e, "aten::Bool", range, call(e, f"aten::{name}", range, value))
-            return call(e, f"aten::{name}", range, as_list(e, value, range))
+                made = apply_operator(e, f"aten::{name}", call.range, value)
+                return apply_operator(e, "aten::Bool", call.range, made)
+            return apply_operator(e, f"aten::{name}", call.range, as_list(e, value, call.range))
         wanted = name == "any"
 
         def from_item(index: int) -> Sugared:
             if index == len(items):
                 return Simple(e.constant(not wanted))
             known = static_truth(e, items[index])
-            test = Condition(None if known is not None else truth(e, items[index], range), known)
+            test = Condition(
+                None if known is not None else truth(e, items[index], call.range), known
+            )
             done = lambda: Simple(e.constant(wanted))  # noqa: E731
             rest = lambda: from_item(index + 1)  # noqa: E731
             yes, no = (done, rest) if wanted else (rest, done)
-            return choose(e, test, yes, no, range)
+            return choose(e, test, yes, no, call.range)
 
         return from_item(0)
 
@@ -245,26 +249,29 @@ handles(python.all)(_test("all"))
 
 
 def _cast(name: str, kind: str, empty: Any, type_: ty.Type) -> Handler:
-    def handler(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-        no_keywords(name, range, kwargs)
-        count(name, range, args, 0, 2 if name == "complex" else 1)
-        if not args:
+    def handler(e: Emitter, call: Call) -> Sugared:
+        call.expect_no_keywords(name)
+        call.expect_count(name, 0, 2 if name == "complex" else 1)
+        if not call.args:
             return Simple(e.constant(empty))
-        value = args[0].value
-        own = own_method(e, value, f"__{name}__", range) if len(args) == 1 else None
+        value = call.args[0].value
+        own = own_method(e, value, f"__{name}__", call.range) if len(call.args) == 1 else None
         if own is not None:
             return own
         known = static_number(value.static(e), type_)
-        if known is not None and len(args) == 1:
+        if known is not None and len(call.args) == 1:
             return Simple(e.constant(known))
-        if len(args) == 1 and type_of(e, value, range) is type_:
+        if len(call.args) == 1 and type_of(e, value, call.range) is type_:
             return value
         if name == "bool":
-            return Simple(truth(e, value, range))
-        found = try_operator(e, candidates(kind), range, args, {})
+            return Simple(truth(e, value, call.range))
+        found = try_operator(e, candidates(kind), call)
         if isinstance(found, list):
-            got = type_of(e, value, range).annotation
-            fail(f"{name}: expected a number, a str or a tensor of one element, got {got}", range)
+            got = type_of(e, value, call.range).annotation
+            fail(
+                f"{name}: expected a number, a str or a tensor of one element, got {got}",
+                call.range,
+            )
         return found
 
     return handler

@@ -7,16 +7,16 @@ import functools
 import importlib
 import typing
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft.jit.frontend.calls import BuiltinFunction, call_operator
+from weft.jit.frontend.calls import BuiltinFunction, apply_operator, call_operator
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.iteration import Counted, Enumerate, Range, Reversed, Zip, iterate
-from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import on_fresh_stack
 from weft.jit.ir.source import SourceRange
@@ -34,15 +34,8 @@ class SpecialFunction(Sugared):
     def describe(self) -> str:
         return f"the builtin {self.name}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        return self.handler(e, range, args, kwargs, hint)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        return self.handler(e, call)
 
     def key(self) -> Any:
         return ("special", self.name)
@@ -95,26 +88,8 @@ def builtin_of(obj: Any) -> Sugared | None:
     return SpecialFunction(obj, *found)
 
 
-def _by_name_only(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    fail("expected a call by its own name, got it as a value", range)
-
-
-def call(e: Emitter, name: str, range: SourceRange, *values: Sugared) -> Sugared:
-    """An operator of values."""
-    return call_operator(e, name, range, [Arg(v, range) for v in values], {})
-
-
-def count(name: str, range: SourceRange, args: Sequence[Arg], low: int, high: int) -> None:
-    """FrontendError unless there are between `low` and `high` arguments."""
-    if not low <= len(args) <= high:
-        wanted = str(low) if low == high else f"{low} to {high}"
-        fail(f"{name}: expected {wanted} arguments, got {len(args)}", range)
-
-
-def no_keywords(name: str, range: SourceRange, kwargs: dict[str, Arg]) -> None:
-    """FrontendError for keyword arguments."""
-    if kwargs:
-        fail(f"{name}: expected no keyword arguments, got {next(iter(kwargs))!r}", range)
+def _by_name_only(e: Emitter, call: Call) -> Sugared:
+    fail("expected a call by its own name, got it as a value", call.range)
 
 
 def static_argument(e: Emitter, arg: Arg, name: str, kind: type) -> Any:
@@ -129,73 +104,73 @@ def static_argument(e: Emitter, arg: Arg, name: str, kind: type) -> Any:
 
 
 @handles(python.range)
-def _range(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    no_keywords("range", range, kwargs)
-    count("range", range, args, 1, 3)
-    values = [coerce(e, arg.value, ty.INT, arg.range, "range") for arg in args]
+def _range(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("range")
+    call.expect_count("range", 1, 3)
+    values = [coerce(e, arg.value, ty.INT, arg.range, "range") for arg in call.args]
     if len(values) == 1:
         return Range(None, values[0], None)
     return Range(values[0], values[1], values[2] if len(values) == 3 else None)
 
 
 @handles(python.enumerate)
-def _enumerate(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    count("enumerate", range, args, 1, 2)
-    start = kwargs.get("start") or (args[1] if len(args) == 2 else None)
+def _enumerate(e: Emitter, call: Call) -> Sugared:
+    call.expect_count("enumerate", 1, 2)
+    start = call.kwargs.get("start") or (call.args[1] if len(call.args) == 2 else None)
     value = None if start is None else coerce(e, start.value, ty.INT, start.range, "enumerate")
-    return Enumerate(args[0].value, value)
+    return Enumerate(call.args[0].value, value)
 
 
 @handles(python.zip)
-def _zip(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    no_keywords("zip", range, {k: v for k, v in kwargs.items() if k != "strict"})
-    return Zip([arg.value for arg in args])
+def _zip(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("zip", "strict")
+    return Zip([arg.value for arg in call.args])
 
 
 @handles(python.reversed)
-def _reversed(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    count("reversed", range, args, 1, 1)
-    return Reversed(args[0].value)
+def _reversed(e: Emitter, call: Call) -> Sugared:
+    call.expect_count("reversed", 1, 1)
+    return Reversed(call.args[0].value)
 
 
 @handles(python.iter)
-def _iter(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    fail("iter: expected a loop over the container itself, got iter()", range, "for x in xs")
+def _iter(e: Emitter, call: Call) -> Sugared:
+    fail("iter: expected a loop over the container itself, got iter()", call.range, "for x in xs")
 
 
 # Containers -----------------------------------------------------------------------------------
 
 
 @handles(python.len)
-def _len(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    count("len", range, args, 1, 1)
-    value = args[0].value
+def _len(e: Emitter, call: Call) -> Sugared:
+    call.expect_count("len", 1, 1)
+    value = call.args[0].value
     if (
         isinstance(value, Simple)
         and value.has_attr(e, "__len__")
         and isinstance(value.v.type, ty.ClassType)
     ):
-        return value.attr(e, range, "__len__").call(e, range, [], {})
+        return value.attr(e, call.range, "__len__").call(e, Call(call.range))
     if not isinstance(value, Simple) or isinstance(value.v.type, ty.TupleType):
-        known = value.length(e, range)
+        known = value.length(e, call.range)
         if known is not None:
             return known
-    items = value.unrolled(e, range) if isinstance(value, Simple) else None
+    items = value.unrolled(e, call.range) if isinstance(value, Simple) else None
     if items is not None:
         return Simple(e.constant(len(items)))
-    actual = type_of(e, value, range)
+    actual = type_of(e, value, call.range)
     members = ty.members_of(actual)
     if len(members) > 1 and all(isinstance(member, ty.ListType) for member in members):
-        held = e.cast(value.value(e, range), members[0])  # every kind of list knows its length
-        return call(e, "aten::len", range, Simple(held))
+        held = e.cast(value.value(e, call.range), members[0])  # every kind of list knows its length
+        return apply_operator(e, "aten::len", call.range, Simple(held))
     if not isinstance(actual, ty.ListType | ty.DictType) and actual not in (ty.STR, ty.TENSOR):
         hint = "a test of x is not None before" if isinstance(actual, ty.OptionalType) else None
         fail(
             f"len: expected a list, dict, str, tuple or tensor, got {actual.annotation}",
-            range,
+            call.range,
             hint,
         )
-    return call(e, "aten::len", range, value)
+    return apply_operator(e, "aten::len", call.range, value)
 
 
 def as_list(e: Emitter, value: Sugared, range: SourceRange, hint: ty.Type | None = None) -> Sugared:
@@ -206,11 +181,11 @@ def as_list(e: Emitter, value: Sugared, range: SourceRange, hint: ty.Type | None
     if isinstance(value, Simple):
         actual = value.v.type
     if isinstance(actual, ty.ListType):
-        return call(e, "aten::list", range, value)
+        return apply_operator(e, "aten::list", range, value)
     if actual is ty.STR:
-        return call(e, "aten::list", range, value)
+        return apply_operator(e, "aten::list", range, value)
     if isinstance(actual, ty.DictType):
-        return call(e, "aten::keys", range, value)
+        return apply_operator(e, "aten::keys", range, value)
     found = iterate(e, value, range)
     if not isinstance(found, Counted):
         wanted = hint.elem if isinstance(hint, ty.ListType) else None
@@ -225,28 +200,28 @@ def collect(e: Emitter, found: Counted, range: SourceRange) -> Sugared:
     def add(held: Sugared) -> None:
         item = held.value(e, range)
         out.type = ty.ListType(item.type)
-        call(e, "aten::append", range, Simple(out), Simple(item))
+        apply_operator(e, "aten::append", range, Simple(out), Simple(item))
 
     _repeat(e, found, add, range)
     return Simple(out)
 
 
 @handles(python.list)
-def _list(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    count("list", range, args, 0, 1)
-    no_keywords("list", range, kwargs)
-    if not args:
-        type_ = hint if isinstance(hint, ty.ListType) else ty.ListType(ty.TENSOR)
-        return Simple(e.emit("prim::ListConstruct", (), type_, range=range))
-    return as_list(e, args[0].value, range, hint)
+def _list(e: Emitter, call: Call) -> Sugared:
+    call.expect_count("list", 0, 1)
+    call.expect_no_keywords("list")
+    if not call.args:
+        type_ = call.hint if isinstance(call.hint, ty.ListType) else ty.ListType(ty.TENSOR)
+        return Simple(e.emit("prim::ListConstruct", (), type_, range=call.range))
+    return as_list(e, call.args[0].value, call.range, call.hint)
 
 
 @handles(python.tuple)
-def _tuple(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    count("tuple", range, args, 0, 1)
-    if not args:
+def _tuple(e: Emitter, call: Call) -> Sugared:
+    call.expect_count("tuple", 0, 1)
+    if not call.args:
         return TupleLiteral([])
-    value = args[0].value
+    value = call.args[0].value
     if (
         isinstance(value, Simple)
         and isinstance(value.v.type, ty.ListType)
@@ -256,36 +231,36 @@ def _tuple(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) ->
     known = value.known_numbers(e) if isinstance(value, Range) else None
     if known is not None:
         return TupleLiteral([Simple(e.constant(number)) for number in known])
-    found = iterate(e, value, range)
+    found = iterate(e, value, call.range)
     if isinstance(found, Counted):
         fail(
             "tuple: expected something whose length is known while compiling, got "
             f"{value.describe()}",
-            range,
+            call.range,
             "list(...)",
         )
     return TupleLiteral(found)
 
 
 @handles(python.dict)
-def _dict(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+def _dict(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.expressions import common_type
 
-    count("dict", range, args, 0, 1)
-    if args:
-        is_dict = isinstance(args[0].value, Simple) and isinstance(
-            args[0].value.v.type, ty.DictType
+    call.expect_count("dict", 0, 1)
+    if call.args:
+        is_dict = isinstance(call.args[0].value, Simple) and isinstance(
+            call.args[0].value.v.type, ty.DictType
         )
         if is_dict:
-            return call_operator(e, "aten::dict", range, args, {})
-        return _dict_of_pairs(e, args[0].value, range, hint)
+            return call_operator(e, "aten::dict", Call(call.range, call.args))
+        return _dict_of_pairs(e, call.args[0].value, call.range, call.hint)
     flat = []
-    for name, arg in kwargs.items():
+    for name, arg in call.kwargs.items():
         flat += [e.constant(name), arg.value.value(e, arg.range)]
-    wanted = hint if isinstance(hint, ty.DictType) else ty.DictType(ty.STR, ty.TENSOR)
+    wanted = call.hint if isinstance(call.hint, ty.DictType) else ty.DictType(ty.STR, ty.TENSOR)
     if flat:
-        wanted = ty.DictType(ty.STR, common_type(flat[1::2], range, "dict"))
-    return Simple(e.emit("prim::DictConstruct", flat, wanted, range=range))
+        wanted = ty.DictType(ty.STR, common_type(flat[1::2], call.range, "dict"))
+    return Simple(e.emit("prim::DictConstruct", flat, wanted, range=call.range))
 
 
 def _dict_of_pairs(e: Emitter, pairs: Sugared, range: SourceRange, hint: ty.Type | None) -> Sugared:
@@ -328,13 +303,13 @@ def _repeat(
 
 
 @handles(python.sorted)
-def _sorted(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+def _sorted(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.sorting import sort_list
 
-    count("sorted", range, args, 1, 1)
-    made = as_list(e, args[0].value, range)
-    no_keywords("sorted", range, {k: v for k, v in kwargs.items() if k not in ("key", "reverse")})
-    sort_list(e, made.value(e, range), range, (), kwargs)
+    call.expect_count("sorted", 1, 1)
+    made = as_list(e, call.args[0].value, call.range)
+    call.expect_no_keywords("sorted", "key", "reverse")
+    sort_list(e, made.value(e, call.range), Call(call.range, kwargs=call.kwargs))
     return made
 
 
@@ -342,22 +317,22 @@ def _sorted(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -
 
 
 @handles(python.str)
-def _str(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+def _str(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.exceptions import text_of
 
-    count("str", range, args, 0, 1)
-    if not args:
+    call.expect_count("str", 0, 1)
+    if not call.args:
         return Simple(e.constant(""))
-    return Simple(text_of(e, args[0].value, range))
+    return Simple(text_of(e, call.args[0].value, call.range))
 
 
 @handles(python.repr)
-def _repr(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+def _repr(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.strings import repr_of
 
-    count("repr", range, args, 1, 1)
-    no_keywords("repr", range, kwargs)
-    return repr_of(e, args[0].value, range)
+    call.expect_count("repr", 1, 1)
+    call.expect_no_keywords("repr")
+    return repr_of(e, call.args[0].value, call.range)
 
 
 # Other ----------------------------------------------------------------------------------------
@@ -374,13 +349,10 @@ for _name in ("open", "input", "eval", "exec", "set", "frozenset", "vars",
 
     def _refused(
         e: Emitter,
-        range: SourceRange,
-        args: Any,
-        kwargs: Any,
-        hint: Any,
+        call: Call,
         name: str = _name,
         instead: str | None = _INSTEAD.get(_name),
     ) -> Sugared:
-        fail(f"{name}: expected a function of the language, got {name}()", range, instead)
+        fail(f"{name}: expected a function of the language, got {name}()", call.range, instead)
 
     handles(getattr(python, _name))(_refused)

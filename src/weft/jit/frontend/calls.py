@@ -23,7 +23,7 @@ from weft.jit.frontend.conversions import (
 )
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import FrontendError, fail
-from weft.jit.frontend.sugared import Arg, Simple, Spread, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Call, Simple, Spread, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.record import NamedTuple
@@ -62,13 +62,12 @@ def candidates(name: str) -> Sequence[Any]:
 def match(
     e: Emitter,
     parameters: Sequence[Parameter],
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
+    call: Call,
     level: int,
 ) -> tuple[list[Convert], dict[str, ty.Type]] | Mismatch:
     """How each parameter gets its value, and the bindings of type variables."""
     bindings: dict[str, ty.Type] = {}
-    given, rest = list(args), dict(kwargs)
+    given, rest = list(call.args), dict(call.kwargs)
     found: list[Convert] = []
     for index, parameter in enumerate(parameters):
         if parameter.rest:
@@ -104,7 +103,7 @@ def match(
     if given:
         total = sum(not p.kwarg_only for p in parameters)
         return Mismatch(
-            f"expected at most {total} positional arguments, got {len(args)}", given[0].range
+            f"expected at most {total} positional arguments, got {len(call.args)}", given[0].range
         )
     if rest:
         name = next(iter(rest))
@@ -184,56 +183,53 @@ _NUMBERS: dict[ty.Type, tuple[type, ...]] = {
 def call_operator(
     e: Emitter,
     name: str,
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
+    call: Call,
     overloads: Sequence[Any] | None = None,
 ) -> Sugared:
     """A call of the operator `name` (aten::add); FrontendError lists the overloads if none fits."""
     operators = candidates(name) if overloads is None else overloads
-    result = try_operator(e, operators, range, args, kwargs)
+    result = try_operator(e, operators, call)
     if not isinstance(result, list):
         return result
     shown = name.partition("::")[2] or name
     if not operators:
-        fail(f"{shown}: expected an operator of the language, got a name that is none", range)
-    got = describe_arguments(e, args, kwargs)
+        fail(f"{shown}: expected an operator of the language, got a name that is none", call.range)
+    got = describe_arguments(e, call)
     if len(operators) == 1:
-        where = result[0].range or range
+        where = result[0].range or call.range
         fail(f"{shown}: {result[0].reason}; it takes {operators[0].text}", where)
     listed = "\n".join(f"  {op.text}: {why.reason}" for op, why in zip(operators, result))
-    fail(f"{shown}: expected arguments that fit one of these, got ({got}):\n{listed}", range)
+    fail(f"{shown}: expected arguments that fit one of these, got ({got}):\n{listed}", call.range)
 
 
-def try_operator(
-    e: Emitter,
-    operators: Sequence[Any],
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
-) -> Sugared | list[Mismatch]:
+def apply_operator(e: Emitter, name: str, range: SourceRange, *values: Sugared) -> Sugared:
+    """A call of the operator `name` with values, whose place is the call's."""
+    return call_operator(e, name, Call.of(range, *values))
+
+
+def try_operator(e: Emitter, operators: Sequence[Any], call: Call) -> Sugared | list[Mismatch]:
     """The call of the first overload that fits, or why none does."""
-    key = None if kwargs else _plain_types(operators, args)
+    key = None if call.kwargs else _plain_types(operators, call.args)
     plan = _plans.get(key)
     if plan is not None:
         inputs = [
-            args[source].value.v if isinstance(source, int) else e.constant(source.default)  # type: ignore[attr-defined]
+            call.args[source].value.v if isinstance(source, int) else e.constant(source.default)  # type: ignore[attr-defined]
             for source in plan.sources
         ]
-        return emit_operator(e, plan.operator, inputs, {}, range)
+        return emit_operator(e, plan.operator, inputs, {}, call.range)
     why: list[Mismatch] = []
     for level in LEVELS:
         why = []
         for operator in operators:
-            found = match(e, parameters_of(operator), args, kwargs, level)
+            found = match(e, parameters_of(operator), call, level)
             if isinstance(found, Mismatch):
                 why.append(found)
                 continue
             if key is not None and level == EXACT:
                 _remember(key, operator)
             converts, bindings = found
-            inputs = [convert(e, range) for convert in converts]
-            return emit_operator(e, operator, inputs, bindings, range)
+            inputs = [convert(e, call.range) for convert in converts]
+            return emit_operator(e, operator, inputs, bindings, call.range)
     return why
 
 
@@ -328,9 +324,11 @@ def _parameter(arg: Any) -> Parameter:
     )
 
 
-def describe_arguments(e: Emitter, args: Sequence[Arg], kwargs: dict[str, Arg]) -> str:
+def describe_arguments(e: Emitter, call: Call) -> str:
     """The types of the arguments of a call, for messages."""
-    named = [("", arg) for arg in args] + [(f"{name}=", arg) for name, arg in kwargs.items()]
+    named = [("", arg) for arg in call.args] + [
+        (f"{name}=", arg) for name, arg in call.kwargs.items()
+    ]
     return ", ".join(prefix + _describe(e, arg) for prefix, arg in named)
 
 
@@ -345,19 +343,14 @@ def _describe(e: Emitter, arg: Arg) -> str:
 
 
 def convert_arguments(
-    e: Emitter,
-    name: str,
-    parameters: Sequence[Parameter],
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
+    e: Emitter, name: str, parameters: Sequence[Parameter], call: Call
 ) -> list[Value]:
     """The values for the parameters of a compiled function; FrontendError where they do not fit."""
-    result = match(e, parameters, args, kwargs, WIDENED)
+    result = match(e, parameters, call, WIDENED)
     if isinstance(result, Mismatch):
         shown = ", ".join(f"{p.name}: {p.type.annotation}" for p in parameters)
-        fail(f"{name}: {result.reason}; it takes ({shown})", result.range or range)
-    return [convert(e, range) for convert in result[0]]
+        fail(f"{name}: {result.reason}; it takes ({shown})", result.range or call.range)
+    return [convert(e, call.range) for convert in result[0]]
 
 
 class BuiltinFunction(Sugared):
@@ -369,15 +362,8 @@ class BuiltinFunction(Sugared):
     def describe(self) -> str:
         return f"the function {self.name.partition('::')[2]}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        return call_operator(e, self.name, range, args, kwargs)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        return call_operator(e, self.name, call)
 
     def key(self) -> Any:
         return ("builtin", self.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.class_methods import ClassMethod, Method, ReadyMethod, info_of
@@ -15,7 +14,7 @@ from weft.jit.frontend.errors import fail
 from weft.jit.frontend.ignored import ignored_value
 from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.resolver import MISSING
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
@@ -77,9 +76,9 @@ def member(
     if isinstance(found, property):
         if found.fget is None:
             fail(f"{cls.__name__}.{name}: expected a property that can be read", range)
-        return Method(v, name, found.fget).call(e, range, [], {})
+        return Method(v, name, found.fget).call(e, Call(range))
     if isinstance(found, functools.cached_property):
-        return Method(v, name, found.func).call(e, range, [], {})
+        return Method(v, name, found.func).call(e, Call(range))
     if inspect.isfunction(found):
         marked = ignored_value(e, found, range, v)
         return marked if marked is not None else Method(v, name, found)
@@ -119,7 +118,7 @@ def set_class_attribute(e: Emitter, range: SourceRange, v: Value, name: str, hel
         if isinstance(found, property):
             if found.fset is None:
                 fail(f"{name}: expected a property that can be set, got one that cannot", range)
-            Method(v, f"{name}.setter", found.fset).call(e, range, [Arg(held, range)], {})
+            Method(v, f"{name}.setter", found.fset).call(e, Call.of(range, held))
             return
         if not info.open:
             _refuse_new(info, name, range)
@@ -149,16 +148,9 @@ def _refuse_new(info: ClassInfo, name: str, range: SourceRange) -> None:
 # Methods --------------------------------------------------------------------------------------
 
 
-def call_method(
-    e: Emitter,
-    v: Value,
-    name: str,
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
-) -> Sugared:
+def call_method(e: Emitter, v: Value, name: str, call: Call) -> Sugared:
     """v.name(...)."""
-    return class_attribute(e, range, v, name).call(e, range, args, kwargs)
+    return class_attribute(e, call.range, v, name).call(e, call)
 
 
 def of_class(e: Emitter, cls: type, range: SourceRange, name: str) -> Sugared:
@@ -181,18 +173,12 @@ class UnboundMethod(Sugared):
     def __init__(self, cls: type, name: str, function: Any) -> None:
         self.cls, self.name, self.function = cls, name, function
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        range, args = call.range, call.args
         if not args or not isinstance(type_of(e, args[0].value, range), ty.ClassType):
             fail(f"{self.cls.__name__}.{self.name}: expected an object as first argument", range)
         method = of_base(args[0].value.value(e, range), self.cls, self.name, self.function)
-        return method.call(e, range, args[1:], kwargs)
+        return method.call(e, call._replace(args=args[1:]))
 
 
 def of_base(v: Value, base: type, name: str, function: Any) -> Sugared:
@@ -230,14 +216,7 @@ class Super(Sugared):
 class Nothing(Sugared):
     """object.__init__: does nothing."""
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         return e.none()
 
 
@@ -265,4 +244,4 @@ def container_item(
         return module_item(e, info, v, index, range, hint)
     if not class_has(info.type, "__getitem__"):
         fail(f"[]: expected something with items, got {info.python_class.__name__}", range)
-    return class_attribute(e, range, v, "__getitem__").call(e, range, [Arg(index, range)], {})
+    return class_attribute(e, range, v, "__getitem__").call(e, Call.of(range, index))

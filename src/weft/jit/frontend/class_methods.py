@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.annotations import Annotations
@@ -17,12 +16,11 @@ from weft.jit.frontend.functions import Compiled, compile_body, is_library, know
 from weft.jit.frontend.resolver import Resolver, resolver_of_function
 from weft.jit.frontend.signatures import defaults_of, signature_of
 from weft.jit.frontend.source import Code, code_of, definition
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.record import NamedTuple
-from weft.jit.ir.source import SourceRange
 
 if TYPE_CHECKING:
     import inspect
@@ -43,20 +41,15 @@ class ReadyMethod(Sugared):
     def __init__(self, v: Value, name: str) -> None:
         self.v, self.name = v, name
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         assert isinstance(self.v.type, ty.ClassType)
         schema = self.v.type.methods[self.name].schema
         parameters = [Parameter(a.name, a.type, a.default, a.has_default) for a in schema.args[1:]]
-        values = convert_arguments(e, self.name, parameters, range, args, kwargs)
+        values = convert_arguments(e, self.name, parameters, call)
         attrs = {"name": self.name}
-        return Simple(e.emit("prim::CallMethod", (self.v, *values), schema.returns, attrs, range))
+        return Simple(
+            e.emit("prim::CallMethod", (self.v, *values), schema.returns, attrs, call.range)
+        )
 
 
 class Method(Sugared):
@@ -69,34 +62,25 @@ class Method(Sugared):
     def describe(self) -> str:
         return f"the method {self.function.__qualname__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         from weft.jit.frontend.overloads import overloads_of
 
         info = info_of(self.v.type)
         template = open_template(self.function)
-        with compiling(self.function.__qualname__, e.name, range):
+        with compiling(self.function.__qualname__, e.name, call.range):
             if template is not None:
                 from weft.jit.frontend.generic import call_template
 
-                return call_template(e, template, range, args, kwargs, Simple(self.v))
+                return call_template(e, template, call, Simple(self.v))
             name = self.name
             if overloads_of(self.function):
-                name = self._overload(e, range, args, kwargs)
+                name = self._overload(e, call)
             compiled = info.compiled.get(name)
             if compiled is None or compiled.error is not None:
                 compiled = compile_as_method(info, name, self.function)
-        return invoke(e, self.v, compiled, name, range, args, kwargs)
+        return invoke(e, self.v, compiled, name, call)
 
-    def _overload(
-        self, e: Emitter, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
-    ) -> str:
+    def _overload(self, e: Emitter, call: Call) -> str:
         from weft.jit.frontend.overloads import (
             choose_overload,
             overload_parameters,
@@ -108,7 +92,7 @@ class Method(Sugared):
             overload_parameters(each, self.function, True) for each in overloads_of(self.function)
         ]
         qualname = self.function.__qualname__
-        index = choose_overload(e, qualname, [p for p, _ in found], range, args, kwargs)
+        index = choose_overload(e, qualname, [p for p, _ in found], call)
         name = f"{self.name}__{index}"
         known = info.compiled.get(name)
         if known is None or known.error is not None:
@@ -119,19 +103,11 @@ class Method(Sugared):
         return ("method", self.v, self.name)
 
 
-def invoke(
-    e: Emitter,
-    v: Value,
-    compiled: Compiled,
-    name: str,
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
-) -> Sugared:
+def invoke(e: Emitter, v: Value, compiled: Compiled, name: str, call: Call) -> Sugared:
     """The call of a compiled method."""
-    values = convert_arguments(e, name, compiled.parameters[1:], range, args, kwargs)
-    returns = known_return(e, compiled, range)
-    return Simple(e.emit("prim::CallMethod", (v, *values), returns, {"name": name}, range))
+    values = convert_arguments(e, name, compiled.parameters[1:], call)
+    returns = known_return(e, compiled, call.range)
+    return Simple(e.emit("prim::CallMethod", (v, *values), returns, {"name": name}, call.range))
 
 
 _open: dict[Any, Any] = {}
@@ -288,14 +264,7 @@ class ClassMethod(Sugared):
     def describe(self) -> str:
         return f"the class method {self.function.__qualname__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         from weft.jit.frontend.classes import class_value
         from weft.jit.frontend.generic import Template, call_template
 
@@ -309,5 +278,5 @@ class ClassMethod(Sugared):
         rest = template.signature.parameters[1:]
         template.signature = template.signature._replace(parameters=rest)
         owner = class_value(self.cls, self.cls.__name__)
-        with compiling(self.function.__qualname__, e.name, range):
-            return call_template(e, template, range, args, kwargs, owner)
+        with compiling(self.function.__qualname__, e.name, call.range):
+            return call_template(e, template, call, owner)

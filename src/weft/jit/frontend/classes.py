@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import weft
@@ -16,7 +15,7 @@ from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.functions import Compiled, qualified_name
 from weft.jit.frontend.resolver import MISSING, Resolver, resolver_of_class
 from weft.jit.frontend.source import Code
-from weft.jit.frontend.sugared import Arg, PythonObject, Simple, Sugared
+from weft.jit.frontend.sugared import Call, PythonObject, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.source import SourceRange
@@ -164,15 +163,8 @@ class EnumClass(Sugared):
     def unrolled(self, e: Emitter, range: SourceRange) -> list[Sugared] | None:
         return [self.attr(e, range, member.name) for member in self.cls]  # type: ignore[attr-defined]
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        fail(f"{self.cls.__name__}: expected a member, got a call of the enum", range, "E.A")
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        fail(f"{self.cls.__name__}: expected a member, got a call of the enum", call.range, "E.A")
 
     def key(self) -> Any:
         return self.cls
@@ -286,28 +278,19 @@ class ScriptClass(Sugared):
     def describe(self) -> str:
         return f"the class {self.cls.__name__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         from weft.jit.frontend.class_attributes import call_method
         from weft.jit.frontend.errors import compiling
 
-        with compiling(self.cls.__qualname__, e.name, range):
-            info = class_info(self.cls, range)
-        v = e.emit("prim::CreateObject", (), info.type, range=range)
+        with compiling(self.cls.__qualname__, e.name, call.range):
+            info = class_info(self.cls, call.range)
+        v = e.emit("prim::CreateObject", (), info.type, range=call.range)
         if dataclasses.is_dataclass(self.cls):
-            _fill_dataclass(e, info, v, range, args, kwargs)
+            _fill_dataclass(e, info, v, call)
         elif inspect.isfunction(info.find("__init__")):
-            call_method(e, v, "__init__", range, args, kwargs)
-        elif args or kwargs:
-            fail(
-                f"{self.cls.__name__}: expected no arguments, got {len(args) + len(kwargs)}", range
-            )
+            call_method(e, v, "__init__", call)
+        else:
+            call.expect_nothing(self.cls.__name__)
         return Simple(v)
 
     def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
@@ -322,14 +305,7 @@ class ScriptClass(Sugared):
         return self.cls
 
 
-def _fill_dataclass(
-    e: Emitter,
-    info: ClassInfo,
-    v: Any,
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
-) -> None:
+def _fill_dataclass(e: Emitter, info: ClassInfo, v: Any, call: Call) -> None:
     from weft.jit.frontend.class_attributes import call_method
 
     parameters = []
@@ -344,11 +320,11 @@ def _fill_dataclass(
         default = factories.get(field.name, field.default if has_default else None)
         type_ = info.type.attributes[field.name].type
         parameters.append(Parameter(field.name, type_, default, has_default, bool(field.kw_only)))
-    values = convert_arguments(e, info.python_class.__name__, parameters, range, args, kwargs)
+    values = convert_arguments(e, info.python_class.__name__, parameters, call)
     for parameter, value in zip(parameters, values):
-        e.node("prim::SetAttr", (v, value), (), {"name": parameter.name}, range)
+        e.node("prim::SetAttr", (v, value), (), {"name": parameter.name}, call.range)
     if inspect.isfunction(info.find("__post_init__")):
-        call_method(e, v, "__post_init__", range, [], {})
+        call_method(e, v, "__post_init__", Call(call.range))
 
 
 _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8

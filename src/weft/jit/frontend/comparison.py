@@ -6,7 +6,7 @@ import ast
 import operator
 
 from weft.jit.frontend import written
-from weft.jit.frontend.calls import call_operator, candidates, describe_arguments, try_operator
+from weft.jit.frontend.calls import apply_operator, candidates, describe_arguments, try_operator
 from weft.jit.frontend.classes import as_plain
 from weft.jit.frontend.conditions import choose, condition, is_identity, is_none
 from weft.jit.frontend.conversions import type_of
@@ -15,7 +15,7 @@ from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.expressions import expr
 from weft.jit.frontend.operators import NUMBERS, is_tuple
 from weft.jit.frontend.scaffold import expression
-from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.frontend.written import call_written, holds_comparable
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
@@ -100,7 +100,7 @@ def compare(
     if a in NUMBERS and b is ty.TENSOR:
         kind, args = f"aten::{mirrored}", args[::-1]
     operators = [each for each in candidates(kind) if any(enums) or each.overload != "enum"]
-    result = try_operator(e, operators, range, args, {})
+    result = try_operator(e, operators, Call(range, args))
     if isinstance(result, list):
         fail(
             f"{symbol}: expected types it is defined for, got {a.annotation} and {b.annotation}",
@@ -120,15 +120,15 @@ def _class_comparison(
     e: Emitter, owner: Simple, other: Sugared, name: str, range: SourceRange
 ) -> Sugared | None:
     if owner.has_attr(e, f"__{name}__"):
-        return owner.attr(e, range, f"__{name}__").call(e, range, [Arg(other, range)], {})
+        return owner.attr(e, range, f"__{name}__").call(e, Call.of(range, other))
     if name == "ne" and owner.has_attr(e, "__eq__"):
-        equal = owner.attr(e, range, "__eq__").call(e, range, [Arg(other, range)], {})
+        equal = owner.attr(e, range, "__eq__").call(e, Call.of(range, other))
         return _not(e, equal, range)
     return None
 
 
 def _not(e: Emitter, test: Sugared, range: SourceRange) -> Sugared:
-    return call_operator(e, "aten::__not__", range, [Arg(test, range)], {})
+    return apply_operator(e, "aten::__not__", range, test)
 
 
 def _compare_tuples(
@@ -181,13 +181,13 @@ def contains_value(e: Emitter, item: Sugared, container: Sugared, range: SourceR
     if not is_tuple(container):
         if isinstance(container, Simple) and isinstance(container.v.type, ty.ClassType):
             method = container.attr(e, range, "__contains__")
-            return method.call(e, range, [Arg(item, range)], {})
+            return method.call(e, Call.of(range, item))
         if holds_comparable(container):
             return call_written(e, written.contains, range, container, item)
-        args = [Arg(container, range), Arg(item, range)]
-        found = try_operator(e, candidates("aten::__contains__"), range, args, {})
+        tested = Call.of(range, container, item)
+        found = try_operator(e, candidates("aten::__contains__"), tested)
         if isinstance(found, list):
-            shown = describe_arguments(e, args[::-1], {})
+            shown = describe_arguments(e, Call.of(range, item, container))
             fail(f"in: expected a list, dict, str or tensor and an item of it, got {shown}", range)
         return found
     items = container.unrolled(e, range) or []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from weft.jit.frontend import loops
 from weft.jit.frontend.assignment import assign
-from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.calls import apply_operator
 from weft.jit.frontend.conditions import condition, refine_all
 from weft.jit.frontend.control_flow import branch, join
 from weft.jit.frontend.conversions import coerce
@@ -17,7 +17,7 @@ from weft.jit.frontend.errors import FrontendError, NotSupportedError, fail
 from weft.jit.frontend.expressions import check_key, expr
 from weft.jit.frontend.iteration import Counted, Source, iterate
 from weft.jit.frontend.scaffold import expression
-from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -46,9 +46,7 @@ def comprehension(
         item = _item(e, held, found, node.elt)
         out.type = ty.ListType(found[0])
         range = e.range(node.elt)
-        call_operator(
-            e, "aten::append", range, [Arg(Simple(out), range), Arg(Simple(item), range)], {}
-        )
+        apply_operator(e, "aten::append", range, Simple(out), Simple(item))
 
     _generate(e, node.generators, add, source)
     return Simple(out)
@@ -100,8 +98,7 @@ def _dict_comprehension(e: Emitter, node: ast.DictComp, hint: ty.Type | None) ->
         item = _item(e, held, values, node.value)
         out.type = ty.DictType(keys[0], values[0])
         range = e.range(node)
-        args = [Arg(Simple(v), range) for v in (out, key, item)]
-        call_operator(e, "aten::_set_item", range, args, {})
+        apply_operator(e, "aten::_set_item", range, Simple(out), Simple(key), Simple(item))
 
     _generate(e, node.generators, add)
     return Simple(out)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.jit.frontend.calls import call_operator, try_operator
+from weft.jit.frontend.calls import apply_operator, call_operator, try_operator
 from weft.jit.frontend.calls import candidates as operators_of
 from weft.jit.frontend.control_flow import branch, join
 from weft.jit.frontend.emitter import Emitter
@@ -15,6 +15,7 @@ from weft.jit.frontend.errors import fail
 from weft.jit.frontend.sugared import (
     UNKNOWN,
     Arg,
+    Call,
     Path,
     PythonObject,
     Simple,
@@ -59,7 +60,7 @@ def condition(e: Emitter, node: ast.expr) -> Condition:
             return Condition(None, not inner.known, inner.no, inner.yes)
         assert inner.value is not None
         arg = Arg(Simple(inner.value), e.range(node.operand))
-        made = call_operator(e, "aten::__not__", e.range(node), [arg], {})
+        made = call_operator(e, "aten::__not__", Call(e.range(node), [arg]))
         return Condition(made.value(e, e.range(node)), None, inner.no, inner.yes)
     if isinstance(node, ast.BoolOp):
         return _short_circuit(e, node, node.values)
@@ -113,13 +114,13 @@ def truth(e: Emitter, value: Sugared, range: SourceRange) -> Value:
     if isinstance(v.type, ty.ListType | ty.DictType | ty.TupleType) or v.type is ty.STR:
         if isinstance(v.type, ty.TupleType):
             return e.constant(bool(v.type.elems))
-        length = call_operator(e, "aten::len", range, [arg], {})
+        length = call_operator(e, "aten::len", Call(range, [arg]))
         zero = Arg(Simple(e.constant(0)), range)
-        return call_operator(e, "aten::ne", range, [Arg(length, range), zero], {}).value(e, range)
+        return call_operator(e, "aten::ne", Call(range, [Arg(length, range), zero])).value(e, range)
     if isinstance(v.type, ty.ClassType):
         for name, wanted in (("__bool__", ty.BOOL), ("__len__", ty.INT)):
             if value.has_attr(e, name):
-                made = value.attr(e, range, name).call(e, range, [], {})
+                made = value.attr(e, range, name).call(e, Call(range))
                 return truth(e, made, range) if wanted is ty.INT else made.value(e, range)
     if isinstance(v.type, ty.OptionalType):
         return _truth_of_optional(e, v, range)
@@ -127,8 +128,8 @@ def truth(e: Emitter, value: Sugared, range: SourceRange) -> Value:
         return _truth_of_union(e, v, list(v.type.members), range)
     if v.type is not ty.BOOL and ty.is_subtype(v.type, ty.NUMBER) and v.type not in _PLAIN:
         zero = Arg(Simple(e.constant(0)), range)  # Bool would cut it to an int first
-        return call_operator(e, "aten::ne", range, [arg, zero], {}).value(e, range)
-    found = try_operator(e, operators_of("aten::Bool"), range, [arg], {})
+        return call_operator(e, "aten::ne", Call(range, [arg, zero])).value(e, range)
+    found = try_operator(e, operators_of("aten::Bool"), Call(range, [arg]))
     if isinstance(found, list):
         fail(
             f"condition: expected a bool, a number, a string, a list, a dict or a tensor of one "
@@ -141,8 +142,7 @@ def truth(e: Emitter, value: Sugared, range: SourceRange) -> Value:
 
 def _truth_of_optional(e: Emitter, v: Value, range: SourceRange) -> Value:
     """None is false; any other value as itself."""
-    args = [Arg(Simple(v), range), Arg(e.none(), range)]
-    present = call_operator(e, "aten::__isnot__", range, args, {}).value(e, range)
+    present = apply_operator(e, "aten::__isnot__", range, Simple(v), e.none()).value(e, range)
     inner = ty.non_none(v.type)
     made = choose(
         e,
@@ -290,8 +290,8 @@ def is_none(e: Emitter, value: Sugared, negated: bool, range: SourceRange) -> Co
     if known is not None:
         return Condition(None, known is not negated)
     kind = "aten::__isnot__" if negated else "aten::__is__"
-    args = [Arg(Simple(value.value(e, range)), range), Arg(e.none(), range)]
-    return Condition(call_operator(e, kind, range, args, {}).value(e, range))
+    held = Simple(value.value(e, range))
+    return Condition(apply_operator(e, kind, range, held, e.none()).value(e, range))
 
 
 def _is_none(value: Sugared) -> bool:
@@ -328,7 +328,7 @@ def _same_object(
     if a is not UNKNOWN and b is not UNKNOWN:
         return Condition(None, (a is b or (isinstance(a, bool) and a == b)) is not negated)
     kind = "aten::__isnot__" if negated else "aten::__is__"
-    made = call_operator(e, kind, range, [Arg(left, range), Arg(right, range)], {})
+    made = apply_operator(e, kind, range, left, right)
     return Condition(made.value(e, range))
 
 

@@ -13,7 +13,7 @@ from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.module_types import ModuleInfo
-from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -164,38 +164,29 @@ class HeldKeys(Sugared):
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        known = args[0].value.static(e)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        known = call.args[0].value.static(e)
         if isinstance(known, str):
             return Simple(e.constant(known in self.names))
         from weft.jit.frontend.expressions import make_list
 
         keys: list[Sugared] = [Simple(e.constant(name)) for name in self.names]
-        held = Simple(make_list(e, keys, ty.STR, range))
-        return call_operator(e, "aten::__contains__", range, [Arg(held, range), args[0]], {})
+        held = Simple(make_list(e, keys, ty.STR, call.range))
+        return call_operator(
+            e, "aten::__contains__", Call(call.range, [Arg(held, call.range), call.args[0]])
+        )
 
 
 class Chain(TupleLiteral):
     """Some modules of a Sequential: called one after the other."""
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        if len(args) != 1 or kwargs:
-            fail(f"Sequential: expected 1 argument, got {len(args) + len(kwargs)}", range)
-        value = args[0].value
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        if len(call.args) != 1 or call.kwargs:
+            fail(
+                f"Sequential: expected 1 argument, got {len(call.args) + len(call.kwargs)}",
+                call.range,
+            )
+        value = call.args[0].value
         for item in self.items:
-            value = item.call(e, range, [Arg(value, range)], {})
+            value = item.call(e, Call.of(call.range, value))
         return value

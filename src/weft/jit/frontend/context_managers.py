@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import weft
@@ -17,7 +17,7 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import FALLS, Scope
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.expressions import expr
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -40,26 +40,20 @@ class ManagerClass(Sugared):
     def describe(self) -> str:
         return f"the context manager {self.cls.__name__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         mode = MANAGERS[self.cls]
-        given = list(args) + list(kwargs.values())
+        given = list(call.args) + list(call.kwargs.values())
         if mode is None and len(given) == 1:
             return GradMode(coerce(e, given[0].value, ty.BOOL, given[0].range, "mode"))
         if mode is None or len(given) > 1:
-            fail(f"{self.cls.__name__}: expected one bool, got {len(given)} arguments", range)
+            fail(f"{self.cls.__name__}: expected one bool, got {len(given)} arguments", call.range)
         if given:
             flag = coerce(e, given[0].value, ty.BOOL, given[0].range, "mode")
-            from weft.jit.frontend.calls import call_operator
 
-            made = call_operator(e, "aten::__not__", range, [Arg(Simple(flag), range)], {})
-            return GradMode(made.value(e, range))
+            from weft.jit.frontend.calls import apply_operator
+
+            made = apply_operator(e, "aten::__not__", call.range, Simple(flag))
+            return GradMode(made.value(e, call.range))
         return GradMode(e.constant(mode))
 
 
@@ -82,24 +76,17 @@ class AutocastClass(Sugared):
     def describe(self) -> str:
         return "the context manager autocast"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        from weft.jit.frontend.calls import call_operator
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        from weft.jit.frontend.calls import apply_operator
         from weft.jit.frontend.generic import GenericFunction
 
-        given = list(args)
+        given = list(call.args)
         if self.cls is not weft.autocast:
-            given.insert(0, Arg(Simple(e.constant("cuda")), range))
-        now = Arg(call_operator(e, "prim::autocast_now", range, [], {}), range)
+            given.insert(0, Arg(Simple(e.constant("cuda")), call.range))
+        now = Arg(apply_operator(e, "prim::autocast_now", call.range), call.range)
         called = GenericFunction(written.autocast_dtype)
-        wanted = called.call(e, range, given, {**kwargs, "now": now})
-        return Autocast(coerce(e, wanted, ty.optional_of(ty.DTYPE), range, "autocast"))
+        wanted = called.call(e, Call(call.range, given, {**call.kwargs, "now": now}))
+        return Autocast(coerce(e, wanted, ty.optional_of(ty.DTYPE), call.range, "autocast"))
 
 
 class Autocast(Sugared):
@@ -155,26 +142,26 @@ class NullContext(Sugared):
 
 
 @handles(profiler.record_function)
-def _record_function(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+def _record_function(e: Emitter, call: Call) -> Sugared:
     """A name for what runs inside, which the profiler of a program does not show."""
     return NullContext("record_function")
 
 
 @handles(contextlib.nullcontext)
-def _null_context(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
-    given = [*args, *kwargs.values()]
+def _null_context(e: Emitter, call: Call) -> Sugared:
+    given = [*call.args, *call.kwargs.values()]
     return NullContext("nullcontext", given[0].value if given else Simple(e.none().v))
 
 
 @handles(weft.is_autocast_enabled)
-def _is_autocast_enabled(
-    e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any
-) -> Sugared:
-    from weft.jit.frontend.calls import call_operator
+def _is_autocast_enabled(e: Emitter, call: Call) -> Sugared:
+    from weft.jit.frontend.calls import apply_operator
     from weft.jit.frontend.generic import GenericFunction
 
-    now = Arg(call_operator(e, "prim::autocast_now", range, [], {}), range)
-    return GenericFunction(written.autocast_on).call(e, range, args, {**kwargs, "now": now})
+    now = Arg(apply_operator(e, "prim::autocast_now", call.range), call.range)
+    return GenericFunction(written.autocast_on).call(
+        e, Call(call.range, call.args, {**call.kwargs, "now": now})
+    )
 
 
 def with_statement(e: Emitter, node: ast.With) -> frozenset[str]:
@@ -192,7 +179,7 @@ def _enter(e: Emitter, node: ast.With, items: list[ast.withitem]) -> frozenset[s
     range = e.range(item.context_expr)
     manager = expr(e, item.context_expr)
     if isinstance(manager, ManagerClass):
-        manager = manager.call(e, range, [], {})
+        manager = manager.call(e, Call(range))
     entered, leave = _protocol(e, manager, range)
     if item.optional_vars is not None:
         if entered is None:
@@ -230,10 +217,10 @@ def _protocol(
                 f"with: expected an object with __enter__ and __exit__, got {manager.describe()}",
                 range,
             )
-    entered = manager.attr(e, range, "__enter__").call(e, range, [], {})
+    entered = manager.attr(e, range, "__enter__").call(e, Call(range))
 
     def leave() -> None:
         nothing = [Arg(e.none(), range) for _ in (0, 1, 2)]
-        manager.attr(e, range, "__exit__").call(e, range, nothing, {})
+        manager.attr(e, range, "__exit__").call(e, Call(range, nothing))
 
     return entered, leave

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.record import NamedTuple
@@ -237,7 +237,7 @@ def _convert_value(arg: Arg, actual: ty.Type, formal: ty.Type, level: int) -> Co
         if known is not UNKNOWN and formal in (ty.INT, ty.FLOAT, ty.COMPLEX):
             python = {ty.INT: int, ty.FLOAT: float, ty.COMPLEX: complex}[formal]
             return e.constant(python(known))
-        return call_operator(e, name, range, [arg], {}).value(e, range)
+        return call_operator(e, name, Call(range, [arg])).value(e, range)
 
     return make
 

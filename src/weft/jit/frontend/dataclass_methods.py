@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import dataclasses
 
     from weft.jit.frontend.emitter import Emitter
+    from weft.jit.frontend.sugared import Call
 else:
     dataclasses = Later("dataclasses")
 
@@ -54,18 +55,20 @@ def written_method(cls: type, function: Any) -> tuple[ast.FunctionDef, Code] | N
     return _parsed(cls, text)
 
 
-def replaced(e: Emitter, range: Any, args: Any, kwargs: Any, hint: Any) -> Any:
+def replaced(e: Emitter, call: Call) -> Any:
     """dataclasses.replace(object, field=value): a new object, made by its class."""
     from weft.jit.frontend.classes import class_value, python_class_of
     from weft.jit.frontend.sugared import Arg
 
-    owner: Any = args[0].value if len(args) == 1 else e.none()
-    cls = python_class_of(owner.value(e, range).type)
+    owner: Any = call.args[0].value if len(call.args) == 1 else e.none()
+    cls = python_class_of(owner.value(e, call.range).type)
     if cls is None or not dataclasses.is_dataclass(cls):
-        fail("replace: expected an object of a dataclass and the fields by name", range)
+        fail("replace: expected an object of a dataclass and the fields by name", call.range)
     names = [field.name for field in dataclasses.fields(cls) if field.init]
-    kept = {n: Arg(owner.attr(e, range, n), range) for n in names if n not in kwargs}
-    return class_value(cls, cls.__name__).call(e, range, [], {**kept, **kwargs})
+    kept = {n: Arg(owner.attr(e, call.range, n), call.range) for n in names if n not in call.kwargs}
+    return class_value(cls, cls.__name__).call(
+        e, call._replace(args=(), kwargs={**kept, **call.kwargs})
+    )
 
 
 def _parsed(cls: type, text: str) -> tuple[ast.FunctionDef, Code]:

@@ -11,7 +11,7 @@ from weft.jit.frontend.environment import Poison, Scope
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.resolver import MISSING, Resolver
 from weft.jit.frontend.source import Code
-from weft.jit.frontend.sugared import UNKNOWN, Path, Simple, Sugared
+from weft.jit.frontend.sugared import UNKNOWN, Call, Path, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block, Graph, Node, Value
 from weft.jit.ir.source import SourceRange
@@ -217,4 +217,4 @@ class Emitter:
         from weft.jit.frontend.sugared import Arg
 
         arguments = [Arg(Simple(made), range), Arg(Simple(index), range)]
-        return call_operator(self, "aten::__getitem__", range, arguments, {}).value(self, range)
+        return call_operator(self, "aten::__getitem__", Call(range, arguments)).value(self, range)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft import _C
-from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.calls import apply_operator, call_operator
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.expressions import expr
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -26,17 +26,10 @@ class ExceptionClass(Sugared):
     def describe(self) -> str:
         return f"the exception class {self.cls.__name__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        if kwargs:
-            fail(f"{self.cls.__name__}: expected no keyword arguments, got one", range)
-        return Exception_(self.cls, args)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        if call.kwargs:
+            fail(f"{self.cls.__name__}: expected no keyword arguments, got one", call.range)
+        return Exception_(self.cls, call.args)
 
     def key(self) -> Any:
         return ("exception", self.cls)
@@ -61,7 +54,7 @@ class Exception_(Sugared):
         pieces = ", ".join("{}" for _ in self.args)
         template = Arg(Simple(e.constant(f"({pieces})")), range)
         args = [Arg(shown(e, arg.value, range, "__repr__"), arg.range) for arg in self.args]
-        return call_operator(e, "aten::format", range, [template, *args], {}).value(e, range)
+        return call_operator(e, "aten::format", Call(range, [template, *args])).value(e, range)
 
 
 def shown(e: Emitter, value: Sugared, range: SourceRange, method: str = "__str__") -> Sugared:
@@ -69,7 +62,7 @@ def shown(e: Emitter, value: Sugared, range: SourceRange, method: str = "__str__
     if isinstance(value, Simple) and isinstance(value.v.type, ty.ClassType):
         for name in dict.fromkeys((method, "__repr__")):
             if value.has_attr(e, name):
-                return value.attr(e, range, name).call(e, range, [], {})
+                return value.attr(e, range, name).call(e, Call(range))
     type = value.v.type if isinstance(value, Simple) else None
     if isinstance(type, ty.ListType | ty.DictType) and _tells(e, type.children[-1]):
         from weft.jit.frontend import written
@@ -91,7 +84,7 @@ def text_of(e: Emitter, value: Sugared, range: SourceRange) -> Value:
     made = shown(e, value, range).value(e, range)
     if made.type is ty.STR:
         return made
-    return call_operator(e, "aten::str", range, [Arg(Simple(made), range)], {}).value(e, range)
+    return apply_operator(e, "aten::str", range, Simple(made)).value(e, range)
 
 
 def raise_statement(e: Emitter, node: ast.Raise) -> None:

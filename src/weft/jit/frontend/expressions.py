@@ -11,7 +11,7 @@ from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.scaffold import EXPRESSIONS, expression, handler_of_expression, refuse_form
-from weft.jit.frontend.sugared import Arg, Path, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Call, Path, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -343,7 +343,7 @@ def _call(e: Emitter, node: ast.Call, hint: ty.Type | None) -> Sugared:
             kwargs.update(_double_star(e, keyword))
         else:
             kwargs[keyword.arg] = Arg(argument(e, keyword.value), e.range(keyword.value))
-    return called.call(e, range, args, kwargs, hint)
+    return called.call(e, Call(range, args, kwargs, hint))
 
 
 def _star_argument(e: Emitter, item: ast.Starred) -> list[Sugared]:

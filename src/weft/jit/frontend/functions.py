@@ -7,7 +7,6 @@ import functools
 import importlib
 import types as python_types
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 import weft
@@ -26,7 +25,7 @@ from weft.jit.frontend.signatures import (
     type_or_tensor,
 )
 from weft.jit.frontend.source import Code, code_of, definition, unwrapped
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.function import Function
 from weft.jit.ir.graph import Graph, Value
@@ -57,20 +56,13 @@ class FunctionValue(Sugared):
     def describe(self) -> str:
         return f"the function {self.compiled.name.rpartition('.')[2]}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         compiled = self.compiled
         short = compiled.name.rpartition(".")[2]
-        values = convert_arguments(e, short, compiled.parameters, range, args, kwargs)
-        returns = known_return(e, compiled, range)
+        values = convert_arguments(e, short, compiled.parameters, call)
+        returns = known_return(e, compiled, call.range)
         attrs = {"function": compiled.function}
-        return Simple(e.emit("prim::CallFunction", values, returns, attrs, range))
+        return Simple(e.emit("prim::CallFunction", values, returns, attrs, call.range))
 
     def key(self) -> Any:
         return ("function", id(self.compiled))
@@ -331,30 +323,21 @@ class PythonFunction(Sugared):
     def describe(self) -> str:
         return f"the function {self.function.__qualname__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        return self.resolved(e, range, args, kwargs).call(e, range, args, kwargs, hint)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        return self.resolved(e, call).call(e, call)
 
-    def resolved(
-        self, e: Emitter, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
-    ) -> Sugared:
+    def resolved(self, e: Emitter, call: Call) -> Sugared:
         """The compiled function, or the overload that fits the arguments."""
         from weft.jit.frontend.errors import callers
         from weft.jit.frontend.overloads import overloads_of, pick_overload
 
         if len(callers()) > _MAX_CALL_DEPTH:
-            fail("expected a shorter chain of calls between functions", range)
+            fail("expected a shorter chain of calls between functions", call.range)
         overloads = overloads_of(self.function)
         if overloads:
-            return pick_overload(e, self.function, overloads, range, args, kwargs)
+            return pick_overload(e, self.function, overloads, call)
         extra = getattr(e.resolver, "extra", {})
-        return FunctionValue(compile_function(self.function, extra, e.name, range))
+        return FunctionValue(compile_function(self.function, extra, e.name, call.range))
 
     def key(self) -> Any:
         return ("python function", self.function)

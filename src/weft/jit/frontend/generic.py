@@ -4,7 +4,6 @@ each combination of argument types and of flags known while compiling."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.frontend.annotations import Annotations
@@ -23,7 +22,7 @@ from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.resolver import Resolver, resolver_of_function
 from weft.jit.frontend.signatures import Declared, Signature, defaults_of, signature_of
 from weft.jit.frontend.source import Code, code_of, definition
-from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
@@ -76,27 +75,18 @@ class GenericFunction(Sugared):
     def describe(self) -> str:
         return f"the function {self.function.__qualname__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        with compiling(self.function.__qualname__, e.name, range):
-            return call_template(e, template_of(self.function), range, args, kwargs)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        with compiling(self.function.__qualname__, e.name, call.range):
+            return call_template(e, template_of(self.function), call)
 
     def key(self) -> Any:
         return ("generic function", self.function)
 
 
-def bind(
-    e: Emitter, template: Template, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
-) -> dict[str, Sugared]:
+def bind(e: Emitter, template: Template, call: Call) -> dict[str, Sugared]:
     """What each parameter is in one call."""
     name = template.name.rpartition(".")[2]
-    given, rest = list(args), dict(kwargs)
+    given, rest = list(call.args), dict(call.kwargs)
     bound: dict[str, Sugared] = {}
     parameters = template.signature.parameters
     for parameter in parameters:
@@ -105,16 +95,18 @@ def bind(
         elif parameter.name in rest:
             arg = rest.pop(parameter.name)
         elif parameter.has_default:
-            arg = Arg(sugar(e, parameter.default, range, parameter.name), range)
+            arg = Arg(sugar(e, parameter.default, call.range, parameter.name), call.range)
         else:
-            fail(f"{name}: expected an argument '{parameter.name}', got none", range)
+            fail(f"{name}: expected an argument '{parameter.name}', got none", call.range)
         bound[parameter.name] = _as_declared(e, parameter, arg)
     if template.signature.varargs is not None:
         bound[template.signature.varargs.arg] = TupleLiteral([arg.value for arg in given])
         given = []
     if given or rest:
-        extra = f"argument '{next(iter(rest))}'" if rest else f"{len(args)} positional arguments"
-        fail(f"{name}: expected at most {len(parameters)} arguments, got {extra}", range)
+        extra = (
+            f"argument '{next(iter(rest))}'" if rest else f"{len(call.args)} positional arguments"
+        )
+        fail(f"{name}: expected at most {len(parameters)} arguments, got {extra}", call.range)
     return bound
 
 
@@ -146,24 +138,22 @@ def _part(e: Emitter, value: Sugared, range: SourceRange) -> tuple[str, Any]:
 def call_template(
     e: Emitter,
     template: Template,
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
+    call: Call,
     owner: Sugared | None = None,
 ) -> Sugared:
     """A call of a template; `owner` is the self of a method."""
-    bound = bind(e, template, range, args, kwargs)
-    parts = {name: _part(e, value, range) for name, value in bound.items()}
+    bound = bind(e, template, call)
+    parts = {name: _part(e, value, call.range) for name, value in bound.items()}
     if owner is not None or any(kind == "object" for kind, _ in parts.values()):
-        return _inline(e, template, bound, owner, range)
+        return _inline(e, template, bound, owner, call.range)
     key = tuple(parts.values())
     compiled = template.made.get(key)
     if compiled is None or compiled.error is not None:
-        compiled = _specialize(template, bound, parts, e, range)
-    values = [bound[p.name].value(e, range) for p in compiled.parameters]
-    returns = known_return(e, compiled, range)
+        compiled = _specialize(template, bound, parts, e, call.range)
+    values = [bound[p.name].value(e, call.range) for p in compiled.parameters]
+    returns = known_return(e, compiled, call.range)
     attrs = {"function": compiled.function}
-    return Simple(e.emit("prim::CallFunction", values, returns, attrs, range))
+    return Simple(e.emit("prim::CallFunction", values, returns, attrs, call.range))
 
 
 def _specialize(

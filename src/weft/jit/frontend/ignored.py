@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.frontend.annotations import Annotations
@@ -14,7 +13,7 @@ from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.resolver import resolver_of_function
 from weft.jit.frontend.signatures import defaults_of, signature_of, type_or_tensor
 from weft.jit.frontend.source import code_of, definition
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -49,25 +48,18 @@ class IgnoredFunction(Sugared):
     def describe(self) -> str:
         return f"the function {self.function.__qualname__}, which is not compiled"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         parameters, returns = self._signature()
         name = self.function.__qualname__
-        values = convert_arguments(e, name, parameters, range, args, kwargs)
+        values = convert_arguments(e, name, parameters, call)
         if self.raises:
             text = f"{name} is marked @unused: it cannot be called in a compiled program"
-            emit_raise(e, RuntimeError, e.constant(text), range)
+            emit_raise(e, RuntimeError, e.constant(text), call.range)
             return Simple(e.uninitialized(returns))
         if self.owner is not None:
             values = [self.owner, *values]
         attrs = {"callable": self.function}
-        return Simple(e.emit("prim::CallPython", values, returns, attrs, range))
+        return Simple(e.emit("prim::CallPython", values, returns, attrs, call.range))
 
     def key(self) -> Any:
         return ("ignored", self.function, self.owner)
@@ -101,19 +93,12 @@ class AutogradFunction(Sugared):
     def describe(self) -> str:
         return f"the autograd function {self.cls.__qualname__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        if kwargs:
-            fail(f"{self.cls.__qualname__}: expected no keyword arguments, got some", range)
-        values = [arg.value.value(e, arg.range) for arg in args]
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        if call.kwargs:
+            fail(f"{self.cls.__qualname__}: expected no keyword arguments, got some", call.range)
+        values = [arg.value.value(e, arg.range) for arg in call.args]
         attrs = {"callable": self.cls.apply}  # type: ignore[attr-defined]
-        return Simple(e.emit("prim::CallPython", values, self._returns(), attrs, range))
+        return Simple(e.emit("prim::CallPython", values, self._returns(), attrs, call.range))
 
     def key(self) -> Any:
         return ("autograd function", self.cls)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import weft
@@ -15,7 +14,7 @@ from weft.jit.frontend.errors import fail
 from weft.jit.frontend.resolver import resolver_of_function
 from weft.jit.frontend.signatures import defaults_of, signature_of, type_or_tensor
 from weft.jit.frontend.source import code_of, definition
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
@@ -88,20 +87,15 @@ class InterfaceMethod(Sugared):
     def describe(self) -> str:
         return f"the method {self.name} of {self.v.type.annotation}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         assert isinstance(self.v.type, ty.InterfaceType)
         schema = self.v.type.methods[self.name]
         parameters = [Parameter(a.name, a.type, a.default, a.has_default) for a in schema.args]
-        values = convert_arguments(e, self.name, parameters, range, args, kwargs)
+        values = convert_arguments(e, self.name, parameters, call)
         attrs = {"name": self.name}
-        return Simple(e.emit("prim::CallMethod", (self.v, *values), schema.returns, attrs, range))
+        return Simple(
+            e.emit("prim::CallMethod", (self.v, *values), schema.returns, attrs, call.range)
+        )
 
 
 def interface_method(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:

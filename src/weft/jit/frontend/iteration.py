@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.calls import apply_operator
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.record import NamedTuple
@@ -26,13 +26,9 @@ class Counted(NamedTuple):
 Source = list[Sugared] | Counted
 
 
-def _call(e: Emitter, name: str, range: SourceRange, *values: Sugared) -> Sugared:
-    return call_operator(e, name, range, [Arg(v, range) for v in values], {})
-
-
 def int_op(e: Emitter, name: str, range: SourceRange, a: Value, b: Value) -> Value:
     """An operator of two ints."""
-    return _call(e, name, range, Simple(a), Simple(b)).value(e, range)
+    return apply_operator(e, name, range, Simple(a), Simple(b)).value(e, range)
 
 
 _python_range = range
@@ -72,10 +68,10 @@ class Range(Iterable):
             return Counted(self.stop, Simple)
         start, step = self.start, self.step or e.constant(1)
         bounds = [Simple(start), Simple(self.stop), Simple(step)]
-        length = _call(e, "aten::__range_length", range, *bounds).value(e, range)
+        length = apply_operator(e, "aten::__range_length", range, *bounds).value(e, range)
 
         def item(index: Value) -> Sugared:
-            return _call(
+            return apply_operator(
                 e, "aten::__derive_index", range, Simple(index), Simple(start), Simple(step)
             )
 
@@ -106,12 +102,12 @@ class Range(Iterable):
         """The same numbers, last first."""
         start, step = self.start or e.constant(0), self.step or e.constant(1)
         bounds = [Simple(start), Simple(self.stop), Simple(step)]
-        count = _call(e, "aten::__range_length", range, *bounds).value(e, range)
+        count = apply_operator(e, "aten::__range_length", range, *bounds).value(e, range)
         last = int_op(e, "aten::sub", range, count, e.constant(1))
         reach = int_op(e, "aten::mul", range, last, step)
         first = int_op(e, "aten::add", range, start, reach)
         stop = int_op(e, "aten::sub", range, start, step)
-        back = _call(e, "aten::neg", range, Simple(step)).value(e, range)
+        back = apply_operator(e, "aten::neg", range, Simple(step)).value(e, range)
         return Range(first, stop, back)
 
 
@@ -205,7 +201,7 @@ class Mapped(Iterable):
 
     def _of(self, e: Emitter, row: Sugared, range: SourceRange) -> Sugared:
         items = row.unrolled(e, range) or []
-        return self.function.call(e, range, [Arg(item, range) for item in items], {})
+        return self.function.call(e, Call.of(range, *items))
 
 
 class Filtered(Iterable):
@@ -291,7 +287,7 @@ class Reversed(Iterable):
 
 def rows_of(e: Emitter, tensor: Sugared, range: SourceRange) -> Sugared:
     """The list of a tensor's rows."""
-    return _call(e, "aten::unbind", range, tensor, Simple(e.constant(0)))
+    return apply_operator(e, "aten::unbind", range, tensor, Simple(e.constant(0)))
 
 
 def iterate(e: Emitter, value: Sugared, range: SourceRange) -> Source:
@@ -305,7 +301,7 @@ def iterate(e: Emitter, value: Sugared, range: SourceRange) -> Source:
     if actual is ty.TENSOR:
         value = rows_of(e, value, range)
     elif isinstance(actual, ty.DictType):
-        value = _call(e, "aten::keys", range, value)
+        value = apply_operator(e, "aten::keys", range, value)
     elif isinstance(actual, ty.ClassType):
         return _iterate_object(e, value, range)
     elif not isinstance(actual, ty.ListType) and actual is not ty.STR:
@@ -317,14 +313,16 @@ def iterate(e: Emitter, value: Sugared, range: SourceRange) -> Source:
             hint or ("range(n)" if actual is ty.INT else None),
         )
     container = Simple(value.value(e, range))
-    length = _call(e, "aten::len", range, container).value(e, range)
-    return Counted(length, lambda i: _call(e, "aten::__getitem__", range, container, Simple(i)))
+    length = apply_operator(e, "aten::len", range, container).value(e, range)
+    return Counted(
+        length, lambda i: apply_operator(e, "aten::__getitem__", range, container, Simple(i))
+    )
 
 
 def _iterate_object(e: Emitter, value: Sugared, range: SourceRange) -> Source:
     """An object with __len__ and __getitem__."""
     if not (value.has_attr(e, "__len__") and value.has_attr(e, "__getitem__")):
         fail(f"for: expected an object with __len__ and __getitem__, got {value.describe()}", range)
-    length = value.attr(e, range, "__len__").call(e, range, [], {}).value(e, range)
+    length = value.attr(e, range, "__len__").call(e, Call(range)).value(e, range)
     get = value.attr(e, range, "__getitem__")
-    return Counted(length, lambda i: get.call(e, range, [Arg(Simple(i), range)], {}))
+    return Counted(length, lambda i: get.call(e, Call.of(range, Simple(i))))

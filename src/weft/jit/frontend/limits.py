@@ -7,13 +7,13 @@ from typing import Any
 
 import weft
 from weft.jit.frontend import written
-from weft.jit.frontend.builtins import count, handles, no_keywords
+from weft.jit.frontend.builtins import handles
 from weft.jit.frontend.comparison import compare
 from weft.jit.frontend.conditions import Condition, choose
 from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import UNKNOWN, PythonObject, Simple, Sugared
+from weft.jit.frontend.sugared import UNKNOWN, Call, PythonObject, Simple, Sugared
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -58,18 +58,18 @@ class Limits(Sugared):
 
 
 def _limits(kind: Any) -> Any:
-    def handler(e: Emitter, range: SourceRange, args: Any, kwargs: Any, hint: Any) -> Sugared:
+    def handler(e: Emitter, call: Call) -> Sugared:
         label = _KINDS[kind][0]
-        no_keywords(label, range, kwargs)
-        count(label, range, args, 1, 1)
-        dtype = coerce(e, args[0].value, ty.DTYPE, range, label)
-        known = args[0].value.static(e)
+        call.expect_no_keywords(label)
+        call.expect_count(label, 1, 1)
+        dtype = coerce(e, call.args[0].value, ty.DTYPE, call.range, label)
+        known = call.args[0].value.static(e)
         if known is UNKNOWN:
             return Limits(kind, dtype)
         try:
             return PythonObject(kind(known), f"{label}({known})")
         except TypeError as error:
-            fail(str(error), range)
+            fail(str(error), call.range)
 
     return handler
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.frontend.conversions import coerce
@@ -13,9 +12,8 @@ from weft.jit.frontend.errors import fail
 from weft.jit.frontend.functions import body_result
 from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.signatures import signature_of
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
-from weft.jit.ir.source import SourceRange
 
 _MAX_DEPTH = 16
 
@@ -40,22 +38,15 @@ class LocalFunction(Sugared):
     def describe(self) -> str:
         return f"the local function {self.name}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         if self.active >= _MAX_DEPTH:
             fail(
                 f"{self.name}: expected no recursion in a local function",
-                range,
+                call.range,
                 "a function of the module",
             )
         scope = Scope(self._visible_scope(e))
-        for name, value in self._bind(e, range, args, kwargs).items():
+        for name, value in self._bind(e, call).items():
             scope.set(name, value)
         self.active += 1
         try:
@@ -71,10 +62,8 @@ class LocalFunction(Sugared):
             scope = scope.parent
         return e.scope if scope is not None else self.scope
 
-    def _bind(
-        self, e: Emitter, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
-    ) -> dict[str, Sugared]:
-        given, rest = list(args), dict(kwargs)
+    def _bind(self, e: Emitter, call: Call) -> dict[str, Sugared]:
+        given, rest = list(call.args), dict(call.kwargs)
         bound: dict[str, Sugared] = {}
         for parameter in self.signature.parameters:
             if given and not parameter.kwarg_only:
@@ -82,16 +71,19 @@ class LocalFunction(Sugared):
             elif parameter.name in rest:
                 arg = rest.pop(parameter.name)
             elif parameter.has_default:
-                arg = Arg(sugar(e, parameter.default, range, parameter.name), range)
+                arg = Arg(sugar(e, parameter.default, call.range, parameter.name), call.range)
             else:
-                fail(f"{self.name}: expected an argument '{parameter.name}', got none", range)
+                fail(f"{self.name}: expected an argument '{parameter.name}', got none", call.range)
             value = arg.value
             if isinstance(parameter.type, ty.Type):
                 value = Simple(coerce(e, value, parameter.type, arg.range, parameter.name))
             bound[parameter.name] = value
         if given or rest:
             count = len(self.signature.parameters)
-            fail(f"{self.name}: expected {count} arguments, got {len(args) + len(kwargs)}", range)
+            fail(
+                f"{self.name}: expected {count} arguments, got {len(call.args) + len(call.kwargs)}",
+                call.range,
+            )
         return bound
 
     def key(self) -> Any:

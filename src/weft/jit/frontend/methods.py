@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import weft
 from weft.jit.frontend import written
-from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.calls import apply_operator, call_operator
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.frontend.written import call_written, holds_comparable
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -35,85 +34,67 @@ CONVERSIONS = {
 }
 
 
-def special_method(
-    e: Emitter,
-    v: Value,
-    name: str,
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
-    hint: ty.Type | None,
-) -> Sugared | None:
+def special_method(e: Emitter, v: Value, name: str, call: Call) -> Sugared | None:
     """The call of a method that needs care; None for all others."""
     if isinstance(v.type, ty.ListType) and name in ("append", "insert", "extend"):
-        return _grow(e, v, name, range, args, kwargs)
-    if v.type is ty.TENSOR and name in CONVERSIONS and not args and not kwargs:
-        given = [Arg(Simple(v), range), Arg(Simple(e.constant(CONVERSIONS[name])), range)]
-        return call_operator(e, "aten::to", range, given, {})
-    if v.type is ty.TENSOR and name == "to" and args:
-        return _to(e, v, range, args, kwargs)
-    if v.type is ty.TENSOR and name == "norm" and "dim" in kwargs and not args:
-        kwargs.setdefault("p", Arg(Simple(e.constant(2)), range))
+        return _grow(e, v, name, call)
+    if v.type is ty.TENSOR and name in CONVERSIONS and not call.args and not call.kwargs:
+        dtype = Simple(e.constant(CONVERSIONS[name]))
+        return apply_operator(e, "aten::to", call.range, Simple(v), dtype)
+    if v.type is ty.TENSOR and name == "to" and call.args:
+        return _to(e, v, call)
+    if v.type is ty.TENSOR and name == "norm" and "dim" in call.kwargs and not call.args:
+        named = {"p": Arg(Simple(e.constant(2)), call.range), **call.kwargs}
+        return call_operator(
+            e, "aten::norm", Call(call.range, (Arg(Simple(v), call.range),), named)
+        )
     if v.type is ty.TENSOR and name == "tolist":
-        return _tolist(e, v, range, hint)
-    if v.type is ty.STR and name == "join" and len(args) == 1 and not kwargs:
+        return _tolist(e, v, call.range, call.hint)
+    if v.type is ty.STR and name == "join" and call.is_of_one:
         from weft.jit.frontend.builtins import as_list
 
-        given_list = args[0].value
+        given_list = call.args[0].value
         if isinstance(given_list, Simple) and not given_list.v.has_uses:
-            adopt(e, given_list.v, Simple(v), range)  # "".join([])
-        items = as_list(e, given_list, range)
-        given = [Arg(Simple(v), range), Arg(items, args[0].range)]
-        return call_operator(e, "aten::join", range, given, {})
+            adopt(e, given_list.v, Simple(v), call.range)  # "".join([])
+        items = as_list(e, given_list, call.range)
+        joined = call._replace(args=[Arg(items, call.args[0].range)])
+        return call_operator(e, "aten::join", joined.behind(Simple(v)))
     if v.type is ty.STR and name == "format":
         from weft.jit.frontend.strings import format_call
 
-        return format_call(e, Simple(v), range, args, kwargs)
-    if v.type is ty.STR and name in ("startswith", "endswith") and len(args) == 1 and not kwargs:
-        return _any_affix(e, v, name, range, args[0])
+        return format_call(e, Simple(v), call)
+    if v.type is ty.STR and name in ("startswith", "endswith") and call.is_of_one:
+        return _any_affix(e, v, name, call.range, call.args[0])
     if isinstance(v.type, ty.DictType) and name == "update":
-        return _update(e, v, range, args, kwargs)
+        return _update(e, v, call)
     by_item = _BY_ITEM.get(name) if isinstance(v.type, ty.ListType) else None
-    if by_item is not None and len(args) == 1 and not kwargs and holds_comparable(Simple(v)):
-        return call_written(e, by_item, range, Simple(v), args[0].value)
+    if by_item is not None and call.is_of_one and holds_comparable(Simple(v)):
+        return call_written(e, by_item, call.range, Simple(v), call.args[0].value)
     if isinstance(v.type, ty.ListType) and name == "sort":
         from weft.jit.frontend.sorting import sort_list
 
-        sort_list(e, v, range, args, kwargs)
+        sort_list(e, v, call)
         return e.none()
-    if isinstance(v.type, ty.ListType) and name == "extend" and len(args) == 1:
-        from weft.jit.frontend.builtins import as_list
-
-        items = as_list(e, args[0].value, range)
-        given = [Arg(Simple(v), range), Arg(items, args[0].range)]
-        return call_operator(e, "aten::extend", range, given, {})
     return None
 
 
-def _grow(
-    e: Emitter,
-    v: Value,
-    name: str,
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
-) -> Sugared | None:
+def _grow(e: Emitter, v: Value, name: str, call: Call) -> Sugared | None:
     """append, insert and extend, converting to the type of the items; a list that was written []
     and has not been used yet takes the type of its first item."""
     assert isinstance(v.type, ty.ListType)
-    if not args or kwargs:
+    if not call.args or call.kwargs:
         return None
-    last = args[-1]
+    last = call.args[-1]
     if name == "extend":
         from weft.jit.frontend.builtins import as_list
 
-        items = as_list(e, last.value, range, v.type)
-        given = [Arg(Simple(v), range), Arg(items, last.range)]
-        return call_operator(e, "aten::extend", range, given, {})
-    adopt(e, v, last.value, range)
+        items = as_list(e, last.value, call.range, v.type)
+        given = call._replace(args=[Arg(items, last.range)])
+        return call_operator(e, "aten::extend", given.behind(Simple(v)))
+    adopt(e, v, last.value, call.range)
     item = coerce(e, last.value, v.type.elem, last.range, name)
-    given = [Arg(Simple(v), range), *args[:-1], Arg(Simple(item), last.range)]
-    made = call_operator(e, f"aten::{name}", range, given, {})
+    given = call._replace(args=[*call.args[:-1], Arg(Simple(item), last.range)])
+    made = call_operator(e, f"aten::{name}", given.behind(Simple(v)))
     return e.none() if name == "append" else made
 
 
@@ -124,25 +105,25 @@ def _any_affix(e: Emitter, v: Value, name: str, range: SourceRange, arg: Arg) ->
     ):
         return None
     tests = [
-        call_operator(e, f"aten::{name}", range, [Arg(Simple(v), range), Arg(item, arg.range)], {})
+        call_operator(
+            e, f"aten::{name}", Call(range, [Arg(Simple(v), range), Arg(item, arg.range)])
+        )
         for item in arg.value.unrolled(e, range) or []
     ]
     made = Simple(e.emit("prim::ListConstruct", [t.value(e, range) for t in tests], _BOOLS))
-    return call_operator(e, "aten::any", range, [Arg(made, range)], {})
+    return apply_operator(e, "aten::any", range, made)
 
 
-def _update(
-    e: Emitter, v: Value, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
-) -> Sugared | None:
+def _update(e: Emitter, v: Value, call: Call) -> Sugared | None:
     """d.update(a=1): an assignment each."""
-    if not kwargs:
+    if not call.kwargs:
         return None
     from weft.jit.frontend.subscripts import store
 
-    if args:
-        call_operator(e, "aten::update", range, [Arg(Simple(v), range), *args], {})
-    for name, arg in kwargs.items():
-        store(e, Simple(v), Simple(e.constant(name)), arg.value, range)
+    if call.args:
+        call_operator(e, "aten::update", Call(call.range, call.args).behind(Simple(v)))
+    for name, arg in call.kwargs.items():
+        store(e, Simple(v), Simple(e.constant(name)), arg.value, call.range)
     return e.none()
 
 
@@ -155,19 +136,19 @@ def adopt(e: Emitter, v: Value, item: Sugared, range: SourceRange) -> None:
         v.type = ty.ListType(item.value(e, range).type)
 
 
-def _to(
-    e: Emitter, v: Value, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
-) -> Sugared | None:
+def _to(e: Emitter, v: Value, call: Call) -> Sugared | None:
     """x.to(device), x.to(device, dtype): by the names of the arguments."""
-    first = type_of(e, args[0].value, args[0].range)
+    first = type_of(e, call.args[0].value, call.args[0].range)
     if ty.non_none(first) not in (ty.DEVICE, ty.STR):
         return None
     names = ("device", "dtype", "non_blocking", "copy")
-    named = {**dict(zip(names, args)), **kwargs}
+    named = {**dict(zip(names, call.args)), **call.kwargs}
     device = named["device"]
     wanted = ty.optional_of(ty.DEVICE)
-    named["device"] = Arg(Simple(coerce(e, device.value, wanted, range, "device")), device.range)
-    return call_operator(e, "aten::to", range, [Arg(Simple(v), range)], named)
+    named["device"] = Arg(
+        Simple(coerce(e, device.value, wanted, call.range, "device")), device.range
+    )
+    return call_operator(e, "aten::to", Call.of(call.range, Simple(v))._replace(kwargs=named))
 
 
 _DEPTHS = {ty.INT: 0, ty.FLOAT: 1, ty.BOOL: 2, ty.COMPLEX: 3}
@@ -185,8 +166,7 @@ def _tolist(e: Emitter, v: Value, range: SourceRange, hint: ty.Type | None) -> S
             "xs: List[float] = x.tolist()",
         )
     parts = [e.constant(depth), e.constant(_DEPTHS[inner])]
-    given = [Arg(Simple(value), range) for value in (v, *parts)]
-    made = call_operator(e, "prim::tolist", range, given, {}).value(e, range)
+    made = apply_operator(e, "prim::tolist", range, *map(Simple, (v, *parts))).value(e, range)
     return Simple(e.cast(made, hint))
 
 

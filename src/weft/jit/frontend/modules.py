@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import weft
@@ -14,7 +13,7 @@ from weft.jit.frontend.errors import fail
 from weft.jit.frontend.ignored import EXPORT, ignored_value, mode_of
 from weft.jit.frontend.module_types import ModuleInfo
 from weft.jit.frontend.objects import sugar
-from weft.jit.frontend.sugared import Arg, Simple, StaticMethod, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Call, Simple, StaticMethod, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
@@ -99,18 +98,10 @@ class StaticWalk(Sugared):
     def describe(self) -> str:
         return f"the method {self.name} of a module"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        if args or kwargs:
-            fail(f"{self.name}: expected no arguments, got {len(args) + len(kwargs)}", range)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        call.expect_nothing(self.name)
         kind = self.name.removeprefix("named_")
-        pairs = _walk(e, self.info, self.v, kind, "", range)
+        pairs = _walk(e, self.info, self.v, kind, "", call.range)
         if not self.name.startswith("named_"):
             return TupleLiteral([value for _, value in pairs])
         return TupleLiteral([TupleLiteral([Simple(e.constant(n)), m]) for n, m in pairs])
@@ -145,27 +136,22 @@ class HookedForward(Sugared):
     def describe(self) -> str:
         return f"the module {self.info.python_class.__name__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        given: Sugared = TupleLiteral([arg.value for arg in args])
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        given: Sugared = TupleLiteral([arg.value for arg in call.args])
         for number, hook in enumerate(self.info.pre_hooks):
             method = Method(self.v, _hook_name("pre_hook", number, hook), hook)
-            made = method.call(e, range, [Arg(given, range)], {})
+            made = method.call(e, Call.of(call.range, given))
             if not (isinstance(made, Simple) and made.v.type is ty.NONE):
-                items = made.unrolled(e, range)
+                items = made.unrolled(e, call.range)
                 given = TupleLiteral([made] if items is None else items)
-        parts = given.unrolled(e, range) or []
-        forward = forward_of(self.info, self.v, range)
-        out = forward.call(e, range, [Arg(part, range) for part in parts], kwargs)
+        parts = given.unrolled(e, call.range) or []
+        forward = forward_of(self.info, self.v, call.range)
+        out = forward.call(
+            e, Call(call.range, [Arg(part, call.range) for part in parts], call.kwargs)
+        )
         for number, hook in enumerate(self.info.hooks):
             method = Method(self.v, _hook_name("hook", number, hook), hook)
-            made = method.call(e, range, [Arg(given, range), Arg(out, range)], {})
+            made = method.call(e, Call.of(call.range, given, out))
             if not (isinstance(made, Simple) and made.v.type is ty.NONE):
                 out = made
         return out

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import Arg, Sugared
+from weft.jit.frontend.sugared import Call, Sugared
 from weft.jit.frontend.tuples import NamedTupleClass, TupleFunction
-from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 
 class TupleClass(NamedTupleClass):
     """A NamedTuple class as programs name it: a call does what its __new__ does."""
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        return New(self.cls).call(e, range, [Arg(self, range), *args], kwargs)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        return New(self.cls).call(e, call.behind(self)._replace(hint=None))
 
     def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
         return New(self.cls) if name == "__new__" else super().attr(e, range, name)
@@ -39,24 +30,18 @@ class New(Sugared):
     def describe(self) -> str:
         return f"the function {self.cls.__name__}.__new__"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        made = args[0].value if args else None
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        made = call.args[0].value if call.args else None
         if not isinstance(made, NamedTupleClass):
-            fail("__new__: expected a NamedTuple class as first argument, got none", range)
+            fail("__new__: expected a NamedTuple class as first argument, got none", call.range)
         writer = next(base for base in self.cls.__mro__ if "__new__" in vars(base))
+        rest = call._replace(args=call.args[1:], hint=None)
         if "_fields" in vars(writer):  # namedtuple made both
-            return NamedTupleClass.call(made, e, range, args[1:], kwargs)
+            return NamedTupleClass.call(made, e, rest)
         before, e.owner = e.owner, Super(writer)
         try:
             written = TupleFunction(writer, vars(writer)["__new__"].__func__, made)
-            return written.call(e, range, args[1:], kwargs)
+            return written.call(e, rest)
         finally:
             e.owner = before
 

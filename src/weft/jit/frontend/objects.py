@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import functools
 import types as python_types
-from collections.abc import Sequence
 from typing import Any
 
 import weft
@@ -15,7 +14,15 @@ from weft.jit.frontend.calls import BuiltinFunction, operator_name
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.resolver import is_module
-from weft.jit.frontend.sugared import Arg, PythonModule, PythonObject, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import (
+    Arg,
+    Call,
+    PythonModule,
+    PythonObject,
+    Simple,
+    Sugared,
+    TupleLiteral,
+)
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -110,21 +117,16 @@ def _callable(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugared | 
 class Partial(PythonObject):
     """functools.partial of something that can be called."""
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         def given(value: Any) -> Arg:
-            return Arg(sugar(e, value, range, self.what), range)
+            return Arg(sugar(e, value, call.range, self.what), call.range)
 
         first = [given(value) for value in self.obj.args]
         named = {name: given(value) for name, value in self.obj.keywords.items()}
-        called = sugar(e, self.obj.func, range, self.what)
-        return called.call(e, range, [*first, *args], {**named, **kwargs}, hint)
+        called = sugar(e, self.obj.func, call.range, self.what)
+        return called.call(
+            e, Call(call.range, [*first, *call.args], {**named, **call.kwargs}, call.hint)
+        )
 
 
 class ConstantContainer(PythonObject):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from weft.jit.frontend.calls import (
+    apply_operator,
     call_operator,
     candidates,
     emit_operator,
@@ -18,7 +19,7 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.expressions import expr
 from weft.jit.frontend.scaffold import expression
-from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
@@ -70,9 +71,7 @@ def binary(
     """left <op> right."""
     symbol, method, of_tensors, of_others = _BINARY[op]
     if _are_tensor_and_plain(left, right):  # what comes below is for others, or for messages
-        found = try_operator(
-            e, candidates(of_tensors), range, [Arg(left, range), Arg(right, range)], {}
-        )
+        found = try_operator(e, candidates(of_tensors), Call.of(range, left, right))
         if not isinstance(found, list):
             return found
     special = _static_sequence(e, op, left, right, range)
@@ -107,7 +106,7 @@ def binary(
                 {},
                 range,
             )
-    result = try_operator(e, candidates(name), range, args, {})
+    result = try_operator(e, candidates(name), Call(range, args))
     if isinstance(result, list):
         hint = None
         if any(isinstance(each, ty.OptionalType) for each in (a, b)):
@@ -138,7 +137,7 @@ def _method_of_class(
             and isinstance(owner.v.type, ty.ClassType)
             and owner.has_attr(e, name)
         ):
-            return owner.attr(e, range, name).call(e, range, [Arg(other, range)], {})
+            return owner.attr(e, range, name).call(e, Call.of(range, other))
     return None
 
 
@@ -149,7 +148,7 @@ def _as_int(e: Emitter, arg: Arg) -> Sugared:
         return Simple(e.constant(int(known)))
     if type_of(e, arg.value, arg.range) is ty.INT:
         return arg.value
-    return call_operator(e, "aten::Int", arg.range, [arg], {})
+    return call_operator(e, "aten::Int", Call(arg.range, [arg]))
 
 
 def _number_and_tensor(
@@ -158,14 +157,14 @@ def _number_and_tensor(
     """2 - x and the like: the same operator that eager code uses."""
     number, tensor = args
     if op in _REFLECTED:
-        return call_operator(e, _REFLECTED[op], range, [tensor, number], {})
+        return call_operator(e, _REFLECTED[op], Call(range, [tensor, number]))
     if op is ast.Div:
-        inverse = call_operator(e, "aten::reciprocal", range, [tensor], {})
-        return call_operator(e, "aten::mul", range, [Arg(inverse, range), number], {})
+        inverse = call_operator(e, "aten::reciprocal", Call(range, [tensor]))
+        return call_operator(e, "aten::mul", Call(range, [Arg(inverse, range), number]))
     if op is ast.Pow:
-        return call_operator(e, "aten::pow", range, args, {})
-    wrapped = call_operator(e, "prim::NumToTensor", range, [number], {})
-    return call_operator(e, _BINARY[op][2], range, [Arg(wrapped, range), tensor], {})
+        return call_operator(e, "aten::pow", Call(range, args))
+    wrapped = call_operator(e, "prim::NumToTensor", Call(range, [number]))
+    return call_operator(e, _BINARY[op][2], Call(range, [Arg(wrapped, range), tensor]))
 
 
 def _static_sequence(
@@ -189,7 +188,7 @@ def _static_sequence(
             from weft.jit.frontend.expressions import make_list
 
             made = Simple(make_list(e, items, None, range))
-            return call_operator(e, "aten::mul", range, [Arg(made, range), Arg(count, range)], {})
+            return apply_operator(e, "aten::mul", range, made, count)
     return None
 
 
@@ -221,15 +220,15 @@ def _unary(e: Emitter, node: ast.UnaryOp, hint: ty.Type | None) -> Sugared:
     }
     symbol, kind, method = names[type(node.op)]
     if isinstance(operand, Simple) and isinstance(operand.v.type, ty.ClassType):
-        return operand.attr(e, range, method).call(e, range, [], {})
+        return operand.attr(e, range, method).call(e, Call(range))
     actual = type_of(e, operand, range)
     if isinstance(node.op, ast.UAdd):
         if actual not in (*NUMBERS, ty.TENSOR):
             fail(f"+: expected a number or a tensor, got {actual.annotation}", range)
         if actual is ty.BOOL:  # an int, as in Python
-            return call_operator(e, "aten::Int", range, [Arg(operand, range)], {})
+            return apply_operator(e, "aten::Int", range, operand)
         return operand
-    found = try_operator(e, candidates(kind), range, [Arg(operand, range)], {})
+    found = try_operator(e, candidates(kind), Call.of(range, operand))
     if isinstance(found, list):
         fail(f"{symbol}: expected a type it is defined for, got {actual.annotation}", range)
     return found
@@ -247,18 +246,18 @@ def augmented(
     if isinstance(left, Simple) and isinstance(actual, ty.ClassType):
         if left.has_attr(e, f"__i{method}__"):
             called = left.attr(e, range, f"__i{method}__")
-            return called.call(e, range, [Arg(right, range)], {}), False
+            return called.call(e, Call.of(range, right)), False
         return binary(e, op, left, right, range), False
     args = [Arg(left, range), Arg(right, range)]
     if isinstance(actual, ty.ListType) and op in (ast.Add, ast.Mult):
         kind = "aten::add_" if op is ast.Add else "aten::mul_"
-        return call_operator(e, kind, range, args, {}), True
+        return call_operator(e, kind, Call(range, args)), True
     if actual is not ty.TENSOR or op is ast.MatMult:
         return binary(e, op, left, right, range), False
     if op is ast.FloorDiv:
         mode = Arg(Simple(e.constant("floor")), range)
-        return call_operator(e, "aten::div_", range, args, {"rounding_mode": mode}), True
-    result = try_operator(e, candidates(f"{of_tensors}_"), range, args, {})
+        return call_operator(e, "aten::div_", Call(range, args, {"rounding_mode": mode})), True
+    result = try_operator(e, candidates(f"{of_tensors}_"), Call(range, args))
     if isinstance(result, list):
         other = type_of(e, right, range).annotation
         fail(f"{symbol}=: expected a tensor or a number on the right, got {other}", range)

@@ -15,8 +15,7 @@ from weft.jit.frontend.functions import Compiled, FunctionValue, compile_body, q
 from weft.jit.frontend.resolver import resolver_of_function
 from weft.jit.frontend.signatures import Signature, defaults_of, signature_of, type_or_tensor
 from weft.jit.frontend.source import code_of, definition
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
-from weft.jit.ir.source import SourceRange
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 
 # qualified name -> the functions marked @_overload (or @_overload_method), in order
 FUNCTIONS: dict[str, list[Any]] = {}
@@ -68,38 +67,26 @@ def overload_parameters(
 
 
 def choose_overload(
-    e: Emitter,
-    name: str,
-    parameters: Sequence[Sequence[Parameter]],
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
+    e: Emitter, name: str, parameters: Sequence[Sequence[Parameter]], call: Call
 ) -> int:
     """Which of several parameter lists fits first; FrontendError lists them if none does."""
     why: list[str] = []
     for level in LEVELS:
         why = []
         for index, each in enumerate(parameters):
-            found = match(e, each, args, kwargs, level)
+            found = match(e, each, call, level)
             if not isinstance(found, Mismatch):
                 return index
             shown = ", ".join(f"{p.name}: {p.type.annotation}" for p in each)
             why.append(f"  ({shown}): {found.reason}")
-    fail(f"{name}: expected arguments that fit one of these:\n" + "\n".join(why), range)
+    fail(f"{name}: expected arguments that fit one of these:\n" + "\n".join(why), call.range)
 
 
-def pick_overload(
-    e: Emitter,
-    implementation: Any,
-    overloads: Sequence[Any],
-    range: SourceRange,
-    args: Sequence[Arg],
-    kwargs: dict[str, Arg],
-) -> Sugared:
+def pick_overload(e: Emitter, implementation: Any, overloads: Sequence[Any], call: Call) -> Sugared:
     """The compiled overload that fits the arguments."""
     found = [overload_parameters(each, implementation) for each in overloads]
     lists = [parameters for parameters, _ in found]
-    index = choose_overload(e, implementation.__qualname__, lists, range, args, kwargs)
+    index = choose_overload(e, implementation.__qualname__, lists, call)
     known = _made.get((implementation, index))
     if known is not None and known.error is None:
         return FunctionValue(known)
@@ -116,6 +103,6 @@ def pick_overload(
     for parameter in parameters:
         value = graph.add_input(parameter.type, parameter.name)
         inner.scope.set(parameter.name, Simple(value))
-    with compiling(implementation.__qualname__, e.name, range):
+    with compiling(implementation.__qualname__, e.name, call.range):
         compile_body(inner, node, compiled)
     return FunctionValue(compiled)

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.frontend.calls import call_operator
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
 
-def sort_list(
-    e: Emitter, items: Value, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
-) -> None:
+def sort_list(e: Emitter, items: Value, call: Call) -> None:
     """items.sort(reverse=..., key=...), in place."""
-    kwargs = dict(kwargs)
-    key = kwargs.pop("key", None)
+    from weft.jit.frontend.generic import GenericFunction
+
+    rest = dict(call.kwargs)
+    key = rest.pop("key", None)
     if key is not None and _is_none(key.value):
         key = None
-    given = [Arg(Simple(items), range), *args]
     if key is None and not _has_lt(e, items):
-        call_operator(e, "aten::sort", range, given, kwargs)
+        call_operator(e, "aten::sort", call._replace(kwargs=rest).behind(Simple(items)))
         return
-    reverse = args[0] if args else kwargs.pop("reverse", Arg(Simple(e.constant(False)), range))
-    if kwargs or len(args) > 1:
-        fail("sort: expected reverse and key, got another argument", range)
-    keys = items if key is None else keys_of(e, items, key, range)
+    reverse = rest.pop("reverse", None) if not call.args else call.args[0]
+    if reverse is None:
+        reverse = Arg(Simple(e.constant(False)), call.range)
+    if rest or len(call.args) > 1:
+        fail("sort: expected reverse and key, got another argument", call.range)
+    keys = items if key is None else keys_of(e, items, key, call.range)
     function = _by_lt if _has_lt(e, keys) else _by_order
-    _call(e, function, range, given[0], Arg(Simple(keys), range), reverse)
+    given = [Arg(Simple(value), call.range) for value in (items, keys)]
+    GenericFunction(function).call(e, Call(call.range, [*given, reverse]))
 
 
 def _is_none(value: Sugared) -> bool:
@@ -54,15 +55,9 @@ def keys_of(e: Emitter, items: Value, key: Arg, range: SourceRange) -> Value:
     assert isinstance(found, Counted)
     made = Counted(
         found.length,
-        lambda i: key.value.call(e, key.range, [Arg(found.item(i), key.range)], {}),
+        lambda i: key.value.call(e, Call.of(key.range, found.item(i))),
     )
     return collect(e, made, range).value(e, range)
-
-
-def _call(e: Emitter, function: Any, range: SourceRange, *args: Arg) -> None:
-    from weft.jit.frontend.generic import GenericFunction
-
-    GenericFunction(function).call(e, range, args, {})
 
 
 # Compiled as they stand, for each type of items and keys --------------------------------------

@@ -10,7 +10,7 @@ from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.expressions import argument, expr, spread
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 
 
@@ -93,7 +93,7 @@ def _fork(e: Emitter, node: ast.Call, hint: ty.Type | None) -> Sugared:
         if keyword.arg is None:
             fail("fork: expected arguments one by one, got **", e.range(node))
         kwargs[keyword.arg] = Arg(argument(e, keyword.value), e.range(keyword.value))
-    return fork(e, called, e.range(node), args, kwargs)
+    return fork(e, called, Call(e.range(node), args, kwargs))
 
 
 def _wait(e: Emitter, node: ast.Call, hint: ty.Type | None) -> Sugared:

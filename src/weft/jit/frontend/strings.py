@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import string
-from collections.abc import Sequence
 
-from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.calls import apply_operator, call_operator
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.expressions import expr
 from weft.jit.frontend.scaffold import expression, refuse_form
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
@@ -33,8 +32,8 @@ def _joined(e: Emitter, node: ast.JoinedStr, hint: ty.Type | None) -> Sugared:
         return Simple(e.constant(template.replace("{{", "{").replace("}}", "}")))
     if len(args) == 1 and template == "{}" and type_of(e, args[0].value, range) is ty.STR:
         return args[0].value
-    first = Arg(Simple(e.constant(template)), range)
-    return call_operator(e, "aten::format", range, [first, *args], {})
+    first = Simple(e.constant(template))
+    return call_operator(e, "aten::format", Call(range, args).behind(first))
 
 
 def _formatted(e: Emitter, part: ast.FormattedValue) -> Arg:
@@ -52,8 +51,7 @@ def _formatted(e: Emitter, part: ast.FormattedValue) -> Arg:
     if part.format_spec is not None:
         spec = expr(e, part.format_spec)
         if spec.static(e) != "":
-            args = [Arg(held, range), Arg(spec, range)]
-            held = call_operator(e, "aten::format_spec", range, args, {})
+            held = apply_operator(e, "aten::format_spec", range, held, spec)
     return Arg(Simple(held.value(e, range)), range)
 
 
@@ -64,28 +62,29 @@ def repr_of(e: Emitter, value: Sugared, range: SourceRange) -> Sugared:
     told = shown(e, value, range, "__repr__")
     if told is not value:
         return told
-    return call_operator(e, "aten::repr", range, [Arg(value, range)], {})
+    return apply_operator(e, "aten::repr", range, value)
 
 
-def format_call(
-    e: Emitter, template: Sugared, range: SourceRange, args: Sequence[Arg], kwargs: dict[str, Arg]
-) -> Sugared:
+def format_call(e: Emitter, template: Sugared, call: Call) -> Sugared:
     """template.format(...). Keywords become places: the template has to be known then."""
     from weft.jit.frontend.exceptions import shown
 
-    given = [Arg(shown(e, arg.value, arg.range), arg.range) for arg in (*args, *kwargs.values())]
-    if kwargs:
+    given = [
+        Arg(shown(e, arg.value, arg.range), arg.range)
+        for arg in (*call.args, *call.kwargs.values())
+    ]
+    if call.kwargs:
         text = template.static(e)
         if not isinstance(text, str):
             fail(
                 "format: expected a text known while compiling where arguments have names, got "
                 "another",
-                range,
+                call.range,
                 "arguments without names",
             )
-        names = {name: len(args) + i for i, name in enumerate(kwargs)}
-        template = Simple(e.constant(_numbered(text, names, range)))
-    return call_operator(e, "aten::format", range, [Arg(template, range), *given], {})
+        names = {name: len(call.args) + i for i, name in enumerate(call.kwargs)}
+        template = Simple(e.constant(_numbered(text, names, call.range)))
+    return call_operator(e, "aten::format", Call(call.range, given).behind(template))
 
 
 def _numbered(text: str, names: dict[str, int], range: SourceRange) -> str:
@@ -129,5 +128,4 @@ def percent(e: Emitter, node: ast.BinOp) -> Sugared | None:
     items = right.unrolled(e, range)
     values = [right] if items is None else items
     told = [shown(e, v, range).value(e, range) for v in values]
-    args = [Arg(left, range), *(Arg(Simple(v), range) for v in told)]
-    return call_operator(e, "aten::percentFormat", range, args, {})
+    return apply_operator(e, "aten::percentFormat", range, left, *map(Simple, told))

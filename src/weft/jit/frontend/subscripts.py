@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.frontend import written
-from weft.jit.frontend.calls import call_operator
+from weft.jit.frontend.calls import apply_operator
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.expressions import expr, value
 from weft.jit.frontend.methods import assigned_item
 from weft.jit.frontend.scaffold import expression
-from weft.jit.frontend.sugared import UNKNOWN, Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import UNKNOWN, Call, Simple, Sugared, TupleLiteral
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -54,10 +54,6 @@ def _index(e: Emitter, node: ast.expr) -> Sugared:
     return expr(e, node)
 
 
-def _call(e: Emitter, name: str, range: SourceRange, *values: Sugared) -> Sugared:
-    return call_operator(e, name, range, [Arg(v, range) for v in values], {})
-
-
 @expression(ast.Subscript)
 def _subscript(e: Emitter, node: ast.Subscript, hint: ty.Type | None) -> Sugared:
     return get_item(e, expr(e, node.value), _index(e, node.slice), e.range(node), hint)
@@ -87,7 +83,7 @@ def get_item(
         return _sequence_item(e, owner, index, range)
     if isinstance(actual, ty.DictType):
         key = coerce(e, index, actual.key, range, "key")
-        return _call(e, "aten::__getitem__", range, owner, Simple(key))
+        return apply_operator(e, "aten::__getitem__", range, owner, Simple(key))
     shown = actual.annotation if actual is not None else owner.describe()
     instead = "a test of x is not None before" if isinstance(actual, ty.OptionalType) else None
     fail(f"[]: expected a list, tuple, dict, str or tensor, got {shown}", range, instead)
@@ -97,11 +93,11 @@ def _sequence_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRang
     if isinstance(index, Slice):
         parts = [e.none() if part is None else part for part in index.parts[:2]]
         step = index.parts[2] or Simple(e.constant(1))
-        return _call(e, "aten::slice", range, owner, *parts, step)
+        return apply_operator(e, "aten::slice", range, owner, *parts, step)
     if isinstance(index, Dots):
         fail("[]: expected ... only in the index of a tensor, got it elsewhere", range)
     at = coerce(e, index, ty.INT, range, "index")
-    return _call(e, "aten::__getitem__", range, owner, Simple(at))
+    return apply_operator(e, "aten::__getitem__", range, owner, Simple(at))
 
 
 def _tuple_item(e: Emitter, owner: Sugared, index: Sugared, range: SourceRange) -> Sugared:
@@ -149,7 +145,7 @@ def _tensor_item(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> Su
     found = _apply(e, v, index, range)
     if found.is_view:
         return Simple(found.view)
-    return _call(e, "aten::index", range, Simple(found.view), _index_list(e, found, range))
+    return apply_operator(e, "aten::index", range, Simple(found.view), _index_list(e, found, range))
 
 
 def _index_list(e: Emitter, found: _Indexed, range: SourceRange) -> Sugared:
@@ -200,7 +196,7 @@ def _apply(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> _Indexed
             last += [None] * after_dots
         elif actual is ty.NONE:
             place = dim if not after_dots else dim - 1
-            view = _call(
+            view = apply_operator(
                 e, "aten::unsqueeze", range, Simple(view), Simple(e.constant(place))
             ).value(e, range)
             dim += 0 if after_dots else 1
@@ -211,7 +207,7 @@ def _apply(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> _Indexed
             dim += 0 if after_dots else 1
         elif actual is ty.INT:
             given = (Simple(view), Simple(e.constant(at)), part)
-            view = _call(e, "aten::select", range, *given).value(e, range)
+            view = apply_operator(e, "aten::select", range, *given).value(e, range)
             dim += 1 if after_dots else 0
         elif actual is ty.TENSOR or isinstance(actual, ty.ListType | ty.TupleType):
             picked = _as_index_tensor(e, part, range)
@@ -270,16 +266,20 @@ def _slice_dim(e: Emitter, v: Value, dim: int, part: Slice, range: SourceRange) 
         e.none() if upper is None else upper,
         Simple(e.constant(1)) if step is None else step,
     ]
-    return _call(e, "aten::slice", range, *given).value(e, range)
+    return apply_operator(e, "aten::slice", range, *given).value(e, range)
 
 
 def _bool_index(
     e: Emitter, v: Value, dim: int, after_dots: bool, part: Sugared, range: SourceRange
 ) -> tuple[Value, Value]:
     """x[True]: a new dimension of size 1, picked or not."""
-    view = _call(e, "aten::unsqueeze", range, Simple(v), Simple(e.constant(dim))).value(e, range)
-    mask = _call(e, "prim::NumToTensor", range, part)
-    picked = _call(e, "aten::unsqueeze", range, mask, Simple(e.constant(0))).value(e, range)
+    view = apply_operator(e, "aten::unsqueeze", range, Simple(v), Simple(e.constant(dim))).value(
+        e, range
+    )
+    mask = apply_operator(e, "prim::NumToTensor", range, part)
+    picked = apply_operator(e, "aten::unsqueeze", range, mask, Simple(e.constant(0))).value(
+        e, range
+    )
     return view, picked
 
 
@@ -291,7 +291,7 @@ def _as_index_tensor(e: Emitter, part: Sugared, range: SourceRange) -> Value:
         from weft.jit.frontend.expressions import make_list
 
         part = Simple(make_list(e, part.unrolled(e, range) or [], None, range))
-    return _call(e, "aten::tensor", range, part).value(e, range)
+    return apply_operator(e, "aten::tensor", range, part).value(e, range)
 
 
 # Assignment -----------------------------------------------------------------------------------
@@ -310,17 +310,16 @@ def store(e: Emitter, owner: Sugared, index: Sugared, held: Sugared, range: Sour
         _store_tensor(e, v, index, held, range)
     elif isinstance(v.type, ty.DictType):
         key, item = assigned_item(e, v, index, held, range)
-        _call(e, "aten::_set_item", range, Simple(v), key, item)
+        apply_operator(e, "aten::_set_item", range, Simple(v), key, item)
     elif isinstance(v.type, ty.ListType):
         if isinstance(index, Slice):
             _store_slice(e, v, index, held, range)
             return
         at = Simple(coerce(e, index, ty.INT, range, "index"))
         _, item = assigned_item(e, v, index, held, range)
-        _call(e, "aten::_set_item", range, Simple(v), at, item)
+        apply_operator(e, "aten::_set_item", range, Simple(v), at, item)
     elif isinstance(v.type, ty.ClassType) and Simple(v).has_attr(e, "__setitem__"):
-        args = [Arg(index, range), Arg(held, range)]
-        Simple(v).attr(e, range, "__setitem__").call(e, range, args, {})
+        Simple(v).attr(e, range, "__setitem__").call(e, Call.of(range, index, held))
     else:
         hint = "a new tuple: tuples do not change" if isinstance(v.type, ty.TupleType) else None
         fail(
@@ -360,19 +359,19 @@ def _store_tensor(e: Emitter, v: Value, index: Sugared, held: Sugared, range: So
     if not found.is_view:
         tensor = held
         if actual is not ty.TENSOR:
-            tensor = _call(e, "prim::NumToTensor", range, held)
-            tensor = _call(e, "aten::type_as", range, tensor, Simple(found.view))
+            tensor = apply_operator(e, "prim::NumToTensor", range, held)
+            tensor = apply_operator(e, "aten::type_as", range, tensor, Simple(found.view))
         given = (
             Simple(found.view),
             _index_list(e, found, range),
             tensor,
             Simple(e.constant(False)),
         )
-        _call(e, "aten::index_put_", range, *given)
+        apply_operator(e, "aten::index_put_", range, *given)
     elif actual is ty.TENSOR:
-        _call(e, "aten::copy_", range, Simple(found.view), held)
+        apply_operator(e, "aten::copy_", range, Simple(found.view), held)
     else:
-        _call(e, "aten::fill_", range, Simple(found.view), held)
+        apply_operator(e, "aten::fill_", range, Simple(found.view), held)
 
 
 def augment_item(e: Emitter, node: ast.AugAssign, range: SourceRange) -> None:
@@ -398,7 +397,7 @@ def delete_item(e: Emitter, target: ast.Subscript) -> None:
     index = _index(e, target.slice)
     held = Simple(owner)
     if isinstance(owner.type, ty.ClassType) and held.has_attr(e, "__delitem__"):
-        held.attr(e, range, "__delitem__").call(e, range, [Arg(index, range)], {})
+        held.attr(e, range, "__delitem__").call(e, Call.of(range, index))
         return
     if isinstance(index, Slice) and isinstance(owner.type, ty.ListType):
         call_written(e, written.delete_slice, range, held, *_bounds(e, index))
@@ -407,4 +406,4 @@ def delete_item(e: Emitter, target: ast.Subscript) -> None:
         fail(f"del: expected items of a list or dict, got {owner.type.annotation}[...]", range)
     wanted = owner.type.key if isinstance(owner.type, ty.DictType) else ty.INT
     at = Simple(coerce(e, index, wanted, range, "index"))
-    _call(e, "aten::Delete", range, held, at)
+    apply_operator(e, "aten::Delete", range, held, at)

@@ -4,7 +4,7 @@ exists only here (a Python module, a function, a class, a range, a list of modul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.errors import fail
@@ -17,11 +17,55 @@ if TYPE_CHECKING:
     from weft.jit.frontend.emitter import Emitter
 
 
+NO_KEYWORDS: Mapping[str, Arg] = {}
+
+
 class Arg(NamedTuple):
     """An argument of a call, with its place for messages."""
 
     value: Sugared
     range: SourceRange
+
+
+class Call(NamedTuple):
+    """The arguments of a call, and the type that its result should have, where one is known."""
+
+    range: SourceRange
+    args: Sequence[Arg] = ()
+    kwargs: Mapping[str, Arg] = NO_KEYWORDS
+    hint: ty.Type | None = None
+
+    @classmethod
+    def of(cls, range: SourceRange, *values: Sugared) -> Call:
+        """A call with values, whose place is the call's."""
+        return cls(range, [Arg(value, range) for value in values])
+
+    def behind(self, first: Sugared) -> Call:
+        """The same call with a value before its arguments."""
+        return self._replace(args=[Arg(first, self.range), *self.args])
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether there is one argument, by position."""
+        return len(self.args) == 1 and not self.kwargs
+
+    def expect_count(self, name: str, low: int, high: int) -> None:
+        """FrontendError unless there are between `low` and `high` arguments by position."""
+        if not low <= len(self.args) <= high:
+            wanted = str(low) if low == high else f"{low} to {high}"
+            fail(f"{name}: expected {wanted} arguments, got {len(self.args)}", self.range)
+
+    def expect_no_keywords(self, name: str, *but: str) -> None:
+        """FrontendError for keyword arguments other than these."""
+        for keyword in self.kwargs:
+            if keyword not in but:
+                fail(f"{name}: expected no keyword arguments, got {keyword!r}", self.range)
+
+    def expect_nothing(self, name: str) -> None:
+        """FrontendError for any argument."""
+        count = len(self.args) + len(self.kwargs)
+        if count:
+            fail(f"{name}: expected no arguments, got {count}", self.range)
 
 
 class Unknown:
@@ -63,16 +107,9 @@ class Sugared:
         """`self.name = value`."""
         fail(f"expected something whose attributes can be set, got {self.describe()}", range)
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         """`self(...)`."""
-        fail(f"expected something that can be called, got {self.describe()}", range)
+        fail(f"expected something that can be called, got {self.describe()}", call.range)
 
     def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
         """`self[index]`, for what is no value of the graph."""
@@ -131,18 +168,11 @@ class Simple(Sugared):
 
         set_attribute(e, range, self.v, name, value)
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         if isinstance(self.v.type, ty.ClassType | ty.InterfaceType):
             name = "forward" if self.v.type.is_module else "__call__"
-            return self.attr(e, range, name).call(e, range, args, kwargs, hint)
-        return super().call(e, range, args, kwargs, hint)
+            return self.attr(e, call.range, name).call(e, call)
+        return super().call(e, call)
 
     def unrolled(self, e: Emitter, range: SourceRange) -> list[Sugared] | None:
         if isinstance(self.v.type, ty.TupleType):
@@ -316,19 +346,12 @@ class PythonObject(Sugared):
         except Exception:
             return False
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         if not callable(self.obj):
-            return super().call(e, range, args, kwargs, hint)
+            return super().call(e, call)
         fail(
             f"expected a function of the language, got a call of {self.describe()}",
-            range,
+            call.range,
             "operators and functions of the language, or a function marked @weft.jit.ignore that "
             "makes this call",
         )
@@ -375,16 +398,8 @@ class StaticMethod(Sugared):
     def describe(self) -> str:
         return f"the method {self.what}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         from weft.jit.frontend.objects import sugar
 
-        if args or kwargs:
-            fail(f"{self.what}: expected no arguments, got {len(args) + len(kwargs)}", range)
-        return sugar(e, self.run(), range, self.what)
+        call.expect_nothing(self.what)
+        return sugar(e, self.run(), call.range, self.what)

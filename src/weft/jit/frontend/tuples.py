@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 from weft import _C
-from weft.jit.frontend.builtins import count as check_count
-from weft.jit.frontend.builtins import no_keywords
 from weft.jit.frontend.calls import convert_arguments
 from weft.jit.frontend.classes import named_tuple_type
 from weft.jit.frontend.conversions import Parameter, type_of
@@ -19,7 +16,7 @@ from weft.jit.frontend.errors import compiling, fail
 from weft.jit.frontend.generic import call_template, template_of
 from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.resolver import MISSING
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
@@ -60,7 +57,7 @@ def tuple_attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Suga
         return sugar(e, cls._fields, range, name)
     found = _own(cls, name)
     if isinstance(found, property) and found.fget is not None:
-        return TupleFunction(cls, found.fget, Simple(v)).call(e, range, [], {})
+        return TupleFunction(cls, found.fget, Simple(v)).call(e, Call(range))
     if inspect.isfunction(found):
         return TupleFunction(cls, found, Simple(v))
     return None if found is MISSING else class_member(e, NamedTupleClass(cls), range, name)
@@ -94,22 +91,15 @@ class NamedTupleClass(Sugared):
     def describe(self) -> str:
         return f"the NamedTuple {self.cls.__name__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        made = named_tuple_type(self.cls, range)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        made = named_tuple_type(self.cls, call.range)
         defaults: dict[str, Any] = getattr(self.cls, "_field_defaults", {})
         parameters = [
             Parameter(field, type_, defaults.get(field), field in defaults)
             for field, type_ in zip(made.fields, made.elems)
         ]
-        values = convert_arguments(e, self.cls.__name__, parameters, range, args, kwargs)
-        return Simple(e.emit("prim::TupleConstruct", values, made, range=range))
+        values = convert_arguments(e, self.cls.__name__, parameters, call)
+        return Simple(e.emit("prim::TupleConstruct", values, made, range=call.range))
 
     def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
         return class_member(e, self, range, name)
@@ -130,24 +120,17 @@ class TupleFunction(Sugared):
     def describe(self) -> str:
         return f"the method {self.function.__qualname__}"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        with compiling(self.function.__qualname__, e.name, range):
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        with compiling(self.function.__qualname__, e.name, call.range):
             template = template_of(self.function)
-            owner = self.owner
+            owner, given = self.owner, call.args
             if owner is None:  # Cls.method(object)
-                check_count(self.function.__name__, range, args, 1, 1000)
-                owner, args = args[0].value, args[1:]
+                call.expect_count(self.function.__name__, 1, 1000)
+                owner, given = call.args[0].value, call.args[1:]
             rest = copy.copy(template)
             parameters = template.signature.parameters[1:]
             rest.signature = template.signature._replace(parameters=parameters)
-            return call_template(e, rest, range, args, kwargs, owner)
+            return call_template(e, rest, call._replace(args=given), owner)
 
 
 class TupleMethod(Sugared):
@@ -159,21 +142,14 @@ class TupleMethod(Sugared):
     def describe(self) -> str:
         return f"the method {self.name} of a tuple"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         from weft.jit.frontend.expressions import make_list
 
-        no_keywords(self.name, range, kwargs)
-        check_count(self.name, range, args, 1, 1)
-        items = list(e.unpack_tuple(self.v, range))
-        made = Simple(make_list(e, items, None, range))
-        return made.attr(e, range, self.name).call(e, range, args, {})
+        call.expect_no_keywords(self.name)
+        call.expect_count(self.name, 1, 1)
+        items = list(e.unpack_tuple(self.v, call.range))
+        made = Simple(make_list(e, items, None, call.range))
+        return made.attr(e, call.range, self.name).call(e, call)
 
 
 class Replace(Sugared):
@@ -185,22 +161,18 @@ class Replace(Sugared):
     def describe(self) -> str:
         return "the method _replace of a NamedTuple"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
+    def call(self, e: Emitter, call: Call) -> Sugared:
         made = self.v.type
         assert isinstance(made, ty.TupleType)
-        check_count("_replace", range, args, 0, 0)
-        before = e.unpack_tuple(self.v, range)
-        given = {**{f: Arg(item, range) for f, item in zip(made.fields, before)}, **kwargs}
+        call.expect_count("_replace", 0, 0)
+        before = e.unpack_tuple(self.v, call.range)
+        given = {
+            **{f: Arg(item, call.range) for f, item in zip(made.fields, before)},
+            **call.kwargs,
+        }
         parameters = [Parameter(f, type_) for f, type_ in zip(made.fields, made.elems)]
-        values = convert_arguments(e, "_replace", parameters, range, [], given)
-        return Simple(e.emit("prim::TupleConstruct", values, made, range=range))
+        values = convert_arguments(e, "_replace", parameters, call._replace(kwargs=given))
+        return Simple(e.emit("prim::TupleConstruct", values, made, range=call.range))
 
 
 class Make(Sugared):
@@ -212,21 +184,14 @@ class Make(Sugared):
     def describe(self) -> str:
         return "the method _make of a NamedTuple"
 
-    def call(
-        self,
-        e: Emitter,
-        range: SourceRange,
-        args: Sequence[Arg],
-        kwargs: dict[str, Arg],
-        hint: ty.Type | None = None,
-    ) -> Sugared:
-        no_keywords("_make", range, kwargs)
-        check_count("_make", range, args, 1, 1)
-        items = args[0].value.unrolled(e, range)
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        call.expect_no_keywords("_make")
+        call.expect_count("_make", 1, 1)
+        items = call.args[0].value.unrolled(e, call.range)
         if items is None:
             fields = self.owner.cls._fields  # type: ignore[attr-defined]
-            items = list(_items_of_list(e, args[0].value, len(fields), range))
-        return self.owner.call(e, range, [Arg(item, range) for item in items], {})
+            items = list(_items_of_list(e, call.args[0].value, len(fields), call.range))
+        return self.owner.call(e, Call.of(call.range, *items))
 
 
 def _items_of_list(e: Emitter, held: Sugared, count: int, range: SourceRange) -> list[Sugared]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import weft
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.sugared import Arg, Simple, Sugared
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
@@ -19,7 +19,7 @@ def call_written(
     """A call of one of the functions below."""
     from weft.jit.frontend.generic import GenericFunction
 
-    return GenericFunction(function).call(e, range, [Arg(arg, range) for arg in args], {})
+    return GenericFunction(function).call(e, Call.of(range, *args))
 
 
 def holds_comparable(xs: Sugared) -> bool:

@@ -10,7 +10,7 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import FrontendError
 from weft.jit.frontend.generic import template_of
 from weft.jit.frontend.objects import sugar
-from weft.jit.frontend.sugared import Arg, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.frontend.tuples import NamedTupleClass
 from weft.jit.ir.graph import Node, Value
 from weft.jit.tracing import structures
@@ -44,7 +44,7 @@ def _call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     before = set(rec.graph.block.nodes)
     try:
         called = sugar(e, function, range, function.__name__)
-        return called.call(e, range, given, named).value(e, range)
+        return called.call(e, Call(range, given, named)).value(e, range)
     except FrontendError:
         _drop(rec, before)
         raise
