@@ -67,7 +67,11 @@ def _assign_tuple(
     if len(starred) > 1:
         fail("assignment: expected one starred target, got several", e.range(target))
     known = held.unrolled(e, range)
-    items = _take_apart(e, held, len(targets), starred, range) if known is None else known
+    if known is None:
+        star = starred[0] if starred else None
+        items = take_apart(e, held, len(targets), range, "assignment", star)
+    else:
+        items = known
     if starred:
         at = starred[0]
         behind = len(targets) - at - 1
@@ -97,9 +101,11 @@ def _list_of(e: Emitter, items: Sequence[Sugared], range: SourceRange) -> Sugare
         return TupleLiteral(items)  # things that are no values, or of several types
 
 
-def _take_apart(
-    e: Emitter, held: Sugared, count: int, starred: Sequence[int], range: SourceRange
+def take_apart(
+    e: Emitter, held: Sugared, count: int, range: SourceRange, what: str, star: int | None = None
 ) -> list[Sugared]:
+    """The `count` items of what has as many when the program runs; `star` is the place of the one
+    that takes all that the others leave."""
     from weft.jit.frontend.iteration import Iterable, rows_of
 
     if isinstance(held, Iterable):
@@ -112,11 +118,11 @@ def _take_apart(
         actual = type_of(e, held, range)
     if not isinstance(actual, ty.ListType):
         fail(
-            f"assignment: expected a tuple, list or tensor to take apart, got {actual.annotation}",
+            f"{what}: expected a tuple, list or tensor to take apart, got {actual.annotation}",
             range,
         )
-    if starred:
-        return _take_list_apart(e, held, count, starred[0], range)
+    if star is not None:
+        return _take_list_apart(e, held, count, star, range)
     node = e.node("prim::ListUnpack", (held.value(e, range),), [actual.elem] * count, range=range)
     return [Simple(v) for v in node.outputs]
 

@@ -83,13 +83,11 @@ class GenericFunction(Sugared):
         return ("generic function", self.function)
 
 
-def bind(e: Emitter, template: Template, call: Call) -> dict[str, Sugared]:
+def bind(e: Emitter, name: str, signature: Signature, call: Call) -> dict[str, Sugared]:
     """What each parameter is in one call."""
-    name = template.name.rpartition(".")[2]
     given, rest = list(call.args), dict(call.kwargs)
     bound: dict[str, Sugared] = {}
-    parameters = template.signature.parameters
-    for parameter in parameters:
+    for parameter in signature.parameters:
         if given and not parameter.kwarg_only:
             arg = given.pop(0)
         elif parameter.name in rest:
@@ -99,14 +97,15 @@ def bind(e: Emitter, template: Template, call: Call) -> dict[str, Sugared]:
         else:
             fail(f"{name}: expected an argument '{parameter.name}', got none", call.range)
         bound[parameter.name] = _as_declared(e, parameter, arg)
-    if template.signature.varargs is not None:
-        bound[template.signature.varargs.arg] = TupleLiteral([arg.value for arg in given])
+    if signature.varargs is not None:
+        bound[signature.varargs.arg] = TupleLiteral([arg.value for arg in given])
         given = []
     if given or rest:
         extra = (
             f"argument '{next(iter(rest))}'" if rest else f"{len(call.args)} positional arguments"
         )
-        fail(f"{name}: expected at most {len(parameters)} arguments, got {extra}", call.range)
+        most = len(signature.parameters)
+        fail(f"{name}: expected at most {most} arguments, got {extra}", call.range)
     return bound
 
 
@@ -142,7 +141,7 @@ def call_template(
     owner: Sugared | None = None,
 ) -> Sugared:
     """A call of a template; `owner` is the self of a method."""
-    bound = bind(e, template, call)
+    bound = bind(e, template.name.rpartition(".")[2], template.signature, call)
     parts = {name: _part(e, value, call.range) for name, value in bound.items()}
     if owner is not None or any(kind == "object" for kind, _ in parts.values()):
         return _inline(e, template, bound, owner, call.range)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.functions import body_result
-from weft.jit.frontend.objects import sugar
+from weft.jit.frontend.generic import bind
 from weft.jit.frontend.signatures import signature_of
-from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
-from weft.jit.ir import types as ty
+from weft.jit.frontend.sugared import Call, Sugared
 
 _MAX_DEPTH = 16
 
@@ -46,7 +44,7 @@ class LocalFunction(Sugared):
                 "a function of the module",
             )
         scope = Scope(self._visible_scope(e))
-        for name, value in self._bind(e, call).items():
+        for name, value in bind(e, self.name, self.signature, call).items():
             scope.set(name, value)
         self.active += 1
         try:
@@ -61,30 +59,6 @@ class LocalFunction(Sugared):
         while scope is not None and scope is not self.scope:
             scope = scope.parent
         return e.scope if scope is not None else self.scope
-
-    def _bind(self, e: Emitter, call: Call) -> dict[str, Sugared]:
-        given, rest = list(call.args), dict(call.kwargs)
-        bound: dict[str, Sugared] = {}
-        for parameter in self.signature.parameters:
-            if given and not parameter.kwarg_only:
-                arg = given.pop(0)
-            elif parameter.name in rest:
-                arg = rest.pop(parameter.name)
-            elif parameter.has_default:
-                arg = Arg(sugar(e, parameter.default, call.range, parameter.name), call.range)
-            else:
-                fail(f"{self.name}: expected an argument '{parameter.name}', got none", call.range)
-            value = arg.value
-            if isinstance(parameter.type, ty.Type):
-                value = Simple(coerce(e, value, parameter.type, arg.range, parameter.name))
-            bound[parameter.name] = value
-        if given or rest:
-            count = len(self.signature.parameters)
-            fail(
-                f"{self.name}: expected {count} arguments, got {len(call.args) + len(call.kwargs)}",
-                call.range,
-            )
-        return bound
 
     def key(self) -> Any:
         return ("local function", id(self))

@@ -5,23 +5,22 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from weft import _C
 from weft.jit.frontend.calls import convert_arguments
 from weft.jit.frontend.classes import named_tuple_type
-from weft.jit.frontend.conversions import Parameter, type_of
+from weft.jit.frontend.conversions import Parameter
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import compiling, fail
 from weft.jit.frontend.generic import call_template, template_of
 from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.resolver import MISSING
-from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
-
-_METHODS = ("index", "count")
 
 
 def _python_class(type: ty.TupleType) -> Any:
@@ -37,7 +36,7 @@ def _own(cls: Any, name: str) -> Any:
 
 def has_tuple_attribute(type: ty.TupleType, name: str) -> bool:
     """Whether tuples of the type have more than fields by that name."""
-    if name in _METHODS or (type.fields and name in ("_replace", "_fields")):
+    if name in ("index", "count") or (type.fields and name in ("_replace", "_fields")):
         return True
     cls = _python_class(type)
     return cls is not None and _own(cls, name) is not MISSING
@@ -46,10 +45,9 @@ def has_tuple_attribute(type: ty.TupleType, name: str) -> bool:
 def tuple_attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared | None:
     """v.name for a tuple, where it is no field; None if it has none."""
     assert isinstance(v.type, ty.TupleType)
-    if name in _METHODS:
-        return TupleMethod(v, name)
-    if v.type.fields and name == "_replace":
-        return Replace(v)
+    method = tuple_method(v, name)
+    if method is not None:
+        return method
     cls = _python_class(v.type)
     if cls is None:
         return None
@@ -70,7 +68,7 @@ def class_member(e: Emitter, owner: NamedTupleClass, range: SourceRange, name: s
     if name == "_fields":
         return sugar(e, found, range, name)
     if name == "_make":
-        return Make(owner)
+        return TupleMethod(name, lambda e, call: _made(e, owner, call))
     if isinstance(found, classmethod):
         return TupleFunction(cls, found.__func__, owner)
     if isinstance(found, staticmethod):
@@ -134,69 +132,58 @@ class TupleFunction(Sugared):
 
 
 class TupleMethod(Sugared):
-    """t.index and t.count."""
+    """A method that all tuples have, or all NamedTuples; `run` is told the call."""
 
-    def __init__(self, v: Value, name: str) -> None:
-        self.v, self.name = v, name
+    def __init__(self, name: str, run: Callable[[Emitter, Call], Sugared]) -> None:
+        self.name, self.run = name, run
 
     def describe(self) -> str:
         return f"the method {self.name} of a tuple"
 
     def call(self, e: Emitter, call: Call) -> Sugared:
-        from weft.jit.frontend.expressions import make_list
-
-        call.expect_no_keywords(self.name)
-        call.expect_count(self.name, 1, 1)
-        items = list(e.unpack_tuple(self.v, call.range))
-        made = Simple(make_list(e, items, None, call.range))
-        return made.attr(e, call.range, self.name).call(e, call)
+        return self.run(e, call)
 
 
-class Replace(Sugared):
+def tuple_method(v: Value, name: str) -> TupleMethod | None:
+    """t.index, t.count and t._replace."""
+    assert isinstance(v.type, ty.TupleType)
+    if name == "_replace" and v.type.fields:
+        return TupleMethod(name, lambda e, call: _replaced(e, v, call))
+    if name in ("index", "count"):
+        return TupleMethod(name, lambda e, call: _as_of_list(e, v, name, call))
+    return None
+
+
+def _as_of_list(e: Emitter, v: Value, name: str, call: Call) -> Sugared:
+    from weft.jit.frontend.expressions import make_list
+
+    call.expect_no_keywords(name)
+    call.expect_count(name, 1, 1)
+    items = list(e.unpack_tuple(v, call.range))
+    return Simple(make_list(e, items, None, call.range)).attr(e, call.range, name).call(e, call)
+
+
+def _replaced(e: Emitter, v: Value, call: Call) -> Sugared:
     """t._replace(field=value)."""
-
-    def __init__(self, v: Value) -> None:
-        self.v = v
-
-    def describe(self) -> str:
-        return "the method _replace of a NamedTuple"
-
-    def call(self, e: Emitter, call: Call) -> Sugared:
-        made = self.v.type
-        assert isinstance(made, ty.TupleType)
-        call.expect_count("_replace", 0, 0)
-        before = e.unpack_tuple(self.v, call.range)
-        given = {
-            **{f: Arg(item, call.range) for f, item in zip(made.fields, before)},
-            **call.kwargs,
-        }
-        parameters = [Parameter(f, type_) for f, type_ in zip(made.fields, made.elems)]
-        values = convert_arguments(e, "_replace", parameters, call._replace(kwargs=given))
-        return Simple(e.emit("prim::TupleConstruct", values, made, range=call.range))
+    made = v.type
+    assert isinstance(made, ty.TupleType)
+    call.expect_count("_replace", 0, 0)
+    items = Call.of(call.range, *e.unpack_tuple(v, call.range)).args
+    given = {**dict(zip(made.fields, items)), **call.kwargs}
+    parameters = [Parameter(f, type_) for f, type_ in zip(made.fields, made.elems)]
+    values = convert_arguments(e, "_replace", parameters, call._replace(kwargs=given))
+    return Simple(e.emit("prim::TupleConstruct", values, made, range=call.range))
 
 
-class Make(Sugared):
+def _made(e: Emitter, owner: NamedTupleClass, call: Call) -> Sugared:
     """Cls._make(items)."""
+    from weft.jit.frontend.assignment import take_apart
 
-    def __init__(self, owner: NamedTupleClass) -> None:
-        self.owner = owner
-
-    def describe(self) -> str:
-        return "the method _make of a NamedTuple"
-
-    def call(self, e: Emitter, call: Call) -> Sugared:
-        call.expect_no_keywords("_make")
-        call.expect_count("_make", 1, 1)
-        items = call.args[0].value.unrolled(e, call.range)
-        if items is None:
-            fields = self.owner.cls._fields  # type: ignore[attr-defined]
-            items = list(_items_of_list(e, call.args[0].value, len(fields), call.range))
-        return self.owner.call(e, Call.of(call.range, *items))
-
-
-def _items_of_list(e: Emitter, held: Sugared, count: int, range: SourceRange) -> list[Sugared]:
-    actual = type_of(e, held, range)
-    if not isinstance(actual, ty.ListType):
-        fail(f"_make: expected a tuple or list, got {actual.annotation}", range)
-    node = e.node("prim::ListUnpack", (held.value(e, range),), [actual.elem] * count, range=range)
-    return [Simple(value) for value in node.outputs]
+    call.expect_no_keywords("_make")
+    call.expect_count("_make", 1, 1)
+    held = call.args[0].value
+    items = held.unrolled(e, call.range)
+    if items is None:
+        fields = owner.cls._fields  # type: ignore[attr-defined]
+        items = take_apart(e, held, len(fields), call.range, "_make")
+    return owner.call(e, Call.of(call.range, *items))
