@@ -138,7 +138,8 @@ def f(x, n: int):
 CHAIN = "def f(x, n: int):\n    return weft.tanh(x * 2.0 + n) - x.relu()\n"
 SYNTAX = (
     "builtins", "builtin_numbers", "builtin_objects", "classes", "comparison", "comprehensions",
-    "context_managers", "exceptions", "iteration", "loops", "refused", "strings", "subscripts",
+    "context_managers", "displays", "exceptions", "item_assignment", "iteration", "loops", "refused",
+    "strings", "subscripts",
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from weft._ops.schema_text import split_schema, strip_alias
 from weft.jit import schemas
 from weft.jit.ir import parse_type
 from weft.jit.ir import types as ty
+from weft.jit.python_functions import function_kind
 
 
 def test_every_kind_is_found_and_parses() -> None:
@@ -83,7 +84,7 @@ def test_folding() -> None:
     ],
 )  # fmt: skip
 def test_functions(function: Any, kind: str | None) -> None:
-    assert schemas.function_kind(function) == kind
+    assert function_kind(function) == kind
 
 
 def test_methods_by_receiver() -> None:

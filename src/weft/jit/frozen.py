@@ -17,7 +17,8 @@ from weft.jit.passes import freezing
 from weft.jit.passes.options import DEFAULT
 from weft.jit.pipeline import freeze as freeze_method
 from weft.jit.pipeline import optimize_graph
-from weft.jit.script_module import RecursiveScriptModule, add_method, compiled_method
+from weft.jit.script_method import add_method, compiled_method
+from weft.jit.script_module import RecursiveScriptModule
 
 
 class FrozenInfo(ModuleInfo):

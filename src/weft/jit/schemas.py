@@ -10,85 +10,15 @@ Nothing is parsed before it is asked for: looking a name up costs a few schemas,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from weft import _C
 from weft.jit import operator_facts
-from weft.jit.ir import parse_type
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import literal_eval
-from weft.jit.ir.record import record
+from weft.jit.schema_parts import Arg, Return, Schema, parse, type_of_text
 
-__all__ = [
-    "Arg",
-    "Operator",
-    "Return",
-    "Schema",
-    "all_kinds",
-    "candidates",
-    "function_kind",
-    "method_candidates",
-    "of",
-]
-
-# Types that only schemas know. The frontend knows better than they which enums and classes fit.
-_SCHEMA_TYPES = {"AnyEnumType": ty.ANY, "AnyClassType": ty.ANY, "AnyClassType?": ty.ANY}
-# The numbers by which schemas name dtypes in defaults.
-_DTYPE_NUMBERS = {
-    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32",
-    7: "float64", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16",
-}  # fmt: skip
-_WORDS = {"False": False, "True": True}  # defaults that mean what they say
-
-
-@record(frozen=True)
-class Arg:
-    """An argument. `length` is the 2 of `int[2]`: one number may stand for the list."""
-
-    name: str
-    type: ty.Type
-    default: Any
-    has_default: bool
-    kwarg_only: bool
-    length: int | None
-    alias: str  # "a!", "a", "a -> *", or empty
-
-    @property
-    def is_written(self) -> bool:
-        """Whether the operator changes it."""
-        return "!" in self.alias
-
-    @property
-    def alias_set(self) -> str:
-        """The name of the memory it shares with results of the same set; empty: with none."""
-        return self.alias.rstrip("!").split(" ")[0]
-
-
-@record(frozen=True)
-class Return:
-    """A result; `alias` as for arguments, "*" where it may share memory with any item of one."""
-
-    name: str
-    type: ty.Type
-    alias: str
-
-
-@record(frozen=True)
-class Schema:
-    """A parsed schema. With `varargs` the last argument is a tuple of all further ones."""
-
-    kind: str
-    args: tuple[Arg, ...]
-    returns: tuple[Return, ...]
-    varargs: bool
-
-    def arg(self, name: str) -> Arg:
-        """The argument of that name; KeyError where there is none."""
-        for arg in self.args:
-            if arg.name == name:
-                return arg
-        raise KeyError(f"{self.kind}: expected the name of an argument, got {name!r}")
+__all__ = ["Operator", "all_kinds", "candidates", "method_candidates", "of"]
 
 
 class Operator:
@@ -115,7 +45,7 @@ class Operator:
     @cached_property
     def schema(self) -> Schema:
         """Its schema, made at the first use."""
-        return _parse(self.kind, self.facts["schema"])
+        return parse(self.kind, self.facts["schema"])
 
     @property
     def args(self) -> tuple[Arg, ...]:
@@ -258,49 +188,6 @@ def _is_generator(type_: ty.Type) -> bool:
     return ty.GENERATOR in type_.children
 
 
-# ---- parsing ----
-
-
-def _parse(kind: str, parts: list[Any]) -> Schema:
-    """A schema of the parts that tools/gen/facts.py took it apart into."""
-    args, returns, varargs = parts
-    parsed = [_arg(*each) for each in args]
-    if varargs:
-        parsed.append(Arg("args", ty.ANY, None, False, False, None, ""))
-    results = tuple(Return(name, _type(type_), alias) for name, type_, alias in returns)
-    return Schema(kind, tuple(parsed), results, varargs)
-
-
-def _arg(name: str, type_: str, default: str | None, kwarg_only: bool, alias: str) -> Arg:
-    length = type_.removesuffix("?").removesuffix("]").rpartition("[")[2]
-    parsed = _type(type_)
-    return Arg(
-        name,
-        parsed,
-        _default(default, parsed),
-        default is not None,
-        kwarg_only,
-        int(length) if length.isdecimal() else None,
-        alias,
-    )
-
-
-@cache
-def _type(text: str) -> ty.Type:
-    return _SCHEMA_TYPES.get(text) or parse_type(text)
-
-
-def _default(text: str | None, type_: ty.Type) -> Any:
-    if text is None or text == "None":
-        return None
-    if text in _WORDS:
-        return _WORDS[text]
-    value = literal_eval(text.replace("inf", "1e999"))
-    if type_ is ty.DTYPE or ty.DTYPE in type_.children:
-        return getattr(_C, _DTYPE_NUMBERS[value])
-    return float(value) if type_ is ty.FLOAT else value
-
-
 # ---- the index ----
 
 
@@ -329,21 +216,21 @@ def _kind_of(text: str) -> str:
 
 
 # Of the many overloads of a name few are tried, so they are put in order by parts of schemas that
-# are not made yet (see _parse).
+# are not made yet (see schema_parts.parse).
 
 
 def _tensors_first(operator: Operator) -> tuple[bool, int]:
     """A number must not win over a 0-d tensor, whose gradient it would lose; out= forms last."""
     args, _, _ = operator.facts["schema"]
     has_out = any(kwarg_only and "!" in alias for _, _, _, kwarg_only, alias in args)
-    return has_out, -sum(_type(type_) is ty.TENSOR for _, type_, _, _, _ in args)
+    return has_out, -sum(type_of_text(type_) is ty.TENSOR for _, type_, _, _, _ in args)
 
 
 def _anything_last(operator: Operator) -> int:
     """Exact types, then Scalar, then types left open, then Any."""
     args, _, varargs = operator.facts["schema"]
     ranks: dict[ty.Type, int] = {ty.NUMBER: 1, ty.ANY: 3}
-    types = [_type(type_) for _, type_, _, _, _ in args] + [ty.ANY] * varargs
+    types = [type_of_text(type_) for _, type_, _, _, _ in args] + [ty.ANY] * varargs
     return max((2 if isinstance(t, ty.TypeVar) else ranks.get(t, 0) for t in types), default=0)
 
 
@@ -366,7 +253,7 @@ def all_kinds() -> Iterator[str]:
     yield from (operator.kind for operator in every if operator.is_builtin)
 
 
-# ---- methods and functions of Python ----
+# ---- methods of Python ----
 
 # Methods and properties whose operator has another name.
 _METHODS = {
@@ -407,90 +294,3 @@ def _accepts(formal: ty.Type, receiver: ty.Type) -> bool:
     if formal is ty.NUMBER:
         return receiver in (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
     return formal == receiver
-
-
-@cache
-def _functions() -> dict[int, tuple[Any, str]]:
-    """Kinds by the identity of Python's own functions; the function is kept so that it stays."""
-    import cmath
-    import math
-    import operator
-    import time
-
-    table: list[tuple[Any, str]] = []
-    for module in (math, cmath):
-        for name, function in vars(module).items():
-            if name in _OF_TENSORS or not callable(function):
-                continue
-            if operator_facts.exists(f"aten::{name}"):
-                table.append((function, f"aten::{name}"))
-    for name, function in vars(operator).items():
-        if not callable(function) or name.startswith("_"):
-            continue
-        kind = _OPERATORS.get(name, f"aten::{name}")
-        if name in _OPERATORS or (name in _SAME_OPERATORS and operator_facts.exists(kind)):
-            table.append((function, kind))
-    table += [
-        (math.remainder, "aten::mathremainder"), (math.fmod, "aten::fmod"),
-        (math.pow, "aten::pow"), (cmath.phase, "aten::angle"), (cmath.rect, "aten::polar"),
-        (len, "aten::len"), (abs, "prim::abs"), (min, "prim::min"), (max, "prim::max"),
-        (sum, "aten::sum"), (all, "aten::all"), (any, "aten::any"), (sorted, "aten::sorted"),
-        (round, "aten::round"), (divmod, "aten::divmod"), (pow, "aten::pow"), (str, "aten::str"),
-        (int, "aten::Int"), (float, "aten::Float"), (bool, "aten::Bool"),
-        (complex, "aten::Complex"), (repr, "aten::repr"), (format, "aten::format_spec"),
-        (chr, "aten::chr"), (ord, "aten::ord"), (hex, "aten::hex"), (oct, "aten::oct"),
-        (bin, "aten::bin"), (hash, "aten::hash"), (list, "aten::list"), (dict, "aten::dict"),
-        (print, "prim::Print"), (time.time, "aten::time"),
-        (time.perf_counter, "aten::perf_counter"),
-    ]  # fmt: skip
-    return {id(function): (function, kind) for function, kind in table}
-
-
-_OF_TENSORS = frozenset(("dist", "exp2", "nextafter", "prod"))  # not of numbers, as those of math
-_SAME_OPERATORS = frozenset(
-    ("add", "sub", "mul", "neg", "floordiv", "pow", "eq", "ne", "lt", "le", "gt", "ge", "matmul")
-)
-_OPERATORS = {
-    "truediv": "aten::div", "mod": "aten::remainder", "and_": "aten::__and__",
-    "or_": "aten::__or__", "xor": "aten::__xor__", "lshift": "aten::__lshift__",
-    "rshift": "aten::__rshift__", "not_": "aten::__not__", "is_": "aten::__is__",
-    "is_not": "aten::__isnot__", "invert": "aten::bitwise_not", "inv": "aten::bitwise_not",
-    "abs": "prim::abs", "getitem": "aten::__getitem__", "concat": "aten::add",
-    "iadd": "aten::add_", "imul": "aten::mul_",
-}  # fmt: skip
-
-
-def function_kind(function: Any) -> str | None:
-    """The name of the operators that a Python callable stands for, or None.
-
-    >>> import math, weft
-    >>> function_kind(weft.relu), function_kind(math.sqrt), function_kind(weft.Tensor.add_)
-    ('aten::relu', 'aten::sqrt', 'aten::add_')
-    """
-    if type(function) in (_C._OpFunction, _C._OpMethod):
-        return f"aten::{function.__name__}"
-    known = _functions().get(id(function))
-    if known is not None:
-        return known[1]
-    return _by_name().get(id(function), (None, None))[1]
-
-
-@cache
-def _by_name() -> dict[int, tuple[Any, str]]:
-    """Functions of `weft` written in Python for which there is a builtin."""
-    import weft
-
-    names = (
-        "tensor", "as_tensor", "manual_seed", "is_grad_enabled", "get_default_dtype",
-        "promote_types", "can_cast", "is_floating_point", "is_complex", "numel", "device",
-        "broadcast_shapes",
-    )  # fmt: skip
-    table = [(getattr(weft, name, None), f"aten::{name}") for name in names]
-    found = {id(function): (function, kind) for function, kind in table if function is not None}
-    for name in ("dim", "numel", "size", "stride", "is_contiguous", "is_floating_point",
-                 "is_complex", "element_size", "storage_offset", "get_device", "requires_grad_",
-                 "cpu", "type_as"):  # fmt: skip
-        method = getattr(weft.Tensor, name, None)
-        if method is not None:
-            found[id(method)] = (method, f"aten::{name}")
-    return found

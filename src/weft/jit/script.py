@@ -22,7 +22,40 @@ from weft.jit.passes.options import DEFAULT
 _enabled = True
 
 
-class ScriptFunction:
+class Program:
+    """What can be seen of a compiled function."""
+
+    @property
+    def _program(self) -> Function:
+        """The function of the IR."""
+        raise NotImplementedError
+
+    @property
+    def graph(self) -> Any:
+        """The graph as the frontend made it."""
+        return _view(self._program.graph)
+
+    @property
+    def inlined_graph(self) -> Any:
+        """The graph with all that it calls in place of the calls."""
+        return _view(inlined(self._program))
+
+    @property
+    def code(self) -> str:
+        """The program as Python text."""
+        from weft.jit.python_text import code_of_function
+
+        return code_of_function(self._program)
+
+    @property
+    def code_with_constants(self) -> tuple[str, Any]:
+        """The program as Python text, and an object with its constants c0, c1, ... of tensors."""
+        from weft.jit.python_text import code_with_constants
+
+        return code_with_constants(self._program)
+
+
+class ScriptFunction(Program):
     """A compiled function. The program is made when it is first called.
 
     Attributes: name, graph (as the frontend made it), inlined_graph, schema, code.
@@ -45,6 +78,15 @@ class ScriptFunction:
         return self._weft_compiled.function
 
     @property
+    def _program(self) -> Function:
+        return self._weft_compiled.function
+
+    @property
+    def schema(self) -> Any:
+        """Names, types and defaults of the arguments, and the type of the result."""
+        return self.function.schema
+
+    @property
     def name(self) -> str:
         """The name without its module."""
         return self._weft_compiled.name.rpartition(".")[2]
@@ -53,35 +95,6 @@ class ScriptFunction:
     def qualified_name(self) -> str:
         """The name in the IR."""
         return self._weft_compiled.name
-
-    @property
-    def graph(self) -> Any:
-        """The graph as the frontend made it."""
-        return _view(self.function.graph)
-
-    @property
-    def inlined_graph(self) -> Any:
-        """The graph with all that it calls in place of the calls."""
-        return _view(inlined(self.function))
-
-    @property
-    def schema(self) -> Any:
-        """Names, types and defaults of the arguments, and the type of the result."""
-        return self.function.schema
-
-    @property
-    def code(self) -> str:
-        """The program as Python text."""
-        from weft.jit.python_text import code_of_function
-
-        return code_of_function(self.function)
-
-    @property
-    def code_with_constants(self) -> tuple[str, Any]:
-        """The program as Python text, and an object with its constants c0, c1, ... of tensors."""
-        from weft.jit.python_text import code_with_constants
-
-        return code_with_constants(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         run = self._run

@@ -10,19 +10,24 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import weft
-from weft.jit.execution import LOCK, class_of, executable
+from weft.jit.execution import LOCK, class_of
 from weft.jit.frontend import modules
 from weft.jit.frontend.class_methods import compile_text_as_method
-from weft.jit.frontend.classes import annotations_of
 from weft.jit.frontend.errors import FrontendError, from_outside
-from weft.jit.frontend.functions import Compiled
 from weft.jit.frontend.ignored import mode_of
 from weft.jit.frontend.module_types import JitAttribute, ModuleInfo, module_info
 from weft.jit.frontend.resolver import MISSING, Resolver
 from weft.jit.frontend.scaffold import refuse
 from weft.jit.frontend.source import Code
-from weft.jit.graph_view import GraphView
+from weft.jit.ir import Function
 from weft.jit.ir import types as ty
+from weft.jit.script import Program
+from weft.jit.script_method import (
+    ScriptMethod,
+    compiled_method,
+    executable_method,
+    forget_executables,
+)
 
 Module = weft.nn.Module
 PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
@@ -37,7 +42,7 @@ class ScriptModule(Module):
     methods marked @script_method are compiled by weft.jit.script."""
 
 
-class RecursiveScriptModule(ScriptModule):
+class RecursiveScriptModule(Program, ScriptModule):
     """A compiled module. It is an nn.Module whose members are those of the program's object: what
     is set here is what the program reads, and what the program sets is seen here."""
 
@@ -65,7 +70,7 @@ class RecursiveScriptModule(ScriptModule):
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         info = self._jit_info
         name = "__hooked__" if info.hooks or info.pre_hooks else "forward"
-        return _executable(info, name)(self._jit_object, *args, **kwargs)
+        return executable_method(info, name)(self._jit_object, *args, **kwargs)
 
     @property
     def forward(self) -> Any:  # type: ignore[override]
@@ -87,7 +92,7 @@ class RecursiveScriptModule(ScriptModule):
             return ScriptMethod(self, name)
         found = info.methods.get(name, info.find(name))
         if isinstance(found, property):
-            return _executable(info, name)(self._jit_object)
+            return executable_method(info, name)(self._jit_object)
         if isinstance(found, staticmethod):
             return found.__func__
         function = getattr(found, "__func__", found)
@@ -147,7 +152,7 @@ class RecursiveScriptModule(ScriptModule):
             )
         if isinstance(declared.type, ty.InterfaceType):
             self._jit_info.classes.add(value._jit_info.type)
-            _swaps[0] += 1
+            forget_executables()
         self._children[name] = value
         setattr(self._jit_object, name, value._jit_object)
 
@@ -244,30 +249,8 @@ class RecursiveScriptModule(ScriptModule):
         return self._jit_info.python_class.__name__
 
     @property
-    def graph(self) -> GraphView:
-        """The graph of forward."""
-        return GraphView(compiled_method(self._jit_info, "forward").function.graph)
-
-    @property
-    def inlined_graph(self) -> GraphView:
-        """The graph of forward with all that it calls in place of the calls."""
-        from weft.jit.script import inlined
-
-        return GraphView(inlined(compiled_method(self._jit_info, "forward").function))
-
-    @property
-    def code(self) -> str:
-        """forward as Python text."""
-        from weft.jit.python_text import code_of_function
-
-        return code_of_function(compiled_method(self._jit_info, "forward").function)
-
-    @property
-    def code_with_constants(self) -> tuple[str, Any]:
-        """forward as Python text, and an object with its constants c0, c1, ... of tensors."""
-        from weft.jit.python_text import code_with_constants
-
-        return code_with_constants(compiled_method(self._jit_info, "forward").function)
+    def _program(self) -> Function:
+        return compiled_method(self._jit_info, "forward").function  # type: ignore[no-any-return]
 
     def _get_name(self) -> str:
         return type(self).__name__
@@ -304,112 +287,6 @@ class RecursiveScriptModule(ScriptModule):
             f"pickle: expected an object that is no program, got a compiled {self.original_name}; "
             "use weft.jit.save, or its state_dict()"
         )
-
-
-class ScriptMethod:
-    """A compiled method of a module: callable, with its graph, code and schema."""
-
-    def __init__(self, owner: RecursiveScriptModule, name: str) -> None:
-        self.owner = owner
-        self.name = self.__name__ = name
-        self.function = compiled_method(owner._jit_info, name).function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _executable(self.owner._jit_info, self.name)(self.owner._jit_object, *args, **kwargs)
-
-    @property
-    def graph(self) -> GraphView:
-        """The graph as the frontend made it."""
-        return GraphView(self.function.graph)
-
-    @property
-    def inlined_graph(self) -> GraphView:
-        """The graph with all that it calls in place of the calls."""
-        from weft.jit.script import inlined
-
-        return GraphView(inlined(self.function))
-
-    @property
-    def schema(self) -> Any:
-        """Names, types and defaults of the arguments, and the type of the result."""
-        return self.function.schema
-
-    @property
-    def code(self) -> str:
-        """The method as Python text."""
-        from weft.jit.python_text import code_of_function
-
-        return code_of_function(self.function)
-
-
-def compiled_method(info: ModuleInfo, name: str) -> Any:
-    """The compiled method of that name."""
-    known = info.compiled.get(name)
-    if known is not None and known.error is None:
-        return known
-    with LOCK, from_outside():
-        if name == "__hooked__":
-            return _compile_hooked(info)
-        found = info.methods.get(name, info.find(name))
-        if name == "forward" and (found is Module.forward or not inspect.isfunction(found)):
-            raise NotImplementedError(
-                f"{info.python_class.__name__}: expected a module with forward, got none"
-            )
-        from weft.jit.frontend.class_methods import compile_as_method
-
-        function = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
-        return compile_as_method(info, name, getattr(function, "_jit_form", function))
-
-
-def add_method(info: ModuleInfo, name: str, compiled: Compiled) -> None:
-    """Gives a type without source a method."""
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise AssertionError(f"{name} is a program")
-
-    method.__name__ = name
-    method.__module__ = "__torch__"
-    info.methods[name] = method
-    info.compiled[name] = compiled
-    info.type.methods[name] = compiled.function
-
-
-def _compile_hooked(info: ModuleInfo) -> Any:
-    """forward with its hooks as one method."""
-    from weft.jit.frontend.emitter import Emitter
-    from weft.jit.frontend.sugared import Call, Simple
-
-    forward = compiled_method(info, "forward")
-    compiled = Compiled(f"{info.type.name}.__hooked__", list(forward.parameters), None)
-    from weft.jit.frontend.source import Code
-
-    code = Code("pass\n", f"<hooks of {info.python_class.__name__}>", 1)
-    e = Emitter(compiled.function.graph, code, annotations_of(info.python_class).resolver,
-                "__hooked__")  # fmt: skip
-    range = e.range(code.tree.body[0])
-    values = [e.graph.add_input(p.type, p.name) for p in compiled.parameters]
-    call = Call.of(range, *map(Simple, values[1:]))
-    held = modules.HookedForward(values[0], info).call(e, call)
-    result = held.value(e, range)
-    e.graph.block.set_returns([result])
-    compiled.returns = result.type
-    info.compiled["__hooked__"] = compiled
-    info.type.methods["__hooked__"] = compiled.function
-    return compiled
-
-
-def _executable(info: ModuleInfo, name: str) -> Callable[..., Any]:
-    known = info.executables.get(name)
-    if known is not None and known[0] == _swaps[0]:
-        return known[1]  # type: ignore[no-any-return]
-    classes = sorted(modules.classes_below(info), key=lambda each: each.name)
-    run = executable(compiled_method(info, name).function, classes)
-    info.executables[name] = (_swaps[0], run)
-    return run
-
-
-# How often a submodule behind an interface was replaced: programs made before know too little.
-_swaps = [0]
 
 
 # From a Python module -------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def assign(e: Emitter, target: ast.expr, held: Sugared, range: SourceRange) -> N
     elif isinstance(target, ast.Attribute):
         expr(e, target.value).set_attr(e, e.range(target), target.attr, held)
     elif isinstance(target, ast.Subscript):
-        from weft.jit.frontend.subscripts import set_item
+        from weft.jit.frontend.item_assignment import set_item
 
         set_item(e, target, held, range)
     else:
@@ -93,7 +93,7 @@ def _assign_tuple(
 
 
 def _list_of(e: Emitter, items: Sequence[Sugared], range: SourceRange) -> Sugared:
-    from weft.jit.frontend.expressions import make_list
+    from weft.jit.frontend.displays import make_list
 
     try:
         return Simple(make_list(e, items, None, range))
@@ -176,8 +176,8 @@ def _named(type: ty.Type) -> bool:
 
 def assign_augmented(e: Emitter, node: ast.AugAssign) -> None:
     """target <op>= value, in place for tensors and lists as in Python."""
+    from weft.jit.frontend.item_assignment import augment_item
     from weft.jit.frontend.operators import augmented
-    from weft.jit.frontend.subscripts import augment_item
 
     range = e.range(node)
     if isinstance(node.target, ast.Subscript):
@@ -216,7 +216,7 @@ def delete(e: Emitter, target: ast.expr) -> None:
         e.scope.set(target.id, Poison(message))
         return
     if isinstance(target, ast.Subscript):
-        from weft.jit.frontend.subscripts import delete_item
+        from weft.jit.frontend.item_assignment import delete_item
 
         delete_item(e, target)
         return

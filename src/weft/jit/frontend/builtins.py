@@ -175,7 +175,7 @@ def _len(e: Emitter, call: Call) -> Sugared:
 
 def as_list(e: Emitter, value: Sugared, range: SourceRange, hint: ty.Type | None = None) -> Sugared:
     """A new list of the items of anything that can be looped over."""
-    from weft.jit.frontend.expressions import make_list
+    from weft.jit.frontend.displays import make_list
 
     actual = None
     if isinstance(value, Simple):
@@ -244,7 +244,7 @@ def _tuple(e: Emitter, call: Call) -> Sugared:
 
 @handles(python.dict)
 def _dict(e: Emitter, call: Call) -> Sugared:
-    from weft.jit.frontend.expressions import common_type
+    from weft.jit.frontend.displays import common_type
 
     call.expect_count("dict", 0, 1)
     if call.args:
@@ -271,7 +271,7 @@ def _dict_of_pairs(e: Emitter, pairs: Sugared, range: SourceRange, hint: ty.Type
         e.untyped.add(out)
 
     def add(pair: Sugared) -> None:
-        from weft.jit.frontend.subscripts import store
+        from weft.jit.frontend.item_assignment import store
 
         items = pair.unrolled(e, range) or []
         if len(items) != 2:

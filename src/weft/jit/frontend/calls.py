@@ -28,6 +28,7 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
+from weft.jit.python_functions import function_kind
 
 
 class Mismatch(NamedTuple):
@@ -371,5 +372,5 @@ class BuiltinFunction(Sugared):
 
 def operator_name(obj: Any) -> str | None:
     """The operators that a Python callable stands for, as "aten::relu", or None."""
-    name = schemas.function_kind(obj)
+    name = function_kind(obj)
     return name if name is not None and candidates(name) else None

@@ -13,9 +13,10 @@ from weft.jit.frontend.conversions import Parameter
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.functions import Compiled, qualified_name
+from weft.jit.frontend.python_objects import PythonObject
 from weft.jit.frontend.resolver import MISSING, Resolver, resolver_of_class
 from weft.jit.frontend.source import Code
-from weft.jit.frontend.sugared import Call, PythonObject, Simple, Sugared
+from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.source import SourceRange

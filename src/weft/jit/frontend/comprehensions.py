@@ -11,10 +11,11 @@ from weft.jit.frontend.calls import apply_operator
 from weft.jit.frontend.conditions import condition, refine_all
 from weft.jit.frontend.control_flow import branch, join
 from weft.jit.frontend.conversions import coerce
+from weft.jit.frontend.displays import check_key
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import FALLS, Scope
 from weft.jit.frontend.errors import FrontendError, NotSupportedError, fail
-from weft.jit.frontend.expressions import check_key, expr
+from weft.jit.frontend.expressions import expr
 from weft.jit.frontend.iteration import Counted, Source, iterate
 from weft.jit.frontend.scaffold import expression
 from weft.jit.frontend.sugared import Simple, Sugared, TupleLiteral
@@ -77,7 +78,7 @@ def _unrolled(
             items.append(expr(e, node.elt, hint.elem if isinstance(hint, ty.ListType) else None))
     if isinstance(node, ast.GeneratorExp):
         return TupleLiteral(items)
-    from weft.jit.frontend.expressions import make_list
+    from weft.jit.frontend.displays import make_list
 
     wanted = hint.elem if isinstance(hint, ty.ListType) else None
     return Simple(make_list(e, items, wanted, e.range(node)))

@@ -12,12 +12,12 @@ from weft.jit.frontend.control_flow import branch, join
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import FALLS
 from weft.jit.frontend.errors import fail
+from weft.jit.frontend.python_objects import PythonObject
 from weft.jit.frontend.sugared import (
     UNKNOWN,
     Arg,
     Call,
     Path,
-    PythonObject,
     Simple,
     Sugared,
     TupleLiteral,

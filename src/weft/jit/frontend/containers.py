@@ -168,7 +168,7 @@ class HeldKeys(Sugared):
         known = call.args[0].value.static(e)
         if isinstance(known, str):
             return Simple(e.constant(known in self.names))
-        from weft.jit.frontend.expressions import make_list
+        from weft.jit.frontend.displays import make_list
 
         keys: list[Sugared] = [Simple(e.constant(name)) for name in self.names]
         held = Simple(make_list(e, keys, ty.STR, call.range))

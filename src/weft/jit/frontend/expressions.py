@@ -1,20 +1,18 @@
-"""Expressions: names, constants, attributes, containers, conditionals, calls."""
+"""Expressions: names, constants, attributes, conditionals, calls."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 
-from weft.jit.frontend.annotations import KEYS, is_key
 from weft.jit.frontend.conditions import choose, condition, static_truth, truth
-from weft.jit.frontend.conversions import coerce, type_of
+from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.scaffold import EXPRESSIONS, expression, handler_of_expression, refuse_form
-from weft.jit.frontend.sugared import Arg, Call, Path, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import Arg, Call, Path, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
-from weft.jit.ir.source import SourceRange
 
 _MAX_DEPTH = 400
 _LARGEST_INT = 2**63
@@ -155,167 +153,6 @@ def _decide(
         return Simple(e.cast(held, ty.non_none(held.type)))
 
     return choose(e, test, rest if is_and else itself, itself if is_and else rest, range, True)
-
-
-# Containers -----------------------------------------------------------------------------------
-
-
-@expression(ast.Tuple)
-def _tuple(e: Emitter, node: ast.Tuple, hint: ty.Type | None) -> Sugared:
-    hints: Sequence[ty.Type | None] = [None] * len(node.elts)
-    if isinstance(hint, ty.TupleType) and len(hint.elems) == len(node.elts):
-        hints = hint.elems
-    starred = any(isinstance(item, ast.Starred) for item in node.elts)
-    if starred:
-        runs = _runs(e, node.elts)
-        lists = [run for run in runs if isinstance(run, Simple)]
-        if not lists:
-            return TupleLiteral([item for run in runs if isinstance(run, list) for item in run])
-        if all(run.v.type == ty.ListType(ty.INT) for run in lists):
-            return _joined(e, runs, ty.ListType(ty.INT), e.range(node))  # sizes: as x.shape is
-        fail(
-            f"*: expected a tuple, whose length is known, got {lists[0].describe()}",
-            e.range(node),
-            "a list",
-        )
-    return TupleLiteral([expr(e, item, wanted) for item, wanted in zip(node.elts, hints)])
-
-
-def spread(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
-    """The items of a display, with *x for tuples of known length taken apart."""
-    items: list[Sugared] = []
-    for node in nodes:
-        if isinstance(node, ast.Starred):
-            inner = expr(e, node.value)
-            parts = inner.unrolled(e, e.range(node))
-            if parts is None:
-                fail(
-                    f"*: expected a tuple, whose length is known, got {inner.describe()}",
-                    e.range(node),
-                    "the items one by one, or a + b for lists",
-                )
-            items.extend(parts)
-        else:
-            items.append(expr(e, node))
-    return items
-
-
-@expression(ast.Starred)
-def _starred(e: Emitter, node: ast.Starred, hint: ty.Type | None) -> Sugared:
-    fail("*: expected it inside a call, a list or a tuple, got it alone", e.range(node))
-
-
-@expression(ast.List)
-def _list(e: Emitter, node: ast.List, hint: ty.Type | None) -> Sugared:
-    wanted = hint.elem if isinstance(hint, ty.ListType) else None
-    range = e.range(node)
-    if any(isinstance(item, ast.Starred) for item in node.elts):
-        runs = _runs(e, node.elts)
-        if any(isinstance(run, Simple) for run in runs):
-            return _joined(e, runs, hint, range)
-        items = [item for run in runs if isinstance(run, list) for item in run]
-    else:
-        items = [expr(e, item, wanted) for item in node.elts]
-    made = make_list(e, items, wanted, range)
-    if not items and hint is None:
-        e.untyped.add(made)
-    return Simple(made)
-
-
-def _runs(e: Emitter, nodes: Sequence[ast.expr]) -> list[list[Sugared] | Simple]:
-    """What a display holds: runs of items, and for *xs of unknown length a list."""
-    from weft.jit.frontend.builtins import as_list
-
-    runs: list[list[Sugared] | Simple] = []
-    for node in nodes:
-        range = e.range(node)
-        items: list[Sugared] | None
-        if isinstance(node, ast.Starred):
-            inner = expr(e, node.value)
-            items = inner.unrolled(e, range)
-            if items is None:
-                runs.append(Simple(as_list(e, inner, range).value(e, range)))
-                continue
-        else:
-            items = [expr(e, node)]
-        if runs and isinstance(runs[-1], list):
-            runs[-1].extend(items)
-        else:
-            runs.append(list(items))
-    return runs
-
-
-def _joined(
-    e: Emitter, runs: Sequence[list[Sugared] | Simple], hint: ty.Type | None, range: SourceRange
-) -> Sugared:
-    """[a, *xs, b] for a list xs: [a] + list(xs) + [b]."""
-    from weft.jit.frontend.operators import binary
-
-    wanted = hint.elem if isinstance(hint, ty.ListType) else None
-    whole: Sugared | None = None
-    for run in runs:
-        part = run if isinstance(run, Simple) else Simple(make_list(e, run, wanted, range))
-        whole = part if whole is None else binary(e, ast.Add, whole, part, range)
-    assert whole is not None
-    return whole
-
-
-def make_list(
-    e: Emitter, items: Sequence[Sugared], wanted: ty.Type | None, range: SourceRange
-) -> Value:
-    """A list of items; an empty one holds tensors unless something else is wanted."""
-    if wanted is not None:
-        values = [coerce(e, item, wanted, range, "list") for item in items]
-        return e.emit("prim::ListConstruct", values, ty.ListType(wanted), range=range)
-    values = [item.value(e, range) for item in items]
-    elem = common_type(values, range, "list") if values else ty.TENSOR
-    return e.emit("prim::ListConstruct", values, ty.ListType(elem), range=range)
-
-
-def common_type(values: Sequence[Value], range: SourceRange, what: str) -> ty.Type:
-    """The type of all items of a container."""
-    result = values[0].type
-    for each in values[1:]:
-        wider = ty.unify(result, each.type)
-        if wider is None:
-            fail(
-                f"{what}: expected items of one type, got {result.annotation} and "
-                f"{each.type.annotation}",
-                range,
-                f"a declared type, as xs: List[Union[{result.annotation}, {each.type.annotation}]]",
-            )
-        result = wider
-    return result
-
-
-@expression(ast.Dict)
-def _dict(e: Emitter, node: ast.Dict, hint: ty.Type | None) -> Sugared:
-    range = e.range(node)
-    wanted = hint if isinstance(hint, ty.DictType) else None
-    flat: list[Value] = []
-    for key, item in zip(node.keys, node.values):
-        if key is None:
-            refuse_form(e.code, node, "double star")
-        for part, want in ((key, wanted and wanted.key), (item, wanted and wanted.value)):
-            made = expr(e, part, want)
-            flat.append(
-                coerce(e, made, want, e.range(part), "dict") if want else made.value(e, range)
-            )
-    if wanted is None and flat:
-        keys = common_type(flat[::2], range, "dict keys")
-        wanted = ty.DictType(keys, common_type(flat[1::2], range, "dict values"))
-    type = wanted or ty.DictType(ty.STR, ty.TENSOR)
-    check_key(type.key, range)
-    whole = e.emit("prim::DictConstruct", flat, type, range=range)
-    if not flat and hint is None:
-        e.untyped.add(whole)
-    return Simple(whole)
-
-
-def check_key(type: ty.Type, range: SourceRange) -> None:
-    """FrontendError unless values of the type can be keys."""
-    if not is_key(type):
-        fail(f"dict: expected keys of type {KEYS}, got {type.annotation}", range)
 
 
 # Calls ----------------------------------------------------------------------------------------

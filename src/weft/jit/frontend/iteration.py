@@ -144,7 +144,7 @@ def _is_heterogeneous(e: Emitter, source: Source, range: SourceRange) -> bool:
 def _as_counted(e: Emitter, source: Source, range: SourceRange) -> Counted:
     if isinstance(source, Counted):
         return source
-    from weft.jit.frontend.expressions import make_list
+    from weft.jit.frontend.displays import make_list
 
     found = iterate(e, Simple(make_list(e, source, None, range)), range)
     assert isinstance(found, Counted)

@@ -13,7 +13,8 @@ from weft.jit.frontend.conditions import Condition, choose
 from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import UNKNOWN, Call, PythonObject, Simple, Sugared
+from weft.jit.frontend.python_objects import PythonObject
+from weft.jit.frontend.sugared import UNKNOWN, Call, Simple, Sugared
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value

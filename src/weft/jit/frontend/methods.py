@@ -118,7 +118,7 @@ def _update(e: Emitter, v: Value, call: Call) -> Sugared | None:
     """d.update(a=1): an assignment each."""
     if not call.kwargs:
         return None
-    from weft.jit.frontend.subscripts import store
+    from weft.jit.frontend.item_assignment import store
 
     if call.args:
         call_operator(e, "aten::update", Call(call.range, call.args).behind(Simple(v)))

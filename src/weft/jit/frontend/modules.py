@@ -13,7 +13,8 @@ from weft.jit.frontend.errors import fail
 from weft.jit.frontend.ignored import EXPORT, ignored_value, mode_of
 from weft.jit.frontend.module_types import ModuleInfo
 from weft.jit.frontend.objects import sugar
-from weft.jit.frontend.sugared import Arg, Call, Simple, StaticMethod, Sugared, TupleLiteral
+from weft.jit.frontend.python_objects import StaticMethod
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value

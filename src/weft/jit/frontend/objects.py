@@ -13,16 +13,9 @@ from weft.jit.frontend.annotations import type_of_value
 from weft.jit.frontend.calls import BuiltinFunction, operator_name
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
+from weft.jit.frontend.python_objects import PythonModule, PythonObject
 from weft.jit.frontend.resolver import is_module
-from weft.jit.frontend.sugared import (
-    Arg,
-    Call,
-    PythonModule,
-    PythonObject,
-    Simple,
-    Sugared,
-    TupleLiteral,
-)
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange

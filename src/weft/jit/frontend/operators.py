@@ -185,7 +185,7 @@ def _static_sequence(
                 fail("*: expected a tuple of at most 10000 items, got more", range, "a list")
             return TupleLiteral(list(items) * times)
         if items and type_of(e, count, range) is ty.INT:
-            from weft.jit.frontend.expressions import make_list
+            from weft.jit.frontend.displays import make_list
 
             made = Simple(make_list(e, items, None, range))
             return apply_operator(e, "aten::mul", range, made, count)

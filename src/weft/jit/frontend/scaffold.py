@@ -22,6 +22,10 @@ STATEMENTS: dict[type[ast.AST], Callable[..., Any]] = {}
 
 _LATER: dict[type[ast.AST], str] = {
     ast.Compare: "comparison",
+    ast.Tuple: "displays",
+    ast.List: "displays",
+    ast.Dict: "displays",
+    ast.Starred: "displays",
     ast.ListComp: "comprehensions",
     ast.DictComp: "comprehensions",
     ast.JoinedStr: "strings",

@@ -7,9 +7,10 @@ import typing
 from typing import Any
 
 from weft.jit.frontend.conversions import coerce
+from weft.jit.frontend.displays import spread
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.expressions import argument, expr, spread
+from weft.jit.frontend.expressions import argument, expr
 from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 
@@ -19,7 +20,7 @@ def special_call(
 ) -> Sugared | None:
     """The call where its arguments need their syntax, otherwise None."""
     from weft.jit.frontend.builtins import SpecialFunction
-    from weft.jit.frontend.sugared import PythonObject
+    from weft.jit.frontend.python_objects import PythonObject
 
     obj: Any = None
     if isinstance(called, SpecialFunction | PythonObject):

@@ -155,7 +155,7 @@ def tuple_method(v: Value, name: str) -> TupleMethod | None:
 
 
 def _as_of_list(e: Emitter, v: Value, name: str, call: Call) -> Sugared:
-    from weft.jit.frontend.expressions import make_list
+    from weft.jit.frontend.displays import make_list
 
     call.expect_no_keywords(name)
     call.expect_count(name, 1, 1)

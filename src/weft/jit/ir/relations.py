@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from weft.jit.ir.named_types import (
+    Argument,
+    ClassType,
+    FunctionSchema,
+    InterfaceType,
+)
 from weft.jit.ir.type_classes import (
     ANY,
     NONE,
     NUMBER,
-    Argument,
-    ClassType,
-    FunctionSchema,
     FutureType,
-    InterfaceType,
     OptionalType,
     TupleType,
     Type,

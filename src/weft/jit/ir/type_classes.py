@@ -1,5 +1,4 @@
-"""Types of the IR. They are immutable and compare by structure, except classes and interfaces,
-which are nominal: two classes are the same type only if they are the same object.
+"""Types of the IR that compare by structure; those with a name of their own are in named_types.py.
 
 `str(t)` is the IR text, `t.annotation` what a user writes in Python:
 
@@ -10,54 +9,9 @@ which are nominal: two classes are the same type only if they are the same objec
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from weft.jit.ir.record import field, record
-
-if TYPE_CHECKING:
-    from weft.jit.ir.function import Function
-
-__all__ = [
-    "ANY",
-    "ANY_DICT",
-    "ANY_LIST",
-    "ANY_TUPLE",
-    "BASE_TYPES",
-    "BOOL",
-    "COMPLEX",
-    "DEVICE",
-    "DTYPE",
-    "FLOAT",
-    "GENERATOR",
-    "INT",
-    "LAYOUT",
-    "MEMORY_FORMAT",
-    "NONE",
-    "NUMBER",
-    "STR",
-    "TENSOR",
-    "Argument",
-    "Attribute",
-    "BaseType",
-    "ClassType",
-    "DictType",
-    "EnumType",
-    "EnumValue",
-    "FunctionSchema",
-    "FutureType",
-    "InterfaceType",
-    "ListType",
-    "NamedType",
-    "OptionalType",
-    "TupleType",
-    "Type",
-    "TypeVar",
-    "UnionType",
-    "members_of",
-    "non_none",
-    "optional_of",
-    "union_of",
-]
+from weft.jit.ir.record import record
 
 
 class Type:
@@ -302,115 +256,6 @@ class TypeVar(Type):
 
     def __str__(self) -> str:
         return self.name
-
-
-@record(frozen=True)
-class Attribute:
-    """An attribute of a class. `kind`: parameter, buffer, attribute, constant or module; a constant
-    has a value."""
-
-    type: Type
-    kind: str = "attribute"
-    value: Any = None
-
-
-@record(eq=False, repr=False)
-class ClassType(Type):
-    """A class: attributes in order of declaration, compiled methods. Mutable, nominal.
-
-    `info` and `runtime`: what the frontend knows of it, and its class in programs. They are freed
-    with it, as all that belongs to a program that nobody has any more.
-    """
-
-    name: str
-    attributes: dict[str, Attribute] = field(default_factory=dict)
-    methods: dict[str, Function] = field(default_factory=dict)
-    is_module: bool = False
-    info: Any = None
-    runtime: Any = None
-
-    @property
-    def annotation(self) -> str:
-        return self.name
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@record(frozen=True, repr=False)
-class EnumType(Type):
-    """An enum: members are pairs of name and value."""
-
-    name: str
-    value_type: Type
-    members: tuple[tuple[str, Any], ...]
-
-    @property
-    def annotation(self) -> str:
-        return self.name
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@record(frozen=True)
-class EnumValue:
-    """A member of an enum, as the value of a constant."""
-
-    type: EnumType
-    name: str
-
-    @property
-    def value(self) -> Any:
-        """The value the member stands for."""
-        return dict(self.type.members)[self.name]
-
-    def __str__(self) -> str:
-        return f"{self.type.name}.{self.name}"
-
-
-@record(frozen=True)
-class Argument:
-    """A parameter of a function; `has_default` tells a default of None from none."""
-
-    name: str
-    type: Type
-    default: Any = None
-    has_default: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.type} {self.name}" + (f"={self.default!r}" if self.has_default else "")
-
-
-@record(frozen=True)
-class FunctionSchema:
-    """What a function takes and gives; methods include `self`."""
-
-    name: str
-    args: tuple[Argument, ...]
-    returns: Type
-
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.args))}) -> {self.returns}"
-
-
-@record(eq=False, repr=False)
-class InterfaceType(Type):
-    """Methods that a class must have; `self` is no argument of their schemas. Nominal."""
-
-    name: str
-    methods: dict[str, FunctionSchema] = field(default_factory=dict)
-    is_module: bool = False
-
-    @property
-    def annotation(self) -> str:
-        return self.name
-
-    def __str__(self) -> str:
-        return self.name
-
-
-NamedType = ClassType | EnumType | InterfaceType
 
 
 def union_of(members: Iterable[Type]) -> Type:

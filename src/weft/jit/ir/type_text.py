@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from weft.jit.ir import type_classes as ty
+from weft.jit.ir.named_types import NamedType
 from weft.jit.ir.reader import Cursor
 
 NAME = re.compile(r"[^\W\d][\w.]*")
@@ -13,7 +14,7 @@ _VARIABLE = re.compile(r"[a-z]\d*|[a-z]Va[rl]")
 _SCHEMA_NAMES: dict[str, ty.Type] = {"ScalarType": ty.DTYPE, "number": ty.NUMBER}
 _GENERICS = {"Dict": 2, "Future": 1, "Union": None}  # and how many parts they have
 
-Classes = dict[str, ty.NamedType]
+Classes = dict[str, NamedType]
 
 
 def parse_type(text: str, classes: Classes | None = None) -> ty.Type:

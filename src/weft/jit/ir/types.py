@@ -1,5 +1,15 @@
 """All of types in one place: the classes, the relations between them, and their text."""
 
+from weft.jit.ir.named_types import (
+    Argument,
+    Attribute,
+    ClassType,
+    EnumType,
+    EnumValue,
+    FunctionSchema,
+    InterfaceType,
+    NamedType,
+)
 from weft.jit.ir.relations import bind, has_variables, is_subtype, substitute, unify
 from weft.jit.ir.type_classes import (
     ANY,
@@ -20,18 +30,10 @@ from weft.jit.ir.type_classes import (
     NUMBER,
     STR,
     TENSOR,
-    Argument,
-    Attribute,
     BaseType,
-    ClassType,
     DictType,
-    EnumType,
-    EnumValue,
-    FunctionSchema,
     FutureType,
-    InterfaceType,
     ListType,
-    NamedType,
     OptionalType,
     TupleType,
     Type,

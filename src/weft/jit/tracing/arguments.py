@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import weft
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
-from weft.jit.schemas import Arg
+from weft.jit.schema_parts import Arg
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 
 if TYPE_CHECKING:

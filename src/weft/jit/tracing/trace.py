@@ -16,7 +16,8 @@ from weft.jit.ir import Graph
 from weft.jit.ir import types as ty
 from weft.jit.ir.verify import verify
 from weft.jit.script import ScriptFunction
-from weft.jit.script_module import RecursiveScriptModule, add_method
+from weft.jit.script_method import add_method
+from weft.jit.script_module import RecursiveScriptModule
 from weft.jit.tracing import calls as _calls  # noqa: F401  (registers its faces)
 from weft.jit.tracing import checks, structures
 from weft.jit.tracing import indexing as _indexing  # noqa: F401  (registers its faces)

@@ -1,0 +1,116 @@
+"""Methods of compiled modules: compiled when they are first asked for, with a program for each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft.jit.execution import LOCK, executable
+from weft.jit.frontend import modules
+from weft.jit.frontend.classes import annotations_of
+from weft.jit.frontend.errors import from_outside
+from weft.jit.frontend.functions import Compiled
+from weft.jit.frontend.module_types import ModuleInfo
+from weft.jit.frontend.source import Code
+from weft.jit.ir import Function
+from weft.jit.script import Program
+
+Module = weft.nn.Module
+
+
+class ScriptMethod(Program):
+    """A compiled method of a module: callable, with its graph, code and schema."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self.owner = owner
+        self.name = self.__name__ = name
+        self.function: Function = compiled_method(owner._jit_info, name).function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return executable_method(self.owner._jit_info, self.name)(
+            self.owner._jit_object, *args, **kwargs
+        )
+
+    @property
+    def _program(self) -> Function:
+        return self.function
+
+    @property
+    def schema(self) -> Any:
+        """Names, types and defaults of the arguments, and the type of the result."""
+        return self.function.schema
+
+
+def compiled_method(info: ModuleInfo, name: str) -> Any:
+    """The compiled method of that name."""
+    known = info.compiled.get(name)
+    if known is not None and known.error is None:
+        return known
+    with LOCK, from_outside():
+        if name == "__hooked__":
+            return _compile_hooked(info)
+        found = info.methods.get(name, info.find(name))
+        if name == "forward" and (found is Module.forward or not inspect.isfunction(found)):
+            raise NotImplementedError(
+                f"{info.python_class.__name__}: expected a module with forward, got none"
+            )
+        from weft.jit.frontend.class_methods import compile_as_method
+
+        function = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+        return compile_as_method(info, name, getattr(function, "_jit_form", function))
+
+
+def add_method(info: ModuleInfo, name: str, compiled: Compiled) -> None:
+    """Gives a type without source a method."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError(f"{name} is a program")
+
+    method.__name__ = name
+    method.__module__ = "__torch__"
+    info.methods[name] = method
+    info.compiled[name] = compiled
+    info.type.methods[name] = compiled.function
+
+
+def _compile_hooked(info: ModuleInfo) -> Any:
+    """forward with its hooks as one method."""
+    from weft.jit.frontend.emitter import Emitter
+    from weft.jit.frontend.sugared import Call, Simple
+
+    forward = compiled_method(info, "forward")
+    compiled = Compiled(f"{info.type.name}.__hooked__", list(forward.parameters), None)
+    code = Code("pass\n", f"<hooks of {info.python_class.__name__}>", 1)
+    e = Emitter(compiled.function.graph, code, annotations_of(info.python_class).resolver,
+                "__hooked__")  # fmt: skip
+    range = e.range(code.tree.body[0])
+    values = [e.graph.add_input(p.type, p.name) for p in compiled.parameters]
+    call = Call.of(range, *map(Simple, values[1:]))
+    held = modules.HookedForward(values[0], info).call(e, call)
+    result = held.value(e, range)
+    e.graph.block.set_returns([result])
+    compiled.returns = result.type
+    info.compiled["__hooked__"] = compiled
+    info.type.methods["__hooked__"] = compiled.function
+    return compiled
+
+
+def executable_method(info: ModuleInfo, name: str) -> Callable[..., Any]:
+    """What runs a method."""
+    known = info.executables.get(name)
+    if known is not None and known[0] == _swaps[0]:
+        return known[1]  # type: ignore[no-any-return]
+    classes = sorted(modules.classes_below(info), key=lambda each: each.name)
+    run = executable(compiled_method(info, name).function, classes)
+    info.executables[name] = (_swaps[0], run)
+    return run
+
+
+_swaps = [0]  # how often a submodule behind an interface was replaced
+
+
+def forget_executables() -> None:
+    """A submodule behind an interface was replaced: programs made before know too little."""
+    _swaps[0] += 1
