@@ -5,8 +5,10 @@
 #include <memory>
 
 #include "bindings/jit.h"
+#include "bindings/tensor_object.h"
 #include "core/error.h"
 #include "runtime/interpreter_ops.h"
+#include "runtime/print.h"
 
 namespace nb = nanobind;
 
@@ -110,10 +112,22 @@ void print_to_python(const std::string& text) {
   if (PyFile_WriteString(text.c_str(), out) < 0) throw PythonFailure::fetch();
 }
 
+// What repr() of the tensor is: programs show tensors as Python does, with its options of printing.
+std::string text_of_tensor(const Tensor& tensor) {
+  TakeGil gil;
+  const Object held = Object::steal(wrap(tensor));
+  const Object text = Object::steal(held.get() ? PyObject_Repr(held.get()) : nullptr);
+  Py_ssize_t size = 0;
+  const char* data = text.get() ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
+  if (!data) throw PythonFailure::fetch();
+  return std::string(data, static_cast<size_t>(size));
+}
+
 }  // namespace
 
 void bind_jit_program(nb::module_& module) {
   set_print_hook(print_to_python);
+  set_tensor_text_hook(text_of_tensor);
   nb::class_<JitProgram>(module, "JitProgram",
                          "Compiled functions, made from the bytes of weft.jit.codegen.")
       .def("__init__", make_program, nb::arg("data"), nb::arg("constants") = nb::tuple(),

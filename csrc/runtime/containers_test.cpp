@@ -174,9 +174,11 @@ TEST(values_print_as_in_python) {
   auto color = make_ref<EnumDef>();
   color->name = "__torch__.Color";
   color->members = {"RED", "BLUE"};
+  color->values = {number(1), number(2)};
   CHECK_EQ(repr(make_tuple_value({number(1), Value(2.0)}, point)), "Point(x=1, y=2.0)");
   CHECK_EQ(repr(make_tuple_value({Value()})), "(None,)");
-  CHECK_EQ(repr(make_enum(color, 1)), "Color.BLUE");
+  CHECK_EQ(repr(make_enum(color, 1)), "<Color.BLUE: 2>");
+  CHECK_EQ(to_text(make_enum(color, 1)), "Color.BLUE");
   CHECK_TRUE(equal(make_enum(color, 1), make_enum(color, 1)));
   CHECK_FALSE(is_same(make_enum(color, 0), make_enum(color, 1)));
   CHECK_EQ(repr(Value(std::vector<double>{1, 0.1, 1e30})), "[1.0, 0.1, 1e+30]");

@@ -1,5 +1,6 @@
 #include "runtime/print.h"
 
+#include <atomic>
 #include <cstdio>
 
 #include "core/error.h"
@@ -43,9 +44,25 @@ std::string dict_text(const DictObject& dict) {
   return text + "}";
 }
 
+// Color.RED
 std::string enum_text(const EnumObject& member) {
   return std::string(unqualified(member.def->name)) + "." + member.def->members[member.index];
 }
+
+// <Color.RED: 1>
+std::string enum_repr(const EnumObject& member) {
+  return str("<", enum_text(member), ": ", repr(member.def->values[member.index]), ">");
+}
+
+// device(type='cpu'), device(type='cuda', index=1)
+std::string device_repr(Device device) {
+  const std::string text = device.str();
+  const size_t colon = text.find(':');
+  const std::string type = "device(type='" + text.substr(0, colon) + "'";
+  return type + (colon == text.npos ? ")" : ", index=" + text.substr(colon + 1) + ")");
+}
+
+std::atomic<TensorTextHook> tensor_text_hook{nullptr};
 
 std::string number_text(const Scalar& number) {
   switch (number.category()) {
@@ -102,7 +119,16 @@ const char* list_item_name(ValueTag tag) {
 }  // namespace
 
 std::string to_text(const Value& value) {
-  return value.tag() == ValueTag::String ? value.text() : repr(value);
+  switch (value.tag()) {
+    case ValueTag::String:
+      return value.text();
+    case ValueTag::Device:
+      return value.to_device().str();
+    case ValueTag::Enum:
+      return enum_text(*value.object<EnumObject>());
+    default:
+      return repr(value);
+  }
 }
 
 std::string repr(const Value& value) {
@@ -120,7 +146,7 @@ std::string repr(const Value& value) {
     case ValueTag::String:
       return quoted(value.text());
     case ValueTag::Device:
-      return value.to_device().str();
+      return device_repr(value.to_device());
     case ValueTag::DType:
       return str("torch.", dtype_name(value.to_dtype()));
     case ValueTag::Dict:
@@ -128,7 +154,7 @@ std::string repr(const Value& value) {
     case ValueTag::Tuple:
       return tuple_text(*value.object<TupleObject>());
     case ValueTag::Enum:
-      return enum_text(*value.object<EnumObject>());
+      return enum_repr(*value.object<EnumObject>());
     case ValueTag::Object:
       return str("<", value.object<ClassObject>()->def->name, " object at ",
                  static_cast<const void*>(value.object<ClassObject>()), ">");
@@ -202,7 +228,10 @@ std::string type_name(const Value& value) {
   }
 }
 
+void set_tensor_text_hook(TensorTextHook hook) { tensor_text_hook.store(hook); }
+
 std::string tensor_text(const Tensor& tensor) {
+  if (const TensorTextHook hook = tensor_text_hook.load()) return hook(tensor);
   const Tensor plain = ops::detach(tensor);
   std::string text = "tensor(" + elements_text(plain, plain.numel() <= kShown);
   const DType dtype = plain.dtype();

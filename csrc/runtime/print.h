@@ -19,7 +19,10 @@ std::string quoted(std::string_view text);
 std::string type_name(const Value& value);
 
 // tensor([[1., 2.], [3., 4.]]): shortest digits, every element up to 1000 of them, the first and
-// last three of each dimension beyond.
+// last three of each dimension beyond. Python sets a hook, so that programs show tensors as it
+// does.
 std::string tensor_text(const Tensor& tensor);
+using TensorTextHook = std::string (*)(const Tensor& tensor);
+void set_tensor_text_hook(TensorTextHook hook);
 
 }  // namespace weft
