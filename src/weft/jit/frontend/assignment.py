@@ -38,8 +38,6 @@ def assign(e: Emitter, target: ast.expr, held: Sugared, range: SourceRange) -> N
 
 def _assign_name(e: Emitter, target: ast.Name, held: Sugared, range: SourceRange) -> None:
     e.epoch += 1
-    if held.instead:
-        fail(f"{target.id}: expected a value, got {held.describe()}", range, held.instead)
     declared = e.scope.declared_type(target.id)
     if declared is not None:
         made = coerce(e, held, declared, range, target.id, strict=True)

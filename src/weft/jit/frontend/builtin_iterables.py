@@ -11,7 +11,7 @@ from weft.jit.frontend import written
 from weft.jit.frontend.builtins import as_list, handles
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.iteration import Chain, Counted, Filtered, Mapped, iterate
+from weft.jit.frontend.iteration import Chain, Counted, Gathered, Mapped, iterate
 from weft.jit.frontend.sugared import Call, Simple, Sugared, TupleLiteral
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
@@ -21,7 +21,7 @@ from weft.jit.ir import types as ty
 def _map(e: Emitter, call: Call) -> Sugared:
     call.expect_no_keywords("map")
     call.expect_count("map", 2, 64)
-    return Mapped(call.args[0].value, [arg.value for arg in call.args[1:]])
+    return Mapped(e, call.args[0].value, [arg.value for arg in call.args[1:]])
 
 
 @handles(python.filter)
@@ -30,8 +30,10 @@ def _filter(e: Emitter, call: Call) -> Sugared:
     call.expect_count("filter", 2, 2)
     test, items = call.args[0].value, as_list(e, call.args[1].value, call.range)
     if isinstance(test, Simple) and test.v.type is ty.NONE:
-        return Filtered(call_written(e, written.true_items, call.range, items))
-    return Filtered(call_written(e, written.items_that, call.range, test, items))
+        passed = call_written(e, written.true_items, call.range, items)
+    else:
+        passed = call_written(e, written.items_that, call.range, test, items)
+    return Gathered(e, "a filter", passed)
 
 
 @handles(functools.reduce)
@@ -63,7 +65,7 @@ def _prod(e: Emitter, call: Call) -> Sugared:
 @handles(itertools.chain)
 def _chain(e: Emitter, call: Call) -> Sugared:
     call.expect_no_keywords("chain")
-    return Chain([arg.value for arg in call.args])
+    return Chain(e, [arg.value for arg in call.args])
 
 
 @handles(itertools.product)
@@ -72,9 +74,10 @@ def _product(e: Emitter, call: Call) -> Sugared:
     call.expect_count("product", 2, 2)
     left, right = (iterate(e, arg.value, call.range) for arg in call.args)
     if not isinstance(left, Counted) and not isinstance(right, Counted):
-        return TupleLiteral([TupleLiteral([x, y]) for x in left for y in right])
+        known = TupleLiteral([TupleLiteral([x, y]) for x in left for y in right])
+        return Gathered(e, "a product", known)
     lists = [as_list(e, arg.value, call.range) for arg in call.args]
-    return call_written(e, written.pairs, call.range, *lists)
+    return Gathered(e, "a product", call_written(e, written.pairs, call.range, *lists))
 
 
 for _name in ("permutations", "combinations", "groupby", "islice", "repeat", "count", "cycle",

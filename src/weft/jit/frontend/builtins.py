@@ -42,7 +42,7 @@ class SpecialFunction(Sugared):
 
 
 def handles(*objects: Any, name: str = "") -> Callable[[Handler], Handler]:
-    """Registers the handler of Python objects: handler(e, range, args, kwargs, hint)."""
+    """Registers the handler of Python objects: handler(e, call)."""
 
     def register(handler: Handler) -> Handler:
         for obj in objects:
@@ -57,6 +57,7 @@ def _import_handlers() -> None:
     """Imports the modules that register more."""
     for name in (
         "builtin_iterables",
+        "builtin_math",
         "builtin_numbers",
         "builtin_objects",
         "context_managers",
@@ -118,19 +119,19 @@ def _enumerate(e: Emitter, call: Call) -> Sugared:
     call.expect_count("enumerate", 1, 2)
     start = call.kwargs.get("start") or (call.args[1] if len(call.args) == 2 else None)
     value = None if start is None else coerce(e, start.value, ty.INT, start.range, "enumerate")
-    return Enumerate(call.args[0].value, value)
+    return Enumerate(e, call.args[0].value, value)
 
 
 @handles(python.zip)
 def _zip(e: Emitter, call: Call) -> Sugared:
     call.expect_no_keywords("zip", "strict")
-    return Zip([arg.value for arg in call.args])
+    return Zip(e, [arg.value for arg in call.args])
 
 
 @handles(python.reversed)
 def _reversed(e: Emitter, call: Call) -> Sugared:
     call.expect_count("reversed", 1, 1)
-    return Reversed(call.args[0].value)
+    return Reversed(e, call.args[0].value)
 
 
 @handles(python.iter)

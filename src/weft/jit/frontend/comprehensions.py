@@ -72,7 +72,7 @@ def _unrolled(
     items = []
     outer = e.scope
     inner = Scope(outer)
-    with e.within(e.block, inner):
+    with e.within(e.block, inner), loops.repeated(e):
         for item in source:
             assign(e, generator.target, item, e.range(generator.target))
             items.append(expr(e, node.elt, hint.elem if isinstance(hint, ty.ListType) else None))
@@ -112,7 +112,7 @@ def static_dict(e: Emitter, node: ast.DictComp) -> dict[str, Sugared] | None:
     if isinstance(source, Counted) or len(node.generators) != 1 or generator.ifs:
         return None
     found: dict[str, Sugared] = {}
-    with e.within(e.block, Scope(e.scope)):
+    with e.within(e.block, Scope(e.scope)), loops.repeated(e):
         for item in source:
             assign(e, generator.target, item, e.range(generator.target))
             key = expr(e, node.key).static(e)

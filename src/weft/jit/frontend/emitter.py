@@ -53,6 +53,7 @@ class Emitter:
         self.scope = Scope()
         self.returns = Returns(declared)
         self.loops = 0
+        self.repeating = 0  # loops around this place, those around an inlined function included
         self.depth = 0
         self.unrolling = False  # in the body of a loop that is unrolled
         self.epoch = 0  # grows with every node that may change attributes

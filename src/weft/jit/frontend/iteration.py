@@ -11,7 +11,7 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.sugared import Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
-from weft.jit.ir.graph import Value
+from weft.jit.ir.graph import Block, Value
 from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
@@ -53,6 +53,35 @@ class Iterable(Sugared):
     def length(self, e: Emitter, range: SourceRange) -> Sugared | None:
         found = self.source(e, range)
         return Simple(found.length if isinstance(found, Counted) else e.constant(len(found)))
+
+
+class Iterator(Iterable):
+    """What Python uses up by walking through it: a zip, say. A second walk would find nothing
+    there, so it is refused, as is one inside a loop that goes on with it at every step."""
+
+    def __init__(self, e: Emitter) -> None:
+        self.made_at = e.repeating
+        self.walk: tuple[SourceRange, Block, Source] | None = None
+
+    def source(self, e: Emitter, range: SourceRange) -> Source:
+        if self.walk is not None:
+            place, block, found = self.walk
+            if place == range and e.is_visible(block) and e.repeating == self.made_at:
+                return found  # the same walk, asked about once more
+        if self.walk is not None or e.repeating > self.made_at:
+            hint = f"a list, as xs = list({self.what.rpartition(' ')[2]}(...))"
+            fail(f"for: expected {self.what} to be walked through once, got a second walk: Python "
+                 "uses it up by the first", range, hint)  # fmt: skip
+        found = self.items(e, range)
+        self.walk = range, e.block, found
+        return found
+
+    def items(self, e: Emitter, range: SourceRange) -> Source:
+        """What the walk finds."""
+        raise NotImplementedError
+
+    def length(self, e: Emitter, range: SourceRange) -> Sugared | None:
+        fail(f"len: expected something with a length, got {self.what}", range, "a list of it")
 
 
 class Range(Iterable):
@@ -111,15 +140,16 @@ class Range(Iterable):
         return Range(first, stop, back)
 
 
-class Zip(Iterable):
+class Zip(Iterator):
     """zip(a, b, ...): as many items as the shortest has."""
 
     what = "a zip"
 
-    def __init__(self, parts: Sequence[Sugared]) -> None:
+    def __init__(self, e: Emitter, parts: Sequence[Sugared]) -> None:
+        super().__init__(e)
         self.parts = list(parts)
 
-    def source(self, e: Emitter, range: SourceRange) -> Source:
+    def items(self, e: Emitter, range: SourceRange) -> Source:
         sources = [iterate(e, part, range) for part in self.parts]
         if not sources:
             return []
@@ -151,15 +181,16 @@ def _as_counted(e: Emitter, source: Source, range: SourceRange) -> Counted:
     return found
 
 
-class Enumerate(Iterable):
+class Enumerate(Iterator):
     """enumerate(xs, start)."""
 
     what = "an enumerate"
 
-    def __init__(self, inner: Sugared, start: Value | None) -> None:
+    def __init__(self, e: Emitter, inner: Sugared, start: Value | None) -> None:
+        super().__init__(e)
         self.inner, self.start = inner, start
 
-    def source(self, e: Emitter, range: SourceRange) -> Source:
+    def items(self, e: Emitter, range: SourceRange) -> Source:
         found = iterate(e, self.inner, range)
         if not isinstance(found, Counted):
             return [
@@ -181,17 +212,17 @@ class Enumerate(Iterable):
         return Simple(int_op(e, "aten::add", range, index, self.start))
 
 
-class Mapped(Iterable):
+class Mapped(Iterator):
     """map(f, xs, ...): f of the items, each when the loop comes to it."""
 
     what = "a map"
-    instead = "[f(x) for x in xs]"
 
-    def __init__(self, function: Sugared, parts: Sequence[Sugared]) -> None:
-        self.function, self.parts = function, parts
+    def __init__(self, e: Emitter, function: Sugared, parts: Sequence[Sugared]) -> None:
+        super().__init__(e)
+        self.function, self.rows = function, Zip(e, parts)
 
-    def source(self, e: Emitter, range: SourceRange) -> Source:
-        found = Zip(self.parts).source(e, range)
+    def items(self, e: Emitter, range: SourceRange) -> Source:
+        found = self.rows.source(e, range)
         if isinstance(found, Counted):
             return Counted(found.length, lambda i: self._of(e, found.item(i), range))
         return [self._later(e, row, range) for row in found]
@@ -204,17 +235,15 @@ class Mapped(Iterable):
         return self.function.call(e, Call.of(range, *items))
 
 
-class Filtered(Iterable):
-    """filter(p, xs), with the items that passed as a list."""
+class Gathered(Iterator):
+    """A filter or a product, whose items are a list or tuple when it is made."""
 
-    what = "a filter"
-    instead = "[x for x in xs if p(x)]"
+    def __init__(self, e: Emitter, what: str, held: Sugared) -> None:
+        super().__init__(e)
+        self.what, self.held = what, held
 
-    def __init__(self, items: Sugared) -> None:
-        self.items = items
-
-    def source(self, e: Emitter, range: SourceRange) -> Source:
-        return iterate(e, self.items, range)
+    def items(self, e: Emitter, range: SourceRange) -> Source:
+        return iterate(e, self.held, range)
 
 
 class Deferred(Sugared):
@@ -241,16 +270,16 @@ def settled(held: Sugared) -> Sugared:
     return held
 
 
-class Chain(Iterable):
+class Chain(Iterator):
     """itertools.chain(a, b, ...): the items of the first, then those of the next."""
 
     what = "a chain"
-    instead = "xs + ys"
 
-    def __init__(self, parts: Sequence[Sugared]) -> None:
+    def __init__(self, e: Emitter, parts: Sequence[Sugared]) -> None:
+        super().__init__(e)
         self.parts = list(parts)
 
-    def source(self, e: Emitter, range: SourceRange) -> Source:
+    def items(self, e: Emitter, range: SourceRange) -> Source:
         from weft.jit.frontend.builtins import as_list
         from weft.jit.frontend.operators import binary
 
@@ -264,15 +293,16 @@ class Chain(Iterable):
         return iterate(e, whole, range)
 
 
-class Reversed(Iterable):
+class Reversed(Iterator):
     """reversed(xs)."""
 
     what = "a reversed"
 
-    def __init__(self, inner: Sugared) -> None:
+    def __init__(self, e: Emitter, inner: Sugared) -> None:
+        super().__init__(e)
         self.inner = inner
 
-    def source(self, e: Emitter, range: SourceRange) -> Source:
+    def items(self, e: Emitter, range: SourceRange) -> Source:
         if isinstance(self.inner, Range):
             return self.inner.reverse(e, range).source(e, range)
         found = iterate(e, self.inner, range)

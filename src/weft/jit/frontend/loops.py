@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from weft.jit.frontend.control_flow import branch, exited, flag_value, join, then
@@ -64,6 +65,16 @@ def assigned_names(nodes: Sequence[ast.AST]) -> list[str]:
     return list(found)
 
 
+@contextmanager
+def repeated(e: Emitter) -> Iterator[None]:
+    """Inside, what is compiled may run again and again."""
+    e.repeating += 1
+    try:
+        yield
+    finally:
+        e.repeating -= 1
+
+
 def run(e: Emitter, plan: Plan, range: SourceRange) -> frozenset[str]:
     """Compiles the loop; gives the ways it ends, BREAK among them only if `wants_broke`."""
     forced: dict[str, ty.Type] = {}
@@ -113,7 +124,7 @@ def _body(
     step = block.add_param(ty.INT, "i")
     for each in carried:
         scope.set(each.name, Simple(block.add_param(each.type, each.name)))
-    with e.within(block, scope):
+    with e.within(block, scope), repeated(e):
         e.epoch += 1
         plan.start(step)
         e.loops += 1
@@ -257,7 +268,8 @@ def unroll(
         e.loops += 1
         unrolling, e.unrolling = e.unrolling, True
         try:
-            ways = body()
+            with repeated(e):
+                ways = body()
         finally:
             e.loops -= 1
             e.unrolling = unrolling

@@ -81,8 +81,6 @@ UNKNOWN = Unknown()
 class Sugared:
     """Base: what is not defined for a kind of thing is refused, naming the thing."""
 
-    instead = ""  # of giving it a name: of what Python can loop over once only
-
     def describe(self) -> str:
         """What this is, for messages."""
         return type(self).__name__
