@@ -495,15 +495,29 @@ open: expected a function of the language, got open()
     (
         """\
 def f(x):
-    z = map(f, x)
+    z = zip(x, x)
+    return list(z), list(z)
 """,
         """\
-z: expected a value, got a map
-  File "<string>", line 2
+for: expected a zip to be walked through once, got a second walk: Python uses it up by the first
+  File "<string>", line 3
     def f(x):
-        z = map(f, x)
-            ~~~~~~~~~ <--- HERE
-Write instead: [f(x) for x in xs]""",
+        z = zip(x, x)
+        return list(z), list(z)
+                        ~~~~~~~ <--- HERE
+Write instead: a list, as xs = list(zip(...))""",
+    ),
+    (
+        """\
+def f(x, k=3):
+    return x * k
+""",
+        """\
+k: expected a default of type Tensor, got int
+  File "<string>", line 1
+    def f(x, k=3):
+             ~ <--- HERE
+Write instead: k: int = ...""",
     ),
     (
         """\

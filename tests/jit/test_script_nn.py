@@ -198,3 +198,26 @@ def test_every_module_is_here():
         if isinstance(each, type) and issubclass(each, nn.Module) and name != "Container"
     }
     assert classes - without_forward - {name.partition(" ")[0] for name in MODULES} == set()
+
+
+class WithoutSuper(nn.Module):
+    def __init__(self):
+        pass
+
+    def forward(self, x):
+        return x
+
+
+class HoldsOneWithoutSuper(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = WithoutSuper()
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+@pytest.mark.parametrize("cls", [WithoutSuper, HoldsOneWithoutSuper])
+def test_a_module_whose_init_does_not_call_that_of_its_base_is_refused(cls):
+    with pytest.raises(RuntimeError, match=r"expected WithoutSuper to call super\(\).__init__\(\)"):
+        weft.jit.script(cls())

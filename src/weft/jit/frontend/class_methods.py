@@ -14,7 +14,7 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import compiling, fail
 from weft.jit.frontend.functions import Compiled, compile_body, is_library, known_return
 from weft.jit.frontend.resolver import Resolver, resolver_of_function
-from weft.jit.frontend.signatures import defaults_of, signature_of
+from weft.jit.frontend.signatures import Declared, defaults_of, parameter_of, signature_of
 from weft.jit.frontend.source import Code, code_of, definition
 from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
@@ -212,7 +212,7 @@ def _compile(
         if not signature.parameters:
             where = code.range(node)
             fail(f"{text.qualname}: expected self as first argument, got none", where)
-        parameters = [_parameter(each) for each in signature.parameters[1:]]
+        parameters = [_parameter(each, code) for each in signature.parameters[1:]]
         returns = signature.returns
     else:
         parameters, returns = overload
@@ -238,10 +238,9 @@ def _compile(
     return compiled
 
 
-def _parameter(each: Any) -> Parameter:
+def _parameter(each: Declared, code: Code) -> Parameter:
     type_ = each.type if isinstance(each.type, ty.Type) else ty.TENSOR
-    default = each.default if each.has_default else None
-    return Parameter(each.name, type_, default, each.has_default, each.kwarg_only)
+    return parameter_of(each, type_, code)
 
 
 def _owner_class(cls: type, function: Any) -> type:

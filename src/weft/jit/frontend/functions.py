@@ -19,8 +19,8 @@ from weft.jit.frontend.environment import FALLS, RESULT, Flow
 from weft.jit.frontend.errors import FrontendError, compiling, fail
 from weft.jit.frontend.resolver import Resolver, resolver_of_function
 from weft.jit.frontend.signatures import (
-    Declared,
     defaults_of,
+    parameter_of,
     signature_of,
     type_or_tensor,
 )
@@ -145,7 +145,9 @@ def compile_definition(
     is the Python function, for what decorates it."""
     annotations = Annotations(code, resolver)
     signature = signature_of(node, code, annotations, defaults)
-    parameters = [_parameter(each, code) for each in signature.parameters]
+    parameters = [
+        parameter_of(each, type_or_tensor(each, code), code) for each in signature.parameters
+    ]
     compiled = Compiled(name, parameters, signature.returns)
     if started is not None:
         started(compiled)
@@ -158,16 +160,6 @@ def compile_definition(
         (ast.get_docstring(node) or "") if isinstance(node, ast.FunctionDef) else ""
     )
     return compiled
-
-
-def _parameter(declared: Declared, code: Code) -> Parameter:
-    return Parameter(
-        declared.name,
-        type_or_tensor(declared, code),
-        declared.default if declared.has_default else None,
-        declared.has_default,
-        declared.kwarg_only,
-    )
 
 
 def compile_body(

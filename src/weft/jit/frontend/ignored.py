@@ -11,7 +11,7 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.resolver import resolver_of_function
-from weft.jit.frontend.signatures import defaults_of, signature_of, type_or_tensor
+from weft.jit.frontend.signatures import defaults_of, parameter_of, signature_of, type_or_tensor
 from weft.jit.frontend.source import code_of, definition
 from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
@@ -71,16 +71,7 @@ class IgnoredFunction(Sugared):
         is_method = self.owner is not None
         signature = signature_of(node, code, annotations, defaults_of(self.function), is_method)
         declared = signature.parameters[1:] if is_method else signature.parameters
-        parameters = [
-            Parameter(
-                each.name,
-                type_or_tensor(each, code),
-                each.default if each.has_default else None,
-                each.has_default,
-                each.kwarg_only,
-            )
-            for each in declared
-        ]
+        parameters = [parameter_of(each, type_or_tensor(each, code), code) for each in declared]
         return parameters, signature.returns or ty.TENSOR
 
 

@@ -109,6 +109,10 @@ class _Survey:
         self.module = module
         self.extra = extra
         cls = type(module)
+        if "_kinds" not in vars(module):
+            raise FrontendError(
+                f"script: expected {cls.__name__} to call super().__init__(), got none"
+            )
         self.library = cls.__module__.startswith("weft.nn.")
         self.written = written_annotations(cls)
         self.reader = annotations_of(cls, extra, self.library)

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from weft.jit.frontend.annotations import GENERIC, Annotations
+from weft.jit.frontend.annotations import GENERIC, Annotations, type_of_value
+from weft.jit.frontend.conversions import Parameter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.resolver import MISSING
 from weft.jit.frontend.scaffold import refuse_form
@@ -133,6 +134,39 @@ def defaults_of(function: Any) -> dict[str, Any]:
     found = dict(zip(names[len(names) - len(values) :], values))
     found.update(function.__kwdefaults__ or {})
     return found
+
+
+def parameter_of(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
+    """The parameter of that type; FrontendError for a default that is none of its values."""
+    if not declared.has_default:
+        return Parameter(declared.name, type_, kwarg_only=declared.kwarg_only)
+    if not _may_be(declared.default, ty.non_none(type_)):
+        got = type_of_value(declared.default)
+        shown = type(declared.default).__name__ if got is None else got.annotation
+        fail(
+            f"{declared.name}: expected a default of type {type_.annotation}, got {shown}",
+            code.range(declared.node),
+            f"{declared.name}: {shown} = ..." if declared.type is None and got else None,
+        )
+    return Parameter(declared.name, type_, declared.default, True, declared.kwarg_only)
+
+
+_PLAIN: dict[ty.Type, tuple[type, ...]] = {
+    ty.INT: (int,),
+    ty.FLOAT: (int, float),
+    ty.BOOL: (bool,),
+    ty.STR: (str,),
+}
+
+
+def _may_be(default: Any, type_: ty.Type) -> bool:
+    if default is None:
+        return True
+    if type_ is ty.TENSOR:
+        return not isinstance(default, int | float | complex | str | list | tuple | dict)
+    if type_ in _PLAIN:
+        return isinstance(default, _PLAIN[type_])
+    return not isinstance(default, list | tuple | dict) or type_of_value(default) is not None
 
 
 def type_or_tensor(declared: Declared, code: Code) -> ty.Type:
