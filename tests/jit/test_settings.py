@@ -52,3 +52,32 @@ def test_an_error_of_a_program_is_an_error():
 
     with pytest.raises(jit.Error):
         fail(1)
+
+
+def test_the_graph_of_a_call_is_optimised():
+    def f(x):
+        return weft.tanh(x * 2.0) + 1.0
+
+    program = jit.script(f)
+    assert "weft::Fused" in str(program.graph_for(weft.ones(3)))
+    assert "weft::Fused" not in str(program.graph)
+    net = jit.script(weft.nn.Sequential(weft.nn.Linear(2, 2), weft.nn.ReLU()))
+    x = weft.ones(1, 2)
+    for graph in (net.graph_for(x), net.forward.graph_for(x)):
+        assert "aten::linear" in str(graph) and "prim::CallMethod" not in str(graph)
+
+
+@pytest.mark.parametrize("name", ["save", "load", "last_executed_optimized_graph", "strict_fusion"])
+def test_what_is_absent_says_what_to_use(name):
+    with pytest.raises(AttributeError, match=f"weft.jit has no {name}: .*"):
+        getattr(jit, name)
+    assert not hasattr(jit, name)
+
+
+@pytest.mark.parametrize("name", ["save", "save_to_buffer", "get_debug_state"])
+def test_what_programs_lack_says_what_to_use(name):
+    function = jit.script(lambda x: x * 2)
+    module = jit.script(weft.nn.Sequential(weft.nn.ReLU()))
+    for program in (function, module):
+        with pytest.raises(AttributeError, match=rf"{name!r}: (save the state_dict|graph_for)"):
+            getattr(program, name)

@@ -99,7 +99,18 @@ _LATER = {
 }
 
 
+# What torch.jit has and weft.jit has not, and what to use instead.
+_ABSENT = {
+    "save": "save the module's state_dict(), and script the module again where it is loaded",
+    "load": "load a state_dict() into a module, and script that",
+    "last_executed_optimized_graph": "program.graph_for(*args) is the optimised graph of a call",
+    "strict_fusion": "weft.jit.stats() tells what was fused",
+}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ABSENT:
+        raise AttributeError(f"weft.jit has no {name}: {_ABSENT[name]}", name=name)
     if name not in _LATER:
         raise AttributeError(f"module 'weft.jit' has no attribute {name!r}")
     import importlib

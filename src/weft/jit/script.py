@@ -6,6 +6,7 @@ import ast
 import enum
 import sys
 import types as python_types
+from collections.abc import Iterable
 from typing import Any
 
 import weft
@@ -17,7 +18,7 @@ from weft.jit.frontend.resolver import Resolver, is_module, locals_of_caller
 from weft.jit.frontend.source import Code, unwrapped
 from weft.jit.ir import Function, Graph
 from weft.jit.passes import inlining
-from weft.jit.passes.options import DEFAULT
+from weft.jit.passes.options import DEFAULT, INFERENCE
 
 _enabled = True
 
@@ -53,6 +54,37 @@ class Program:
         from weft.jit.python_text import code_with_constants
 
         return code_with_constants(self._program)
+
+    def _parameters_of(self) -> Iterable[weft.Tensor]:
+        """The parameters of the module that it belongs to."""
+        return ()
+
+    def graph_for(self, *args: Any, **kwargs: Any) -> Any:
+        """The graph that a call with these arguments runs once it is optimised. It is freer where
+        no gradient can be recorded."""
+        from weft.jit.passes import gradients
+        from weft.jit.pipeline import optimize
+
+        given = (*args, *kwargs.values(), *self._parameters_of())
+        tensors = [value for value in given if isinstance(value, weft.Tensor)]
+        records = weft.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        with LOCK:
+            program = self._program
+            records = records or gradients.may_start(program.graph)
+            return _view(optimize(program, 2, DEFAULT if records else INFERENCE).graph)
+
+
+# What programs of PyTorch have and these have not, and what to use instead.
+_ABSENT = {
+    "save": "save the state_dict(), and script the source again",
+    "save_to_buffer": "save the state_dict(), and script the source again",
+    "get_debug_state": "graph_for(*args) is the optimised graph of a call",
+}
+
+
+def absent(name: str) -> str:
+    """What to use instead of an attribute that programs of PyTorch have; empty for others."""
+    return f": {_ABSENT[name]}" if name in _ABSENT else ""
 
 
 class ScriptFunction(Program):
@@ -102,13 +134,16 @@ class ScriptFunction(Program):
             run = self._run = executable(self.function)
         return run(*args, **kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"ScriptFunction has no attribute {name!r}" + absent(name), name=name)
+
     def __repr__(self) -> str:
         return f"<weft.jit.ScriptFunction {self.qualified_name}>"
 
     def __reduce__(self) -> Any:
         raise RuntimeError(
             f"pickle: expected an object that is no program, got ScriptFunction {self.name}; "
-            "use weft.jit.save"
+            "script it again from its source"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import weft
@@ -36,6 +36,9 @@ class ScriptMethod(Program):
     @property
     def _program(self) -> Function:
         return self.function
+
+    def _parameters_of(self) -> Iterable[weft.Tensor]:
+        return self.owner.parameters()  # type: ignore[no-any-return]
 
     @property
     def schema(self) -> Any:

@@ -6,7 +6,7 @@ import ast
 import copy
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import weft
@@ -21,7 +21,7 @@ from weft.jit.frontend.scaffold import refuse
 from weft.jit.frontend.source import Code
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
-from weft.jit.script import Program
+from weft.jit.script import Program, absent
 from weft.jit.script_method import (
     ScriptMethod,
     compiled_method,
@@ -102,6 +102,7 @@ class RecursiveScriptModule(Program, ScriptModule):
             return found
         raise AttributeError(
             f"{info.python_class.__name__}: expected an attribute it has, got {name!r}"
+            + absent(name)
         )
 
     def _read(self, name: str, declared: ty.Attribute) -> Any:
@@ -252,6 +253,9 @@ class RecursiveScriptModule(Program, ScriptModule):
     def _program(self) -> Function:
         return compiled_method(self._jit_info, "forward").function  # type: ignore[no-any-return]
 
+    def _parameters_of(self) -> Iterable[weft.Tensor]:
+        return self.parameters()  # type: ignore[no-any-return]
+
     def _get_name(self) -> str:
         return type(self).__name__
 
@@ -285,7 +289,7 @@ class RecursiveScriptModule(Program, ScriptModule):
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(
             f"pickle: expected an object that is no program, got a compiled {self.original_name}; "
-            "use weft.jit.save, or its state_dict()"
+            "use its state_dict()"
         )
 
 
@@ -294,10 +298,6 @@ class RecursiveScriptModule(Program, ScriptModule):
 
 def script_module(module: Module, extra: dict[str, Any]) -> RecursiveScriptModule:
     """The compiled form of a module. It shares parameters and buffers with the module."""
-    if "_kinds" not in vars(module):
-        raise RuntimeError(
-            f"script: expected {type(module).__name__} to call super().__init__(), got none"
-        )
     info = module_info(module, extra)
     modules.compile_methods(info)
     return _wrap(module, info, {})

@@ -120,8 +120,7 @@ def code_of(obj: Any) -> Code:
             f"{name}: expected source code to compile, got a {_kind(obj)} of {where}, whose source "
             "cannot be read",
             hint="a .py file that ships with the program, weft.jit.CompilationUnit(text) with the "
-            "source as a string, __source__ = text among the globals of code made by exec, or an "
-            "archive saved with weft.jit.save where the source is at hand",
+            "source as a string, or __source__ = text among the globals of code made by exec",
         ) from None
     return _code(lines, first, filename)
 
