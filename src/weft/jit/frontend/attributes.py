@@ -55,6 +55,16 @@ _NUMBERS = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
 _WRITABLE = {"data": "aten::set_data", "requires_grad": "aten::requires_grad_"}
 
 
+# Methods written in the language, in written_methods.py.
+_WRITTEN = {ty.INT: ("bit_length", "bit_count"), ty.FLOAT: ("is_integer",)}
+
+
+def _written_method(type: ty.Type, name: str) -> bool:
+    if name == "numel":  # a torch.Size is a list here
+        return isinstance(type, ty.ListType) and type.elem is ty.INT
+    return isinstance(type, ty.BaseType) and name in _WRITTEN.get(type, ())
+
+
 def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
     """v.name."""
     type = v.type
@@ -82,11 +92,11 @@ def attribute(e: Emitter, range: SourceRange, v: Value, name: str) -> Sugared:
         if name == "name":
             return Simple(e.emit("prim::EnumName", (v,), ty.STR, range=range))
         return Simple(e.emit("prim::EnumValue", (v,), type.value_type, range=range))
-    if name == "numel" and isinstance(type, ty.ListType) and type.elem is ty.INT:
+    if _written_method(type, name):
+        from weft.jit.frontend import written_methods
         from weft.jit.frontend.generic import GenericFunction
-        from weft.jit.frontend.written import number_of_elements  # a torch.Size is a list here
 
-        return PartialFunction(GenericFunction(number_of_elements), Simple(v))
+        return PartialFunction(GenericFunction(getattr(written_methods, name)), Simple(v))
     if isinstance(type, ty.FutureType) and name == "wait":
         return FutureWait(v)
     if has_method(type, name):
@@ -134,6 +144,8 @@ def has_attribute(type: ty.Type, name: str) -> bool:
         return name in type.methods
     if isinstance(type, ty.EnumType):
         return name in ("name", "value")
+    if _written_method(type, name):
+        return True
     return has_method(type, name) or (type is ty.TENSOR and _first_name(name) is not None)
 
 

@@ -9,7 +9,7 @@ from weft.jit.frontend.annotations import KEYS, is_key
 from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
-from weft.jit.frontend.expressions import expr
+from weft.jit.frontend.expressions import argument, expr
 from weft.jit.frontend.scaffold import expression, refuse_form
 from weft.jit.frontend.sugared import Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
@@ -43,7 +43,7 @@ def spread(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
     items: list[Sugared] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
-            inner = expr(e, node.value)
+            inner = argument(e, node.value)  # a generator too
             parts = inner.unrolled(e, e.range(node))
             if parts is None:
                 fail(
@@ -88,7 +88,7 @@ def _runs(e: Emitter, nodes: Sequence[ast.expr]) -> list[list[Sugared] | Simple]
         range = e.range(node)
         items: list[Sugared] | None
         if isinstance(node, ast.Starred):
-            inner = expr(e, node.value)
+            inner = argument(e, node.value)  # a generator too
             items = inner.unrolled(e, range)
             if items is None:
                 runs.append(Simple(as_list(e, inner, range).value(e, range)))

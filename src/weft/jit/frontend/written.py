@@ -98,11 +98,6 @@ def delete_slice(xs: Any, start: Any, stop: Any, step: int) -> None:
     xs.extend(rest)
 
 
-def number_of_elements(sizes: Any) -> int:
-    """sizes.numel() of a torch.Size."""
-    return product(sizes, 1)
-
-
 def list_text(xs: Any) -> str:
     """str() of a list of objects whose class says what they look like."""
     return "[" + ", ".join([repr(x) for x in xs]) + "]"
