@@ -49,8 +49,11 @@ JIT_RULES: dict[str, tuple[str, ...]] = {
     "ir": (),
     "codegen": ("ir", "schemas", "operator_facts"),
     "passes": ("ir", "schemas", "codegen"),
-    "frontend": ("ir", "schemas", "script_class"),
-    "tracing": ("ir", "schemas", "passes", "frontend", "script", "script_module", "execution"),
+    "frontend": ("ir", "schemas", "python_functions", "script_class"),
+    "tracing": (
+        *("ir", "schemas", "schema_parts", "passes", "frontend"),
+        *("script", "script_method", "script_module", "execution"),
+    ),
     "native": ("ir", "operator_facts", "recursion"),
 }
 # Parts that stand above the rest of the package: only weft/__init__.py may import them.

@@ -75,4 +75,4 @@ def _named_tuple(rec: Recorder, e: Emitter, given: Any) -> Sugared:
     """A NamedTuple, whose fields are what they are: its __new__ is not asked again."""
     range = rec.places.here()
     fields = [Arg(_sugared(rec, e, item), range) for item in given]
-    return NamedTupleClass(type(given)).call(e, range, fields, {})
+    return NamedTupleClass(type(given)).call(e, Call(range, fields))
