@@ -284,7 +284,12 @@ Tensor einsum(const std::string& equation, const TensorList& tensors, std::optio
   }
   const Labels extra = those(parts[0].labels, [&](int64_t label) { return !has(result, label); });
   const Part last = without(parts[0], extra, How::kSum);
-  return ops::permute(last.value, places(last, result, {}, {}));
+  const Tensor made = ops::permute(last.value, places(last, result, {}, {}));
+  // The schema says that the result is no view, so that one of an operand is copied.
+  const bool is_view = std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+    return tensor.storage() == made.storage();
+  });
+  return is_view ? ops::clone(made) : made;
 }
 
 }  // namespace weft::native
