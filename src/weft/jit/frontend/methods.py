@@ -48,6 +48,10 @@ def special_method(e: Emitter, v: Value, name: str, call: Call) -> Sugared | Non
         return call_operator(
             e, "aten::norm", Call(call.range, (Arg(Simple(v), call.range),), named)
         )
+    if v.type is ty.TENSOR and name == "nonzero" and (call.args or call.kwargs):  # as_tuple
+        from weft.jit.frontend.generic import GenericFunction
+
+        return GenericFunction(weft.nonzero).call(e, call.behind(Simple(v)))
     if v.type is ty.TENSOR and name == "tolist":
         return _tolist(e, v, call.range, call.hint)
     if v.type is ty.STR and name == "join" and call.is_of_one:
