@@ -10,6 +10,7 @@ import ast
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -41,6 +42,9 @@ def _texts(function: FunctionType, code: CodeType) -> Iterator[str]:
         yield sys.orig_argv[sys.orig_argv.index("-c", 1) + 1]
     if code.co_filename == "<stdin>":
         yield from _piped()
+    packed = getattr(sys, "_MEIPASS", None)
+    if packed is not None:
+        yield from _packed(Path(packed, code.co_filename))
     yield from _typed(function.__qualname__.partition(".")[0])
     yield from _held_by_callers()
 
@@ -50,6 +54,14 @@ def _piped() -> Iterator[str]:
     try:
         size = os.fstat(0).st_size
         yield os.pread(0, size, 0).decode() if size else ""
+    except (OSError, UnicodeDecodeError):
+        return
+
+
+def _packed(path: Path) -> Iterator[str]:
+    """A script of an application that PyInstaller made, in the folder it runs from."""
+    try:
+        yield path.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return
 
