@@ -159,3 +159,28 @@ def test_deep_and_long_programs():
     too_deep = "-" * 3000 + "n"
     with pytest.raises(RuntimeError, match="nested"):
         jit.CompilationUnit(f"def f(n: int) -> int:\n    return {too_deep}\n")
+
+
+def refused(x):
+    return x.no_such_method()
+
+
+class Refusing(weft.nn.Module):
+    def forward(self, x):
+        return refused(x)
+
+
+@pytest.mark.parametrize(
+    "compiles",
+    [
+        lambda: weft.jit.script(refused),
+        lambda: weft.jit.script(Refusing()),
+        lambda: weft.jit.CompilationUnit("def f(x):\n    return x.no_such_method()"),
+    ],
+)
+def test_the_traceback_ends_where_the_compiler_was_called(compiles):
+    """The text says where the user's program is wrong; frames of the compiler only hide it."""
+    with pytest.raises(RuntimeError, match="no_such_method") as caught:
+        compiles()
+    names = [entry.name for entry in caught.traceback]
+    assert names[-1] in ("script", "define") and len(names) <= 4

@@ -12,7 +12,7 @@ from typing import Any
 import weft
 from weft.jit.execution import LOCK, executable
 from weft.jit.frontend import functions as frontend
-from weft.jit.frontend.errors import FrontendError, from_outside
+from weft.jit.frontend.errors import FrontendError, from_outside, shortened
 from weft.jit.frontend.functions import Compiled
 from weft.jit.frontend.resolver import Resolver, is_module, locals_of_caller
 from weft.jit.frontend.source import Code, unwrapped
@@ -176,30 +176,37 @@ def script(
     if not _enabled or isinstance(obj, ScriptFunction):
         return obj
     extra = locals_of_caller(1 + _frames_up)
-    with LOCK, from_outside():
-        if is_module(obj):
-            from weft.jit.script_module import RecursiveScriptModule, script_module
+    try:
+        with LOCK, from_outside():
+            return _script(obj, extra)
+    except FrontendError as error:
+        raise shortened(error) from error.__cause__
 
-            return obj if isinstance(obj, RecursiveScriptModule) else script_module(obj, extra)
-        if isinstance(obj, type):
-            from weft.jit.script_class import script_class
 
-            return script_class(obj, extra)
-        if isinstance(obj, (dict, list, tuple)):
-            raise RuntimeError(
-                f"script: expected a function, module or class, got a {type(obj).__name__}"
-            )
-        function = obj if not callable(obj) or _has_modes(obj) else unwrapped(obj)
-        if isinstance(function, python_types.MethodType):
-            raise RuntimeError(
-                f"script: expected a function, got the method {function.__qualname__}; "
-                "script the module, with the method marked @weft.jit.export"
-            )
-        if not isinstance(function, python_types.FunctionType):
-            raise RuntimeError(
-                f"script: expected a function, module or class, got {type(obj).__name__}"
-            )
-        return _script_function(function, extra)
+def _script(obj: Any, extra: dict[str, Any]) -> Any:
+    if is_module(obj):
+        from weft.jit.script_module import RecursiveScriptModule, script_module
+
+        return obj if isinstance(obj, RecursiveScriptModule) else script_module(obj, extra)
+    if isinstance(obj, type):
+        from weft.jit.script_class import script_class
+
+        return script_class(obj, extra)
+    if isinstance(obj, (dict, list, tuple)):
+        raise RuntimeError(
+            f"script: expected a function, module or class, got a {type(obj).__name__}"
+        )
+    function = obj if not callable(obj) or _has_modes(obj) else unwrapped(obj)
+    if isinstance(function, python_types.MethodType):
+        raise RuntimeError(
+            f"script: expected a function, got the method {function.__qualname__}; "
+            "script the module, with the method marked @weft.jit.export"
+        )
+    if not isinstance(function, python_types.FunctionType):
+        raise RuntimeError(
+            f"script: expected a function, module or class, got {type(obj).__name__}"
+        )
+    return _script_function(function, extra)
 
 
 def _has_modes(obj: Any) -> bool:
@@ -250,19 +257,25 @@ class CompilationUnit:
     def define(self, source: str, rcb: Any = None, _frames_up: int = 0) -> None:
         """Compiles the functions of the text; they may call those that came before them."""
         frame = sys._getframe(1 + _frames_up)
-        scopes = [self._functions, frame.f_locals, frame.f_globals, DEFAULT_NAMES]
-        with LOCK, from_outside():
-            code = Code(source if source.endswith("\n") else source + "\n", "<string>", 1)
-            for node in code.tree.body:
-                if not isinstance(node, ast.FunctionDef):
-                    from weft.jit.frontend.scaffold import refuse
+        resolver = Resolver(self._functions, frame.f_locals, frame.f_globals, DEFAULT_NAMES)
+        try:
+            with LOCK, from_outside():
+                self._define(source if source.endswith("\n") else source + "\n", resolver)
+        except FrontendError as error:
+            raise shortened(error) from error.__cause__
 
-                    refuse(code, node)
-                compiled = frontend.compile_definition(
-                    node, code, Resolver(*scopes), f"__torch__.{node.name}", {},
-                    lambda made, name=node.name: self._started(name, made),
-                )  # fmt: skip
-                self._functions[node.name] = ScriptFunction(compiled)
+    def _define(self, source: str, resolver: Resolver) -> None:
+        code = Code(source, "<string>", 1)
+        for node in code.tree.body:
+            if not isinstance(node, ast.FunctionDef):
+                from weft.jit.frontend.scaffold import refuse
+
+                refuse(code, node)
+            compiled = frontend.compile_definition(
+                node, code, resolver, f"__torch__.{node.name}", {},
+                lambda made, name=node.name: self._started(name, made),
+            )  # fmt: skip
+            self._functions[node.name] = ScriptFunction(compiled)
 
     def _started(self, name: str, compiled: Compiled) -> None:
         self._functions[name] = ScriptFunction(compiled)

@@ -84,6 +84,11 @@ def from_outside() -> Iterator[None]:
         _callers.frames = before
 
 
+def shortened(error: FrontendError) -> FrontendError:
+    """The error without the compiler's frames: they would hide the place it tells."""
+    return error.with_traceback(None)
+
+
 def fail(message: str, range: Any = None, hint: str | None = None) -> NoReturn:
     """Raises FrontendError."""
     raise FrontendError(message, range, hint)
