@@ -44,7 +44,7 @@ int raise_recursion_limit(int frames) {
 
 // Takes that back, unless the program has set another limit since.
 void lower_recursion_limit(int frames, int raised) {
-  PyThreadState* const thread = PyThreadState_Get();
+  [[maybe_unused]] PyThreadState* const thread = PyThreadState_Get();
 #if PY_VERSION_HEX >= 0x030C0000
   const bool same = thread->py_recursion_limit == raised;
 #elif PY_VERSION_HEX >= 0x030B0000
