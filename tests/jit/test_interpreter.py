@@ -805,7 +805,7 @@ def test_nothing_leaks() -> None:
 
     burst()
     first = burst()
-    assert burst() == first
+    assert burst() <= first  # less where something older went meanwhile
 
 
 def test_a_cast_behind_a_branch_that_left() -> None:

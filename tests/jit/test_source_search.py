@@ -34,6 +34,31 @@ def test_command_line():
     assert run.stdout == "3.0\n", run.stderr
 
 
+OWN_METHODS = """
+import dataclasses, weft
+@dataclasses.dataclass
+class D:
+    n: int
+    def __eq__(self, other: "D") -> bool:
+        return self.n % 10 == other.n % 10
+    def __repr__(self) -> str:
+        return f"<{self.n}>"
+@dataclasses.dataclass
+class E:
+    n: int
+@weft.jit.script
+def f() -> tuple[bool, str, bool, str]:
+    return D(1) == D(11), str(D(1)), E(1) == E(11), str(E(1))
+print(*f())
+"""
+
+
+def test_methods_of_dataclasses_of_a_command_line():
+    """Neither their own nor those that @dataclass wrote are in a file."""
+    run = subprocess.run([sys.executable, "-c", OWN_METHODS], capture_output=True, text=True)
+    assert run.stdout == "True <1> False E(n=1)\n", run.stderr
+
+
 def test_input_from_a_file(tmp_path):
     path = tmp_path / "program"
     path.write_text(PROGRAM)

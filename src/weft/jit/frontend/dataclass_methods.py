@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.source import Code
+from weft.jit.frontend.source_search import find_lines
 from weft.jit.ir.fresh_stack import Later
 
 if TYPE_CHECKING:
@@ -25,17 +26,15 @@ _SYMBOLS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
 def written_method(cls: type, function: Any) -> tuple[ast.FunctionDef, Code] | None:
     """What @dataclass made for a class, as source; None for other functions."""
     name = getattr(function, "__name__", "")
-    if not dataclasses.is_dataclass(cls):
+    if not dataclasses.is_dataclass(cls) or not _written_by_dataclass(function):
         return None
-    if name == "__repr__" and function.__code__.co_filename == dataclasses.__file__:
+    if name == "__repr__":
         shown = ", ".join(
             f"{f.name}={{self.{f.name}!r}}" for f in dataclasses.fields(cls) if f.repr
         )
         return _parsed(
             cls, f"def __repr__(self) -> str:\n    return f'{cls.__qualname__}({shown})'\n"
         )
-    if function.__code__.co_filename != "<string>":
-        return None
     fields = [each.name for each in dataclasses.fields(cls) if each.compare]
     if name == "__eq__":
         lines = [
@@ -53,6 +52,12 @@ def written_method(cls: type, function: Any) -> tuple[ast.FunctionDef, Code] | N
         return None
     text = f"def {name}(self, other: {cls.__name__}) -> bool:\n" + "\n".join(lines) + "\n"
     return _parsed(cls, text)
+
+
+def _written_by_dataclass(function: Any) -> bool:
+    """Methods of `python -c` and exec are of <string> as well, but their source is somewhere."""
+    made = getattr(function, "__wrapped__", function)  # __repr__ has a guard against recursion
+    return made.__code__.co_filename == "<string>" and find_lines(made) is None
 
 
 def replaced(e: Emitter, call: Call) -> Any:
