@@ -174,3 +174,49 @@ def test_ladders_and_places() -> None:
         weft.imag(weft.ones(1))
     assert weft.special.xlog1py(0.0, weft.tensor([1.0])).tolist() == [0]
     assert weft.special.zeta(weft.tensor([2.0]), 1.0).item() == pytest.approx(math.pi**2 / 6)
+
+
+def test_powers_of_vectors() -> None:
+    for x in (np.array([1.5, -2, 3]), np.array([2, 3]), np.array([1j, 2]), np.zeros(0)):
+        for count in (None, 0, 1, 4):
+            for increasing in (True, False):
+                got = weft.vander(weft.tensor(x), count, increasing)
+                np.testing.assert_allclose(got.numpy(), np.vander(x, count, increasing))
+    assert weft.vander(weft.tensor([True, False])).dtype == weft.int64
+    assert gradcheck(weft.vander, (weft.randn(3, dtype=weft.float64, requires_grad=True),))
+    for arguments in ((weft.ones(()),), (weft.ones(2, 2),), (weft.ones(2), -1)):
+        with pytest.raises(RuntimeError, match="vander: expected a vector and N of at least 0"):
+            weft.vander(*arguments)
+
+
+def test_a_given_number_of_places() -> None:
+    x = weft.tensor([[1, 0], [3, 2]])
+    assert x.nonzero_static(size=2).tolist() == [[0, 0], [1, 0]]
+    filled = weft.nonzero_static(x, size=5, fill_value=9)
+    assert filled.tolist() == [[0, 0], [1, 0], [1, 1], [9, 9], [9, 9]]
+    assert tuple(weft.nonzero_static(weft.tensor(1), size=3).shape) == (3, 0)
+    with pytest.raises(RuntimeError, match="nonzero_static: expected a size of at least 0, got -1"):
+        x.nonzero_static(size=-1)
+
+
+def test_nothing_is_put_off() -> None:
+    x = weft.tensor([1j]).conj()
+    assert (weft.is_conj(x), x.is_conj(), weft.is_neg(x.imag), x.is_neg()) == (False,) * 4
+    assert x.tolist() == [-1j]
+
+
+def test_numbers_of_events() -> None:
+    means = weft.tensor([0.0, 0.4, 9.5, 10.0, 70.0, 1e5], dtype=weft.float64, requires_grad=True)
+    weft.manual_seed(0)
+    drawn = weft.poisson(means.expand(2000, 6))
+    deviation = means.detach().sqrt() + 1e-12
+    assert ((drawn.mean(0) - means).abs() < 5 * deviation / 2000**0.5).all()
+    assert ((drawn.std(0) / deviation)[1:] - 1).abs().max() < 0.1
+    assert drawn.equal(drawn.round())
+    drawn.sum().backward()
+    assert means.grad.tolist() == [0] * 6
+    for wrong in (-1.0, math.nan, math.inf):
+        with pytest.raises(RuntimeError, match="poisson: expected finite means of at least 0"):
+            weft.poisson(weft.tensor([1.0, wrong]))
+    with pytest.raises(RuntimeError, match="poisson: expected a floating dtype"):
+        weft.poisson(weft.tensor([1]))

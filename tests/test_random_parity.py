@@ -54,6 +54,8 @@ def add_floats(dtype: str, n: int) -> None:
     add(f"exponential_-{key}", lambda lib: zeros(lib).exponential_(1.7))
     add(f"bernoulli_-{key}", lambda lib: zeros(lib).bernoulli_(0.3))
     add(f"bernoulli-{key}", lambda lib: lib.bernoulli(zeros(lib).fill_(0.3)))
+    add(f"poisson-{key}", lambda lib: lib.poisson(lib.arange(n).to(dtype_of(lib, dtype)) / 9))
+    add(f"poisson-turned-{key}", lambda lib: lib.poisson(zeros(lib, n, 3).t() + 20))
     add(f"bernoulli.p-{key}", lambda lib: lib.bernoulli(zeros(lib), 0.3))
     add(f"dropout-{key}", lambda lib: lib.nn.functional.dropout(zeros(lib) + 1, 0.3))
     add(f"random_-{key}", lambda lib: zeros(lib).random_())

@@ -105,6 +105,7 @@ _LAZY_NAMES = {
     "from_file": "weft._mapped",
     "iinfo": "weft._limits",
     "load": "weft.serialization",
+    "poisson": "weft._poisson",
     "resize_as_": "weft.storage",
     "result_type": "weft._promotion",
     "save": "weft.serialization",
@@ -122,9 +123,9 @@ _FUNCTIONS = (
 )
 _SHAPING = (
     "as_strided_scatter chain_matmul cumulative_trapezoid dsplit gradient hsplit index_reduce "
-    "logspace mvlgamma pinverse "
+    "is_conj is_neg logspace mvlgamma nonzero_static pinverse "
     "resolve_conj resolve_neg split_copy split_with_sizes_copy trapezoid trapz unbind_copy "
-    "unravel_index vsplit"
+    "unravel_index vander vsplit"
 )
 _SETTINGS = (
     "OutOfMemoryError _assert _check _check_is_size are_deterministic_algorithms_enabled "
@@ -134,6 +135,7 @@ _SETTINGS = (
     "set_float32_matmul_precision use_deterministic_algorithms"
 )
 _LAZY_NAMES.update(dict.fromkeys(("histogram", "histogramdd"), "weft._histograms"))
+_LAZY_NAMES.update(dict.fromkeys(("lu_solve", "lu_unpack", "triangular_solve"), "weft._factors"))
 _LAZY_NAMES["matrix_exp"] = "weft._matrix_functions"
 _FOURIER = "bartlett_window blackman_window hamming_window hann_window istft kaiser_window stft"
 _LAZY_NAMES.update(dict.fromkeys(_FUNCTIONS.split(), "weft.functional"))

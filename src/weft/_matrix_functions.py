@@ -74,9 +74,15 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     count = x.size(-1) if N is None else N
     if count <= 1 and N is not None:
         raise RuntimeError(f"vander: expected N above 1, got {N}")
+    return powers(x, count)
+
+
+def powers(x: Tensor, count: int) -> Tensor:
+    """The powers 0 to count - 1 of each element, along a new last dimension."""
     x = x.to(weft.int64) if not (x.is_floating_point() or x.is_complex()) else x
-    powers = x.unsqueeze(-1).expand(*x.shape, max(count - 1, 0)).cumprod(-1)
-    return weft.cat([weft.ones_like(x).unsqueeze(-1), powers], -1)
+    column = x.unsqueeze(-1)
+    rest = column.expand([*x.shape, max(count - 1, 0)]).cumprod(-1)
+    return weft.cat([weft.ones_like(column), rest], -1)[..., :count]
 
 
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:

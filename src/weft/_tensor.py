@@ -156,12 +156,17 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def _bytes(self: Tensor) -> bytes:
     """The elements in row-major order, as memory has them."""
-    return memoryview(self.contiguous()).tobytes()  # type: ignore[arg-type]
+    return memoryview(self.contiguous()).tobytes()
 
 
 def _reversed(self: Tensor) -> Tensor:
     """reversed(x): the rows in reverse order."""
     return self if self.dim() == 0 else self.flip(0)
+
+
+def _rdiv(self: Tensor, other: Any) -> Tensor:
+    """other / self, under Python 2's name."""
+    return other / self
 
 
 def _new_tensor(
@@ -256,6 +261,7 @@ _METHODS = {
     "__reduce_ex__": _reduce_ex,
     "__setstate__": _setstate,
     "__deepcopy__": _deepcopy,
+    "__rdiv__": _rdiv,
     "__reversed__": _reversed,
     "__bytes__": _bytes,
     "__dir__": _dir,
@@ -282,7 +288,10 @@ _METHODS = {
         for name in (
             "dsplit",
             "hsplit",
+            "is_conj",
+            "is_neg",
             "mvlgamma",
+            "nonzero_static",
             "pinverse",
             "resolve_conj",
             "resolve_neg",
@@ -294,6 +303,8 @@ _METHODS = {
     "index_reduce_": _of_functional("_index_reduce_", "shaping"),
     "histogram": _of_functional("histogram", "_histograms"),
     "matrix_exp": _of_functional("matrix_exp", "_matrix_functions"),
+    "lu_solve": _of_functional("lu_solve", "_factors"),
+    "triangular_solve": _of_functional("triangular_solve", "_factors"),
     "stft": _of_functional("stft", "_spectrogram"),
     "istft": _of_functional("istft", "_spectrogram"),
 }

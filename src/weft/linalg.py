@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import weft
 from weft import Tensor
 from weft._decides import decides
+from weft._factors import linalg_lu_solve
 from weft._matrix_functions import matrix_exp as matrix_exp
 from weft._matrix_functions import tensorinv as tensorinv
 from weft._matrix_functions import tensorsolve as tensorsolve
@@ -32,6 +33,7 @@ svdvals = _aten.linalg_svdvals
 cross = _aten.linalg_cross
 matrix_power = _aten.matrix_power
 matmul = _aten.matmul
+lu_solve = linalg_lu_solve
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

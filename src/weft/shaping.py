@@ -11,6 +11,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._matrix_functions import powers
 
 # ---- splits ----
 
@@ -164,6 +165,36 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     return (x.unsqueeze(-1) - steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers N - 1 (default x.size(0) - 1) to 0 of each element of a vector, as a row each.
+
+    >>> vander(weft.tensor([2, 3]), N=3)
+    tensor([[4, 2, 1],
+            [9, 3, 1]])
+    """
+    count = x.size(0) if N is None and x.dim() == 1 else N
+    if x.dim() != 1 or count is None or count < 0:
+        raise RuntimeError(
+            f"vander: expected a vector and N of at least 0, got shape {tuple(x.shape)} and N={N}"
+        )
+    rows = powers(x, count)
+    return rows if increasing else rows.flip(1)
+
+
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """nonzero with a given number of rows: those beyond are left out, missing ones are filled.
+
+    >>> nonzero_static(weft.tensor([0, 5, 6]), size=3)
+    tensor([[ 1],
+            [ 2],
+            [-1]])
+    """
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: expected a size of at least 0, got {size}")
+    found = input.nonzero()[:size]
+    return weft.cat([found, found.new_full([size - found.size(0), found.size(1)], fill_value)])
+
+
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudo-inverse of matrices."""
     return weft.linalg.pinv(input, rtol=rcond)
@@ -177,6 +208,16 @@ def chain_matmul(*matrices: Any) -> Tensor:
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself: conj() is never put off here."""
     return input
+
+
+def is_conj(input: Tensor) -> bool:
+    """False: conj() is never put off here."""
+    return False
+
+
+def is_neg(input: Tensor) -> bool:
+    """False: negation is never put off here."""
+    return False
 
 
 def resolve_neg(input: Tensor) -> Tensor:
