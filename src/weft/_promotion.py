@@ -24,7 +24,7 @@ def result_type(tensor1: Any, tensor2: Any) -> weft.dtype:
             among = functools.reduce(weft.promote_types, of_rank)
             higher = best is None or _kind(among) > _kind(best)
             best = (among if best is None else _as_number(among, best)) if higher else best
-    return best  # type: ignore[no-any-return]
+    return best
 
 
 def _rank_and_dtype(value: Any) -> tuple[int, Any]:

@@ -128,8 +128,7 @@ def _dunders() -> Iterable[str]:
         for prefix in ("", "r", "i"):
             yield f"    def __{prefix}{name}__(self, other: Any) -> Tensor: ..."
     for name in _COMPARISONS.split():
-        ignore = "  # type: ignore[override]" if name in ("eq", "ne") else ""
-        yield f"    def __{name}__(self, other: Any) -> Tensor: ...{ignore}"
+        yield f"    def __{name}__(self, other: Any) -> Tensor: ..."
     for name in ("neg", "pos", "abs", "invert"):
         yield f"    def __{name}__(self) -> Tensor: ..."
 

@@ -51,7 +51,7 @@ def fabs(x: Value) -> Value:
     return node("fabs", x.dtype, x)
 
 
-def in_f64(f):  # type: ignore[no-untyped-def]
+def in_f64(f):
     """A float32 variant that computes in float64 and rounds once."""
 
     def apply(x: Value) -> Value:
@@ -125,7 +125,7 @@ def _expm1_reduced(head: Value, rest: Value, table: tuple[float, ...]) -> Value:
     return head + fma(r * r, horner(r, table), -rest)
 
 
-def by_target(f):  # type: ignore[no-untyped-def]
+def by_target(f):
     """Makes the function a node where float32 has another form on some targets (lookup.py)."""
     PORTABLE[f.__name__] = f
 

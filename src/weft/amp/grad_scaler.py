@@ -64,7 +64,7 @@ class GradScaler:
             return outputs * self._scale
         if isinstance(outputs, Iterable):
             made = [self.scale(output) for output in outputs]
-            return type(outputs)(made) if isinstance(outputs, (list, tuple)) else made  # type: ignore[call-arg]
+            return type(outputs)(made) if isinstance(outputs, (list, tuple)) else made
         raise ValueError(f"GradScaler.scale: expected tensors, got {type(outputs).__name__}")
 
     def unscale_(self, optimizer: Any) -> None:

@@ -129,7 +129,7 @@ def executable(
             return made[records]
 
     is_tiered = level is None and not _may_repeat(function)
-    return _C.JitChoice(make, first if is_tiered else None)  # type: ignore[no-any-return]
+    return _C.JitChoice(make, first if is_tiered else None)
 
 
 _LOOPS = frozenset({"prim::Loop", "prim::fork"})
@@ -176,4 +176,4 @@ def _load(
     run._source = function  # for traces that call it
     global programs_made
     programs_made += 1
-    return run  # type: ignore[no-any-return]
+    return run

@@ -204,7 +204,7 @@ class GraphView(BlockView):
         return map(NodeView, self.ir.block)
 
     @property
-    def inputs(self) -> Any:  # type: ignore[override]
+    def inputs(self) -> Any:
         """Its parameters: `graph.inputs()`, and as a list of the IR's values."""
         return _Inputs(self.ir.inputs)
 

@@ -48,12 +48,12 @@ class RowFacts:
 
 def texts(name: str) -> list[tuple[str, bytes]]:
     """(schema, facts, still to be read) of the operators of a name such as "aten::add"."""
-    return _C._operators(name)  # type: ignore[no-any-return]
+    return _C._operators(name)
 
 
 def exists(name: str) -> bool:
     """Whether there is an operator of that name."""
-    return _C._operator_exists(name)  # type: ignore[no-any-return]
+    return _C._operator_exists(name)
 
 
 def names() -> list[str]:
@@ -64,7 +64,7 @@ def names() -> list[str]:
 @cache
 def facts_of(data: bytes) -> dict[str, Any]:
     """The facts of one operator, read."""
-    return marshal.loads(data)  # type: ignore[no-any-return]
+    return marshal.loads(data)
 
 
 @cache

@@ -223,7 +223,7 @@ def _script_function(function: Any, extra: dict[str, Any]) -> ScriptFunction:
             "overloads; call it from another function"
         )
     if mode_of(function) in ("ignore", "unused"):
-        return function  # type: ignore[no-any-return]
+        return function
     known = getattr(function, "_weft_script_function", None)
     if isinstance(known, ScriptFunction) and known._weft_compiled.error is None:
         return known

@@ -38,7 +38,7 @@ class ScriptMethod(Program):
         return self.function
 
     def _parameters_of(self) -> Iterable[weft.Tensor]:
-        return self.owner.parameters()  # type: ignore[no-any-return]
+        return self.owner.parameters()
 
     @property
     def schema(self) -> Any:
@@ -104,7 +104,7 @@ def executable_method(info: ModuleInfo, name: str) -> Callable[..., Any]:
     """What runs a method."""
     known = info.executables.get(name)
     if known is not None and known[0] == _swaps[0]:
-        return known[1]  # type: ignore[no-any-return]
+        return known[1]
     classes = sorted(modules.classes_below(info), key=lambda each: each.name)
     run = executable(compiled_method(info, name).function, classes)
     info.executables[name] = (_swaps[0], run)

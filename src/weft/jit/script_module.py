@@ -116,7 +116,7 @@ class RecursiveScriptModule(Program, ScriptModule):
 
     def _method(self, name: str, function: Any) -> Callable[..., Any]:
         if mode_of(function) in ("ignore", "unused"):
-            return function.__get__(self)  # type: ignore[no-any-return]
+            return function.__get__(self)
         return ScriptMethod(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -251,10 +251,10 @@ class RecursiveScriptModule(Program, ScriptModule):
 
     @property
     def _program(self) -> Function:
-        return compiled_method(self._jit_info, "forward").function  # type: ignore[no-any-return]
+        return compiled_method(self._jit_info, "forward").function
 
     def _parameters_of(self) -> Iterable[weft.Tensor]:
-        return self.parameters()  # type: ignore[no-any-return]
+        return self.parameters()
 
     def _get_name(self) -> str:
         return type(self).__name__
@@ -307,7 +307,7 @@ def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveSc
     if isinstance(module, RecursiveScriptModule):
         return module
     if id(module) in made:
-        return made[id(module)]  # type: ignore[no-any-return]
+        return made[id(module)]
     obj = class_of(info.type).new()
     result = RecursiveScriptModule(info, obj, module)
     made[id(module)] = result

@@ -41,7 +41,7 @@ from weft.multiprocessing.spawn import (
 )
 
 __all__ = [
-    *multiprocessing.__all__,  # type: ignore[attr-defined]
+    *multiprocessing.__all__,
     "ProcessContext",
     "ProcessException",
     "ProcessExitedException",

@@ -27,7 +27,7 @@ class _Arena(heap.Arena):
         util.Finalize(self, os.close, (fd,))
 
 
-reduction.register(_Arena, heap.reduce_arena)  # type: ignore[attr-defined]
+reduction.register(_Arena, heap.reduce_arena)
 heap.Arena = _Arena  # type: ignore[misc]  # the only way to reach its makers
 
 

@@ -49,18 +49,19 @@ class _Server:
     def run(self) -> None:
         while not self.stopping:
             for key, _ in self.selector.select():
+                found: Any = key.fileobj
                 try:
-                    if key.fileobj is self.listener:
+                    if found is self.listener:
                         self.accept()
                     else:
-                        self.answer(key.fileobj)  # type: ignore[arg-type]
+                        self.answer(found)
                 except OSError:
                     if self.stopping:
                         return
-                    if key.fileobj is self.listener:
+                    if found is self.listener:
                         time.sleep(0.05)  # no descriptor is free at the moment
                     else:
-                        self.drop(key.fileobj)  # type: ignore[arg-type]
+                        self.drop(found)
 
     def accept(self) -> None:
         connection, _ = self.listener.accept()
@@ -99,7 +100,8 @@ class _Server:
     def close(self) -> None:
         """In a child of fork: its copies of the parent's sockets must not outlive the parent."""
         for key in list(self.selector.get_map().values()):
-            key.fileobj.close()  # type: ignore[union-attr]
+            connection: Any = key.fileobj
+            connection.close()
         self.selector.close()
 
 

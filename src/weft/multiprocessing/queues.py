@@ -21,7 +21,7 @@ def _wait_for_message(connection: Any, seconds: float | None) -> bool:
     return bool(poller.poll(None if seconds is None else max(seconds, 0) * 1000))
 
 
-class Queue(queues.Queue):  # type: ignore[type-arg]
+class Queue(queues.Queue):
     """multiprocessing.Queue that outlives its readers."""
 
     _rlock: Any
@@ -52,11 +52,11 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
             self._rlock.release()
 
 
-class JoinableQueue(Queue, queues.JoinableQueue):  # type: ignore[type-arg, misc]
+class JoinableQueue(Queue, queues.JoinableQueue):
     """multiprocessing.JoinableQueue that outlives its readers."""
 
 
-class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
+class SimpleQueue(queues.SimpleQueue):
     """multiprocessing.SimpleQueue that outlives its readers."""
 
     _rlock: Any

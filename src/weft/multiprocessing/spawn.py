@@ -131,7 +131,7 @@ class ProcessContext:
             return True
         failed = None
         for sentinel in wait(list(self.sentinels), timeout):
-            index = self.sentinels.pop(sentinel)  # type: ignore[arg-type]
+            index = self.sentinels.pop(sentinel)
             self.processes[index].join()
             if failed is None and self.processes[index].exitcode != 0:
                 failed = index

@@ -73,7 +73,7 @@ def multi_head_attention_forward(
     weights = separate or in_proj_weight.chunk(3, 0)  # type: ignore[union-attr]
     biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3, 0)
     q, k, v = (
-        weft.nn.functional.linear(x, weight, bias)  # type: ignore[arg-type]
+        weft.nn.functional.linear(x, weight, bias)
         for x, weight, bias in zip((query, key, value), weights, biases)
     )
     steps, batch = query.shape[:2]

@@ -57,7 +57,7 @@ def _write(file: Any, folder: str, pickle: bytes, storages: list[Any]) -> None:
     archive.add(".storage_alignment", b"64")
     archive.add("byteorder", b"little")
     for key, storage in enumerate(storages):
-        archive.add(f"data/{key}", memoryview(storage))  # type: ignore[arg-type]
+        archive.add(f"data/{key}", memoryview(storage))
     archive.add("version", b"3\n")
     archive.add(".data/serialization_id", archive.checksum().encode())
     archive.close()

@@ -106,7 +106,7 @@ def _stream(header: bytes, tensors: list[Tensor]) -> Iterable[Any]:
             whole = tensor.detach().contiguous()
             size, begin = whole.numel() * whole.itemsize, whole.storage_offset() * whole.itemsize
             flat = _C._from_storage(whole, weft.uint8, (size,), (1,), begin)
-            yield memoryview(flat)  # type: ignore[arg-type]
+            yield memoryview(flat)
 
 
 # ---- reading ----

@@ -60,7 +60,7 @@ class Source:
         if self._map is not None:
             return self._map.tensor(self.op, offset, count)
         result = weft.empty(count, dtype=weft.uint8)
-        into = memoryview(result)  # type: ignore[arg-type]
+        into = memoryview(result)
         if self._data is not None or not hasattr(self._file, "readinto"):
             into[:] = self.read(offset, count)
             return result

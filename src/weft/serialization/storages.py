@@ -86,7 +86,7 @@ def swap_bytes(data: Tensor, dtype: Any) -> Tensor:
     if width == 1 or not data.numel():
         return data
     numbers = array.array({2: "H", 4: "I", 8: "Q"}[width])
-    view = memoryview(data)  # type: ignore[arg-type]
+    view = memoryview(data)
     numbers.frombytes(view[: len(view) // width * width])
     numbers.byteswap()
     return weft.frombuffer(numbers, dtype=weft.uint8)

@@ -39,7 +39,7 @@ class Inert:
         return f"a bare {type(self).__name__}"
 
 
-class Arguments(Inert, tuple):  # type: ignore[type-arg]
+class Arguments(Inert, tuple):
     """A tuple with something inert inside: it can only be the argument of something."""
 
 

@@ -236,9 +236,9 @@ def fits(nodes: Sequence[Node], outputs: int) -> bool:
 def _size_together(nodes: Sequence[Node]) -> tuple[int, int] | None:
     """How many steps and numbers nodes become, heads aside; None where values do not go
     together."""
-    numbers = [_plain_numbers(node.kind) for node in nodes]
-    if None not in numbers:
-        return len(numbers), sum(numbers)  # type: ignore[arg-type]
+    numbers = [n for node in nodes if (n := _plain_numbers(node.kind)) is not None]
+    if len(numbers) == len(nodes):
+        return len(numbers), sum(numbers)
     nodes = [node for node in nodes if not is_head(node)]
     sizes = [_size(node) for node in nodes]
     known = [size for size in sizes if size is not None]

@@ -297,12 +297,12 @@ def type_of_value(value: Any) -> ty.Type | None:
     if isinstance(value, weft.Size):
         return ty.ListType(ty.INT)
     if isinstance(value, tuple):
-        parts = [type_of_value(item) for item in value]
-        if any(part is None for part in parts):
+        parts = [part for part in map(type_of_value, value) if part is not None]
+        if len(parts) < len(value):
             return None
         if hasattr(type(value), "_fields"):
             return class_type(type(value), None)
-        return ty.TupleType(tuple(parts))  # type: ignore[arg-type]
+        return ty.TupleType(tuple(parts))
     if isinstance(value, list):
         inner = _common([type_of_value(item) for item in value])
         return None if inner is None else ty.ListType(inner)

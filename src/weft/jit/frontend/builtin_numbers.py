@@ -232,9 +232,8 @@ def _test(name: str) -> Handler:
             test = Condition(
                 None if known is not None else truth(e, items[index], call.range), known
             )
-            done = lambda: Simple(e.constant(wanted))  # noqa: E731
-            rest = lambda: from_item(index + 1)  # noqa: E731
-            yes, no = (done, rest) if wanted else (rest, done)
+            ways = [lambda: Simple(e.constant(wanted)), lambda: from_item(index + 1)]
+            yes, no = ways if wanted else reversed(ways)
             return choose(e, test, yes, no, call.range)
 
         return from_item(0)

@@ -103,20 +103,20 @@ def type_of_class(cls: type, range: Any = None) -> ty.Type:
 # Enums ----------------------------------------------------------------------------------------
 
 
-def enum_type(cls: type, range: Any) -> ty.EnumType:
+def enum_type(cls: type[enum.Enum], range: Any) -> ty.EnumType:
     """The type of an enum, whose values must be of one type."""
     known = _enums.get(cls)
     if known is not None:
         return known
-    members = [(member.name, member.value) for member in cls]  # type: ignore[attr-defined]
+    members = [(member.name, member.value) for member in cls]
     types = {type_of_value(value) for _, value in members}
     if len(types) != 1 or not types <= {ty.INT, ty.FLOAT, ty.STR}:
         shown = ", ".join(sorted(type(value).__name__ for _, value in members)) or "no members"
         fail(f"{cls.__name__}: expected an enum of ints, of floats or of strs, got {shown}", range)
-    plain = {ty.INT: int, ty.FLOAT: float, ty.STR: str}
+    plain: dict[Any, Any] = {ty.INT: int, ty.FLOAT: float, ty.STR: str}
     (value_type,) = types
     assert value_type is not None
-    convert: Any = plain[value_type]  # type: ignore[index]
+    convert = plain[value_type]
     pairs = tuple((name, convert(value)) for name, value in members)
     made = ty.EnumType(unique_name(qualified_name(cls)), value_type, pairs)
     _enums[cls] = made
@@ -138,7 +138,7 @@ def as_plain(e: Emitter, value: Sugared, range: Any) -> Sugared:
 class EnumClass(Sugared):
     """An enum class: E.A, E["A"], for e in E."""
 
-    def __init__(self, cls: type) -> None:
+    def __init__(self, cls: type[enum.Enum]) -> None:
         self.cls = cls
 
     def describe(self) -> str:
@@ -147,13 +147,13 @@ class EnumClass(Sugared):
     def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
         from weft.jit.frontend.objects import enum_constant
 
-        members: Any = self.cls.__members__  # type: ignore[attr-defined]
+        members: Any = self.cls.__members__
         if name not in members:
             fail(f"{self.cls.__name__}: expected one of {', '.join(members)}, got {name!r}", range)
         return Simple(enum_constant(e, members[name], range))
 
     def has_attr(self, e: Emitter, name: str) -> bool:
-        return name in self.cls.__members__  # type: ignore[attr-defined]
+        return name in self.cls.__members__
 
     def item(self, e: Emitter, range: SourceRange, index: Sugared) -> Sugared:
         known = index.static(e)
@@ -162,7 +162,7 @@ class EnumClass(Sugared):
         return self.attr(e, range, known)
 
     def unrolled(self, e: Emitter, range: SourceRange) -> list[Sugared] | None:
-        return [self.attr(e, range, member.name) for member in self.cls]  # type: ignore[attr-defined]
+        return [self.attr(e, range, member.name) for member in self.cls]
 
     def call(self, e: Emitter, call: Call) -> Sugared:
         fail(f"{self.cls.__name__}: expected a member, got a call of the enum", call.range, "E.A")

@@ -201,7 +201,8 @@ def contains_value(e: Emitter, item: Sugared, container: Sugared, range: SourceR
             return from_item(index + 1)  # values of different types are not equal
         known = static_truth(e, same)
         test = Condition(None if known is not None else truth(e, same, range), known)
-        yes = lambda: Simple(e.constant(True))  # noqa: E731
-        return choose(e, test, yes, lambda: from_item(index + 1), range)
+        return choose(
+            e, test, lambda: Simple(e.constant(True)), lambda: from_item(index + 1), range
+        )
 
     return from_item(0)

@@ -55,6 +55,7 @@ class Emitter:
         self.loops = 0
         self.repeating = 0  # loops around this place, those around an inlined function included
         self.depth = 0
+        self.inlined = 0  # bodies around this place that stand in place of their calls
         self.unrolling = False  # in the body of a loop that is unrolled
         self.epoch = 0  # grows with every node that may change attributes
         # Empty literals without a declared type: the first item put into one tells its type.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.jit.frontend.calls import convert_arguments
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import Scope
@@ -68,6 +70,6 @@ def rebound(called: Sugared, owner: Value) -> Sugared:
     """The same method of another value."""
     import copy
 
-    other = copy.copy(called)
-    other.v = owner  # type: ignore[attr-defined]
+    other: Any = copy.copy(called)
+    other.v = owner
     return other

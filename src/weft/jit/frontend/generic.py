@@ -205,7 +205,7 @@ def _inline(
     range: SourceRange,
 ) -> Sugared:
     """The body in place of the call, for arguments that are no values."""
-    depth = getattr(e, "inlined", 0)
+    depth = e.inlined
     if depth > _MAX_INLINE:
         fail(f"{template.name}: expected no recursion with arguments that are no values", range)
     scope = Scope()
@@ -214,11 +214,11 @@ def _inline(
     for name, value in bound.items():
         scope.set(name, value)
     generic = e.annotations.generic
-    e.inlined = depth + 1  # type: ignore[attr-defined]
+    e.inlined = depth + 1
     try:
         with e.as_function(template.code, template.resolver, scope, template.signature.returns):
             e.annotations.generic = True
             return body_result(e, template.node)
     finally:
         e.annotations.generic = generic
-        e.inlined = depth  # type: ignore[attr-defined]
+        e.inlined = depth

@@ -78,7 +78,7 @@ class IgnoredFunction(Sugared):
 class AutogradFunction(Sugared):
     """F.apply of an autograd function: called in Python, which records its backward."""
 
-    def __init__(self, cls: type) -> None:
+    def __init__(self, cls: Any) -> None:
         self.cls = cls
 
     def describe(self) -> str:
@@ -88,7 +88,7 @@ class AutogradFunction(Sugared):
         if call.kwargs:
             fail(f"{self.cls.__qualname__}: expected no keyword arguments, got some", call.range)
         values = [arg.value.value(e, arg.range) for arg in call.args]
-        attrs = {"callable": self.cls.apply}  # type: ignore[attr-defined]
+        attrs = {"callable": self.cls.apply}
         return Simple(e.emit("prim::CallPython", values, self._returns(), attrs, call.range))
 
     def key(self) -> Any:
@@ -96,7 +96,7 @@ class AutogradFunction(Sugared):
 
     def _returns(self) -> ty.Type:
         """What forward declares; one tensor if nothing."""
-        forward = self.cls.forward  # type: ignore[attr-defined]
+        forward = self.cls.forward
         code = code_of(forward)
         node: Any = definition(code, forward.__name__)
         reader = Annotations(code, resolver_of_function(forward))

@@ -154,7 +154,7 @@ class Zip(Iterator):
         if not sources:
             return []
         if not any(isinstance(s, Counted) for s in sources):
-            return [TupleLiteral(row) for row in zip(*sources)]  # type: ignore[arg-type]
+            return [TupleLiteral(row) for row in zip(*sources)]
         fixed = [len(s) for s in sources if not isinstance(s, Counted)]
         if fixed and any(_is_heterogeneous(e, s, range) for s in sources):
             fail("zip: expected lists only, or things of known length only, got both", range)

@@ -210,7 +210,7 @@ def constant_value(e: Emitter, obj: Any, wanted: ty.Type, range: SourceRange | N
     if inner is ty.FLOAT and isinstance(obj, int) and not isinstance(obj, bool):
         obj = float(obj)
     if inner in _BY_NUMBER and isinstance(obj, int):
-        obj = getattr(weft, _BY_NUMBER[inner][obj])  # type: ignore[index]
+        obj = getattr(weft, _BY_NUMBER[inner][obj])
     if isinstance(obj, weft.Tensor):
         return e.constant(obj, ty.TENSOR)
     if isinstance(obj, _CONSTANTS):

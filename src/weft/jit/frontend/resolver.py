@@ -53,13 +53,6 @@ class Cells(Mapping[str, Any]):
         except ValueError:
             raise KeyError(name) from None
 
-    def __contains__(self, name: object) -> bool:
-        try:
-            self[name]  # type: ignore[index]
-        except KeyError:
-            return False
-        return True
-
     def __iter__(self) -> Any:
         return iter([name for name in self._cells if name in self])
 

@@ -214,7 +214,7 @@ def _is_blank(line: str) -> bool:
 
 def _tree_or_none(text: str) -> ast.Module | None:
     try:
-        return parse(text)  # type: ignore[no-any-return]
+        return parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

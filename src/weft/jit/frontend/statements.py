@@ -16,6 +16,7 @@ from weft.jit.frontend.expressions import argument, expr
 from weft.jit.frontend.scaffold import STATEMENTS, refuse, refuse_form, statement
 from weft.jit.frontend.sugared import Simple, Sugared
 from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
 
@@ -29,10 +30,11 @@ def statements(e: Emitter, nodes: Sequence[ast.stmt]) -> frozenset[str]:
     ways = _one(e, first)
     index = 1
     while ways == FALLS and index < len(nodes):  # the common case, without recursion
-        if isinstance(nodes[index], ast.If):
-            return _if(e, nodes[index], nodes[index + 1 :])  # type: ignore[arg-type]
-        ways = _one(e, nodes[index])
+        node = nodes[index]
         index += 1
+        if isinstance(node, ast.If):
+            return _if(e, node, nodes[index:])
+        ways = _one(e, node)
     rest = nodes[index:]
     range = e.range(first)
     return then(e, ways, lambda: statements(e, rest), range) if rest else ways
@@ -262,14 +264,14 @@ def _while(e: Emitter, node: ast.While) -> frozenset[str]:
     if first.known is False:
         return statements(e, node.orelse) if node.orelse else FALLS
 
-    def again() -> object:
+    def again() -> Value:
         return condition(e, node.test).materialize(e)
 
     plan = loops.Plan(
         trips=e.constant(loops.FOREVER),
         first=first.materialize(e),
         start=lambda step: refine_all(e, first.yes),
-        again=None if first.known else again,  # type: ignore[arg-type]
+        again=None if first.known else again,
         body=lambda: statements(e, node.body),
         assigned=assigned,
         forever=first.known is True,

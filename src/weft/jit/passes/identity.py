@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.jit.ir import Value
-from weft.jit.ir.graph import Block
+from weft.jit.ir.graph import Block, Node
 from weft.jit.passes.operators import is_mutable, operator_of
 
 _COMPARES_IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
@@ -15,11 +15,11 @@ def is_only_read(value: Value) -> bool:
     return all(_reads(use.user, use.index, value) for use in value.uses)
 
 
-def _reads(user: object, index: int, value: Value) -> bool:
+def _reads(user: Node | Block, index: int, value: Value) -> bool:
     if isinstance(user, Block):
         return False
-    operator = operator_of(user)  # type: ignore[arg-type]
-    if operator is None or user.name in _COMPARES_IDENTITY:  # type: ignore[attr-defined]
+    operator = operator_of(user)
+    if operator is None or user.name in _COMPARES_IDENTITY:
         return False
     args = operator.schema.args
     if index >= len(args) or args[index].is_written:

@@ -213,13 +213,13 @@ def _window(sizes: Sequence[Dim], given: list[object], unknown: bool) -> list[Di
     """Sizes after a window of kernel, stride, padding, dilation has gone over them."""
     result: list[Dim] = []
     for index, size in enumerate(sizes):
-        numbers = [_entry(values, index) for values in given]
-        kernel, stride, padding, dilation = numbers
-        if unknown or not isinstance(size, int) or None in numbers:
+        numbers = [n for values in given if (n := _entry(values, index)) is not None]
+        if unknown or not isinstance(size, int) or len(numbers) < len(given):
             result.append(None)
         else:
-            reach = size + 2 * padding - dilation * (kernel - 1) - 1  # type: ignore[operator]
-            result.append(reach // stride + 1)  # type: ignore[operator]
+            kernel, stride, padding, dilation = numbers
+            reach = size + 2 * padding - dilation * (kernel - 1) - 1
+            result.append(reach // stride + 1)
     return result
 
 

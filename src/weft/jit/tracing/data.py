@@ -68,7 +68,7 @@ def _of_numbers(rec: Recorder, data: Any, made: Tensor) -> Tensor:
     value = _nested(rec, data, made.dtype)
     kind = "aten::tensor" if isinstance(data, (list, tuple)) else f"aten::tensor.{value.type}"
     options = [rec.constant(made.dtype), rec.constant(None), rec.constant(made.requires_grad)]
-    return rec.builtin(kind, [value, *options], made)  # type: ignore[no-any-return]
+    return rec.builtin(kind, [value, *options], made)
 
 
 def _nested(rec: Recorder, data: Any, dtype: weft.dtype) -> Any:

@@ -69,7 +69,7 @@ def _number_tensor(rec: Recorder, number: Any) -> Tensor:
     with rec.paused():
         made = weft.tensor(python(number) if python is not bool else number, dtype=dtypes[python])
     kind = "prim::NumToTensor.bool" if python is bool else "prim::NumToTensor.Scalar"
-    return rec.builtin(kind, [rec.number(number)], made)  # type: ignore[no-any-return]
+    return rec.builtin(kind, [rec.number(number)], made)
 
 
 def _binary(
@@ -307,7 +307,7 @@ FACES["as_subclass"] = lambda rec, self, type: _subclass(rec, self, type)
 
 
 def _subclass(rec: Recorder, self: Tensor, type: Any) -> Tensor:
-    return rec.builtin("aten::alias", [rec.tensor(self)], original(rec, "as_subclass", self, type))  # type: ignore[no-any-return]
+    return rec.builtin("aten::alias", [rec.tensor(self)], original(rec, "as_subclass", self, type))
 
 
 def unsupported(what: str) -> NoReturn:
@@ -329,15 +329,15 @@ def _to(rec: Recorder, self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     options = {**dict(zip(names, args)), **kwargs}
     given = {name: item for name, item in options.items() if item is not None}
     if "other" in given:
-        return _aten.to(self, given.pop("other"), **given)  # type: ignore[no-any-return]
+        return _aten.to(self, given.pop("other"), **given)
     if "dtype" in given and "device" not in given:
-        return _aten.to(self, given.pop("dtype"), **given)  # type: ignore[no-any-return]
-    return _aten.to(self, **given)  # type: ignore[no-any-return]
+        return _aten.to(self, given.pop("dtype"), **given)
+    return _aten.to(self, **given)
 
 
 def _conversion(name: str, dtype: weft.dtype) -> None:
     def call(rec: Recorder, self: Tensor, memory_format: Any = None) -> Tensor:
-        return _aten.to(self, dtype, memory_format=memory_format)  # type: ignore[no-any-return]
+        return _aten.to(self, dtype, memory_format=memory_format)
 
     FACES[name] = call
 
@@ -372,7 +372,7 @@ def _view(rec: Recorder, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     only = [*size, *kwargs.values()]
     if len(only) == 1 and isinstance(only[0], weft.dtype):
         unsupported("view() of another dtype, which programs do not have")
-    return _aten.view(self, *size, **kwargs)  # type: ignore[no-any-return]
+    return _aten.view(self, *size, **kwargs)
 
 
 @face("detach_")

@@ -125,8 +125,8 @@ def _clip(bound: Any) -> Any:
 def _subscript(rec: Recorder, self: Tensor, index: Any) -> Tensor:
     walk = _Walk(rec, self, index)
     if walk.indices:
-        return _aten.index(walk.view, walk.indices)  # type: ignore[no-any-return]
-    return _aten.alias(self) if walk.view is self else walk.view  # type: ignore[no-any-return]
+        return _aten.index(walk.view, walk.indices)
+    return _aten.alias(self) if walk.view is self else walk.view
 
 
 @face("assign_subscript")

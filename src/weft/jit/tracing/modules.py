@@ -39,7 +39,7 @@ class TracedInfo(ModuleInfo):
 def traced_info(module: Module, made: dict[int, ModuleInfo]) -> ModuleInfo:
     """The type of a module and, below it, of its submodules."""
     if isinstance(module, RecursiveScriptModule):
-        return module._jit_info  # type: ignore[no-any-return]
+        return module._jit_info
     known = made.get(id(module))
     if known is not None:
         return known

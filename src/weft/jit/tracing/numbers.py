@@ -196,14 +196,14 @@ class TracedInt(_Number):
     """An int of a trace. isinstance takes it for an int."""
 
     __slots__ = ()
-    __class__ = property(lambda self: int)  # type: ignore[assignment]
+    __class__ = property(lambda self: int)
 
 
 class TracedFloat(_Number):
     """A float of a trace. isinstance takes it for a float."""
 
     __slots__ = ()
-    __class__ = property(lambda self: float)  # type: ignore[assignment]
+    __class__ = property(lambda self: float)
 
 
 for _name, _method in _methods().items():

@@ -98,7 +98,7 @@ def _bind_number(recorder: Recorder, value: Value, given: Any) -> Any:
     if value.type is ty.NUMBER:
         kind, wanted = ("aten::Int.Scalar", ty.INT) if is_int else ("aten::Float.Scalar", ty.FLOAT)
         value = recorder.quiet(kind, [value], [wanted])
-    return (TracedInt if is_int else TracedFloat)(recorder, given, value)  # type: ignore[arg-type]
+    return (TracedInt if is_int else TracedFloat)(recorder, given, value)
 
 
 # Outputs --------------------------------------------------------------------------------------
