@@ -87,3 +87,91 @@ def run_group(function: Any, native: Any = None, **named: Any) -> Any:
 def bits(tensor: Any) -> bytes | None:
     """The elements to the last bit."""
     return None if tensor is None else tensor.detach().contiguous().reshape(-1).numpy().tobytes()
+
+
+# Groups with row operators, beside the operators one by one -----------------------------------------
+
+SHAPES = [
+    ((5, 7), (5, 7)),
+    ((40, 30), (30,)),
+    ((2, 9, 33), (9, 1)),
+    ((600, 12), (600, 12)),  # short rows: many at once
+    ((130, 700), (700,)),
+    ((3, 20_000), (3, 20_000)),  # long rows
+    ((1, 150_000), (150_000,)),
+    ((65, 1031), (65, 1)),
+    ((5000,), ()),
+]
+
+
+def inputs(shapes: Any, dtype: Any, grad: bool = False, seed: int = 0) -> list[Any]:
+    weft.manual_seed(seed)
+    return [weft.randn(s, dtype=dtype).requires_grad_(grad) for s in shapes]
+
+
+def results(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+@pytest.fixture(autouse=True)
+def no_other_requests() -> None:
+    """Groups of other tests may have asked for code while the compiling thread was busy."""
+    while _C._fused_requests(0.0) is not None:
+        pass
+
+
+def compile_parts() -> None:
+    """Serves what groups have asked for."""
+    while (request := _C._fused_requests(0.0)) is not None:
+        compile_now(*request)
+
+
+def check_results(made: Any, function: Any, shapes: Any, dtype: Any, native: bool) -> None:
+    """The bits and the layouts of the operators; `native`: before native code comes, and after."""
+    args = inputs(shapes, dtype)
+    wanted = results(function(*args))
+    for _ in range(3 if native else 1):
+        got = made.run(args)
+        assert got is not None
+        assert [(g.shape, g.stride()) for g in got] == [(w.shape, w.stride()) for w in wanted]
+        assert [bits(g) for g in got] == [bits(w) for w in wanted]
+        if native:
+            compile_parts()
+
+
+def check_gradients(
+    made: Any, function: Any, shapes: Any, dtype: Any, native: bool = False
+) -> None:
+    """The bits of the operators, results and gradients."""
+    mine, others = (inputs(shapes, dtype, grad=True) for _ in range(2))
+    seeds = [weft.randn(w.shape, dtype=dtype) for w in results(function(*others))]
+    for _ in range(3 if native else 1):
+        got, wanted = made.run(mine), results(function(*others))
+        assert got is not None
+        assert [bits(g) for g in got] == [bits(w) for w in wanted]
+        assert all(g.grad_fn.name() == "FusedBackward" for g in got)
+        compare_gradients(got, mine, wanted, others, seeds)
+        if native:
+            compile_parts()
+
+
+def compare_gradients(got: Any, mine: Any, wanted: Any, others: Any, seeds: Any) -> None:
+    a = weft.autograd.grad(got, mine, seeds)
+    b = weft.autograd.grad(wanted, others, seeds)
+    assert [(g.shape, bits(g)) for g in a] == [(g.shape, bits(g)) for g in b]
+
+
+def check_second_gradients(function: Any, **tolerance: float) -> None:
+    """Gradients of gradients; these are sums in another order."""
+    made = make(group_of(function))
+    shapes = [(6, 20), (6, 20)]
+    mine, others = (inputs(shapes, weft.float64, grad=True) for _ in range(2))
+    got, wanted = made.run(mine), results(function(*others))
+    seeds = [weft.randn(w.shape, dtype=weft.float64) for w in wanted]
+    a = weft.autograd.grad(got, mine, seeds, create_graph=True)
+    b = weft.autograd.grad(wanted, others, seeds, create_graph=True)
+    assert [bits(g) for g in a] == [bits(g) for g in b]
+    again = weft.autograd.grad([g.sin().sum() for g in a], mine)
+    expected = weft.autograd.grad([g.sin().sum() for g in b], others)
+    for g, w in zip(again, expected):
+        assert weft.allclose(g, w, **tolerance)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from jit.groups import NATIVE, bits, run_group
+from jit.groups import NATIVE, bits, results, run_group
 
 
 def padded(x, ids):
@@ -21,10 +21,6 @@ def positions(x, ids):
 def counted(x, ids):
     y = weft.maximum(ids, -ids) - 3
     return y, x * y, y > 1
-
-
-def results(value):
-    return list(value) if isinstance(value, tuple) else [value]
 
 
 @pytest.mark.parametrize("native", NATIVE)

@@ -8,13 +8,19 @@ import pytest
 
 import weft
 import weft.nn.functional as F
-from jit.groups import NATIVE, bits, group_of, make, optimised
-from jit.test_fused_rows import (
+from jit.groups import (
+    NATIVE,
     SHAPES,
+    bits,
+    check_gradients,
+    check_results,
+    check_second_gradients,
     compare_gradients,
-    compile_parts,
+    group_of,
     inputs,
+    make,
     no_other_requests,
+    optimised,
     results,
 )
 from weft.jit.codegen import tiles
@@ -128,15 +134,7 @@ FUNCTIONS = [
 def test_results_have_the_operators_bits(function, dtype, native):
     made = make(group_of(function))
     for shapes in SHAPES:
-        args = inputs(shapes, dtype)
-        wanted = results(function(*args))
-        for _ in range(3 if native else 1):
-            got = made.run(args)
-            assert got is not None
-            assert [(g.shape, g.stride()) for g in got] == [(w.shape, w.stride()) for w in wanted]
-            assert [bits(g) for g in got] == [bits(w) for w in wanted], shapes
-            if native:
-                compile_parts()
+        check_results(made, function, shapes, dtype, native)
 
 
 @pytest.mark.parametrize("native", NATIVE)
@@ -145,16 +143,7 @@ def test_results_have_the_operators_bits(function, dtype, native):
 def test_gradients_have_the_operators_bits(function, dtype, native):
     made = make(group_of(function))
     for shapes in SHAPES:
-        mine, others = inputs(shapes, dtype, grad=True), inputs(shapes, dtype, grad=True)
-        wanted = results(function(*others))
-        seeds = [weft.randn(w.shape, dtype=dtype) for w in wanted]
-        for _ in range(3 if native else 1):
-            got, wanted = made.run(mine), results(function(*others))
-            assert got is not None
-            assert all(g.grad_fn.name() == "FusedBackward" for g in got)
-            compare_gradients(got, mine, wanted, others, seeds)
-            if native:
-                compile_parts()
+        check_gradients(made, function, shapes, dtype, native)
 
 
 # Without a row operator in their gradients, which are for rows and for elements: no one walk.
@@ -260,18 +249,7 @@ def test_another_order_runs_by_operators(function):
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_second_gradients_go_through_the_operators(function):
-    made = make(group_of(function))
-    shapes = ((6, 20), (6, 20))
-    mine, others = (inputs(shapes, weft.float64, grad=True) for _ in range(2))
-    got, wanted = made.run(mine), results(function(*others))
-    seeds = [weft.randn(w.shape, dtype=weft.float64) for w in wanted]
-    a = weft.autograd.grad(got, mine, seeds, create_graph=True)
-    b = weft.autograd.grad(wanted, others, seeds, create_graph=True)
-    assert [bits(g) for g in a] == [bits(g) for g in b]
-    again = weft.autograd.grad([g.sin().sum() for g in a], mine)
-    expected = weft.autograd.grad([g.sin().sum() for g in b], others)
-    for g, w in zip(again, expected):
-        assert weft.allclose(g, w, rtol=1e-11, atol=1e-13)
+    check_second_gradients(function, rtol=1e-11, atol=1e-13)
 
 
 def variance_of_all(x, y):

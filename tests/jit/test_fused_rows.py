@@ -8,9 +8,24 @@ from hypothesis import strategies as st
 
 import weft
 import weft.nn.functional as F
-from jit.groups import NATIVE, bits, compile_now, group_of, make
+from jit.groups import (
+    NATIVE,
+    SHAPES,
+    bits,
+    check_gradients,
+    check_results,
+    check_second_gradients,
+    compare_gradients,
+    group_of,
+    inputs,
+    make,
+    no_other_requests,
+    results,
+)
 from jit.heads import threads
 from weft import _C
+
+__all__ = ["no_other_requests"]  # a fixture
 
 
 def attention(x, m):
@@ -79,26 +94,6 @@ ROWS = [
     root_mean_square, two_rows, several,
 ]  # fmt: skip
 ALL = [mean_square, total, greatest]
-SHAPES = [
-    ((5, 7), (5, 7)),
-    ((40, 30), (30,)),
-    ((2, 9, 33), (9, 1)),
-    ((600, 12), (600, 12)),  # short rows: many at once
-    ((130, 700), (700,)),
-    ((3, 20_000), (3, 20_000)),  # long rows
-    ((1, 150_000), (150_000,)),
-    ((65, 1031), (65, 1)),
-    ((5000,), ()),
-]
-
-
-def inputs(shapes, dtype, grad=False, seed=0):
-    weft.manual_seed(seed)
-    return [weft.randn(s, dtype=dtype).requires_grad_(grad) for s in shapes]
-
-
-def results(value):
-    return list(value) if isinstance(value, tuple) else [value]
 
 
 @pytest.mark.parametrize("native", NATIVE)
@@ -106,51 +101,14 @@ def results(value):
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("function", ROWS + ALL)
 def test_results_have_the_operators_bits(function, shapes, dtype, native):
-    made = make(group_of(function))
-    args = inputs(shapes, dtype)
-    wanted = results(function(*args))
-    for _ in range(3 if native else 1):
-        got = made.run(args)
-        assert got is not None
-        assert [g.shape for g in got] == [w.shape for w in wanted]
-        assert [g.stride() for g in got] == [w.stride() for w in wanted]
-        assert [bits(g) for g in got] == [bits(w) for w in wanted]
-        if native:
-            compile_parts()
-
-
-@pytest.fixture(autouse=True)
-def no_other_requests():
-    """Groups of other tests may have asked for code while the compiling thread was busy."""
-    while _C._fused_requests(0.0) is not None:
-        pass
-
-
-def compile_parts():
-    """Serves what groups have asked for."""
-    while (request := _C._fused_requests(0.0)) is not None:
-        compile_now(*request)
+    check_results(make(group_of(function)), function, shapes, dtype, native)
 
 
 @pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("function", ROWS + [mean_square, total])
 def test_gradients_have_the_operators_bits(function, shapes, dtype):
-    made = make(group_of(function))
-    mine, others = inputs(shapes, dtype, grad=True), inputs(shapes, dtype, grad=True)
-    got, wanted = made.run(mine), results(function(*others))
-    assert got is not None
-    assert [bits(g) for g in got] == [bits(w) for w in wanted]
-    assert all(g.grad_fn.name() == "FusedBackward" for g in got)
-    seeds = [weft.randn(w.shape, dtype=dtype) for w in wanted]
-    compare_gradients(got, mine, wanted, others, seeds)
-
-
-def compare_gradients(got, mine, wanted, others, seeds, **options):
-    a = weft.autograd.grad(got, mine, seeds, **options)
-    b = weft.autograd.grad(wanted, others, seeds, **options)
-    assert [(g.shape, bits(g)) for g in a] == [(g.shape, bits(g)) for g in b]
-    return a, b
+    check_gradients(make(group_of(function)), function, shapes, dtype)
 
 
 def affine(x, r, w, b):
@@ -176,18 +134,7 @@ def test_layer_norm_with_weights(function, rows):
 
 @pytest.mark.parametrize("function", [attention, norm, row_sums, row_means, mean_square, several])
 def test_second_gradients_go_through_the_operators(function):
-    made = make(group_of(function))
-    shapes = [(6, 20), (6, 20)]
-    mine, others = (inputs(shapes, weft.float64, grad=True) for _ in range(2))
-    got, wanted = made.run(mine), results(function(*others))
-    seeds = [weft.randn(w.shape, dtype=weft.float64) for w in wanted]
-    a = weft.autograd.grad(got, mine, seeds, create_graph=True)
-    b = weft.autograd.grad(wanted, others, seeds, create_graph=True)
-    assert [bits(g) for g in a] == [bits(g) for g in b]
-    again = weft.autograd.grad([g.sin().sum() for g in a], mine)
-    expected = weft.autograd.grad([g.sin().sum() for g in b], others)
-    for g, w in zip(again, expected):
-        assert weft.allclose(g, w, rtol=1e-12, atol=1e-14)
+    check_second_gradients(function, rtol=1e-12, atol=1e-14)
 
 
 def test_a_spread_gradient_is_as_dense_as_the_operators_make_it():
