@@ -16,6 +16,7 @@ import pytest
 
 import weft
 from weft import Tensor, jit
+from weft.jit.ir.block import Block
 
 X = weft.arange(6.0).reshape(2, 3)
 Pair = namedtuple("Pair", ["first", "second"])
@@ -299,6 +300,46 @@ def test_values_by_which_weft_decides_are_checked_by_the_program() -> None:
     equal(loss(*given), traced(*given))
     with pytest.raises(RuntimeError, match="expected sizes and values for which the traced"):
         traced(given[0] * 9, given[1])
+
+
+def test_a_library_function_that_is_refused_says_what_the_trace_holds_for() -> None:
+    def f(x):
+        return weft.nn.utils.rnn.pack_padded_sequence(x, np.array([2, 1])).data
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        traced = jit.trace(f, weft.ones(2, 2, 1))
+    (warned,) = [w for w in caught if "pack_padded_sequence decides by" in str(w.message)]
+    assert "could not be compiled: as_tensor: expected arguments that" in str(warned.message)
+    assert (warned.filename, warned.lineno) == (__file__, line_of(f, 1))
+    assert "\n" not in str(warned.message)
+    equal(traced(X.reshape(2, 3, 1)[:, :2] + 1), f(X.reshape(2, 3, 1)[:, :2] + 1))
+    with pytest.raises(RuntimeError, match="expected sizes and values for which the traced"):
+        traced(weft.ones(2, 3, 1))
+
+
+def test_calls_of_library_functions_do_not_look_at_the_trace_before_them(monkeypatch) -> None:
+    looked = []
+    nodes = Block.nodes
+
+    def spy(block):
+        found = nodes.fget(block)
+        looked.append(len(found))
+        return found
+
+    def work(count):
+        def f(x):
+            for _ in range(count):
+                x = weft.nn.functional.cosine_similarity(x, x + 1, dim=0).expand(3)
+            return x
+
+        looked.clear()
+        jit.trace(f, weft.ones(3), check_trace=False)
+        return sum(looked)
+
+    monkeypatch.setattr(Block, "nodes", property(spy))
+    work(2)
+    assert work(80) < 3 * work(40)
 
 
 def test_seeds_are_recorded() -> None:

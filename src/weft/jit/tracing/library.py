@@ -23,16 +23,30 @@ if TYPE_CHECKING:
 
 @face("library")
 def _library(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the language cannot say is traced as it runs, and its decisions are checked."""
+    """What the language cannot say is traced as it runs; decisions are checked, and warned of."""
     rec.follow_modes()
     try:
         with LOCK:
             value = _call(rec, function, args, kwargs)
-    except FrontendError:
-        return function._weft_decides(*args, **kwargs)
+    except FrontendError as error:
+        return _as_it_runs(rec, function, args, kwargs, error)
     with rec.paused():
         result = function(*structures.plain_numbers(args), **structures.plain_numbers(kwargs))
     return structures.bind(rec, value, result)
+
+
+def _as_it_runs(
+    rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], why: FrontendError
+) -> Any:
+    before = rec.decisions
+    result = function._weft_decides(*args, **kwargs)
+    if rec.decisions != before:
+        reason = why.message.partition("\n")[0]
+        rec.places.warn(
+            f"{function.__name__} decides by sizes or values, and the trace raises where it would "
+            f"decide otherwise, for it could not be compiled: {reason}"
+        )
+    return result
 
 
 def _call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
@@ -41,7 +55,7 @@ def _call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     range = rec.places.here()
     given = [Arg(_sugared(rec, e, item), range) for item in args]
     named = {name: Arg(_sugared(rec, e, item), range) for name, item in kwargs.items()}
-    before = set(rec.graph.block.nodes)
+    before = rec.graph.block.last
     try:
         called = sugar(e, function, range, function.__name__)
         return called.call(e, Call(range, given, named)).value(e, range)
@@ -50,10 +64,11 @@ def _call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         raise
 
 
-def _drop(rec: Recorder, kept: set[Node]) -> None:
-    for node in reversed(list(rec.graph.block.nodes)):
-        if node not in kept:
-            node.destroy()
+def _drop(rec: Recorder, last: Node | None) -> None:
+    """Removes the nodes behind one."""
+    block = rec.graph.block
+    while block.last is not None and block.last is not last:
+        block.last.destroy()
 
 
 def _sugared(rec: Recorder, e: Emitter, given: Any) -> Sugared:

@@ -56,6 +56,7 @@ class Recorder:
         self._devices: dict[int, tuple[Any, Value]] = {}
         self._unseen: set[Node] = set()  # not asked for by the program: dropped when not used
         self._guards: set[Any] = set()
+        self.decisions = 0  # of weft, which the program checks
         self._sizes: dict[Any, Value] = {}
         self._modes = [("", _mode())]  # those entered, by the node that leaves them
 
@@ -260,6 +261,7 @@ class Recorder:
 
     def guard(self, kind: str, values: list[Value], truth: bool) -> None:
         """weft decided by a value: the program raises where it would decide otherwise."""
+        self.decisions += 1
         key = (kind, *(v.constant if v.is_constant else v for v in values))
         if key in self._guards:
             return
