@@ -1,7 +1,10 @@
 #include "runtime/arithmetic.h"
 
+#include <array>
 #include <numeric>
 #include <string_view>
+
+#include "runtime/exact_sums.h"
 
 namespace weft::builtins {
 
@@ -100,6 +103,33 @@ int64_t factorial(int64_t a) {
   return result;
 }
 
+namespace {
+void check_choice(const char* name, int64_t n, int64_t k) {
+  WEFT_CHECK_VALUE(n >= 0 && k >= 0, name, ": expected numbers of at least 0, got ", n, " and ", k);
+}
+}  // namespace
+
+int64_t math_comb(int64_t n, int64_t k) {
+  check_choice("comb", n, k);
+  if (k > n) return 0;
+  const int64_t steps = std::min(k, n - k);
+  int64_t result = 1;
+  for (int64_t i = 1; i <= steps; ++i) {
+    // Divided before it is multiplied: result * (n - steps + i) / i fits where the product may not.
+    const int64_t common = std::gcd(result, i);
+    result = checked_mul(result / common, (n - steps + i) / (i / common));
+  }
+  return result;
+}
+
+int64_t math_perm(int64_t n, int64_t k) {
+  check_choice("perm", n, k);
+  if (k > n) return 0;
+  int64_t result = 1;
+  for (int64_t i = 0; i < k; ++i) result = checked_mul(result, n - i);
+  return result;
+}
+
 // ---- floats ----
 
 double divide(int64_t a, int64_t b) {
@@ -171,9 +201,14 @@ double math_remainder(double a, double b) {
 }
 
 double math_hypot(double a, double b) {
-  const double result = std::hypot(a, b);
-  if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) fail_range();
-  return result;
+  std::array<double, 2> parts = {a, b};
+  return vector_length(parts);
+}
+
+double math_ulp(double a) {
+  if (!std::isfinite(a)) return std::fabs(a);
+  const double size = std::fabs(a), next = std::nextafter(size, HUGE_VAL);
+  return std::isinf(next) ? size - std::nextafter(size, 0.0) : next - size;
 }
 
 double log_base(double a, double base) {
@@ -232,7 +267,11 @@ Complex power_complex(Complex a, Complex b) {
   return result;
 }
 
-double absolute(Complex a) { return math_hypot(a.real(), a.imag()); }
+double absolute(Complex a) {
+  const double result = std::hypot(a.real(), a.imag());
+  if (std::isinf(result) && std::isfinite(a.real()) && std::isfinite(a.imag())) fail_range();
+  return result;
+}
 
 namespace {
 bool is_finite(Complex a) { return std::isfinite(a.real()) && std::isfinite(a.imag()); }

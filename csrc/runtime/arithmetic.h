@@ -79,6 +79,8 @@ int64_t math_gcd(int64_t a, int64_t b);
 int64_t math_lcm(int64_t a, int64_t b);
 int64_t math_isqrt(int64_t a);
 int64_t factorial(int64_t a);
+int64_t math_comb(int64_t n, int64_t k);
+int64_t math_perm(int64_t n, int64_t k);
 
 // ---- floats ----
 
@@ -140,6 +142,7 @@ inline double to_radians(double x) { return x * (std::numbers::pi / 180.0); }
 double math_fmod(double a, double b);
 double math_remainder(double a, double b);
 double math_hypot(double a, double b);
+double math_ulp(double a);
 double log_base(double a, double base);
 double angle(double a);
 std::complex<double> polar(double length, double angle);

@@ -1,5 +1,6 @@
 // Builtins on lists and tuples.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "builtin_bodies.h"
@@ -7,6 +8,7 @@
 #include "runtime/arithmetic.h"
 #include "runtime/builtins_support.h"
 #include "runtime/equality.h"
+#include "runtime/exact_sums.h"
 #include "runtime/list.h"
 #include "runtime/tuple.h"
 
@@ -273,6 +275,18 @@ std::complex<double> list_sum_complex(const Value& list) {
   std::complex<double> sum = 0;
   for (int64_t i = 0; i < list_len(list); ++i) sum += list_get(list, i).to_scalar().to_complex();
   return sum;
+}
+
+double list_exact_sum(const Value& list) { return exact_sum(list.to_doubles()); }
+
+double list_distance(const Value& a, const Value& b) {
+  const auto first = a.to_doubles(), second = b.to_doubles();
+  WEFT_CHECK_VALUE(first.size() == second.size(),
+                   "dist: expected points of one number of dimensions, got ", first.size(), " and ",
+                   second.size());
+  std::vector<double> parts(first.size());
+  std::transform(first.begin(), first.end(), second.begin(), parts.begin(), std::minus<>());
+  return vector_length(parts);
 }
 
 int64_t list_sum_bool(const Value& list) {

@@ -22,13 +22,19 @@ FLOATS = [
     *(_random.choice((-1, 1)) * 10 ** _random.uniform(-300, 300) for _ in range(50)),
 ]
 PAIRS = [(a, b) for a in SPECIAL for b in SPECIAL]
-INTS = [0, 1, 2, 3, 5, 12, 20, -1, -6]
+INTS = [0, 1, 2, 3, 5, 12, 20, 33, 66, -1, -6]
 INT_PAIRS = [(a, b) for a in INTS for b in INTS]
-LISTS = [([0.1] * 10,), ([1e16, 1.0, -1e16],), ([2.0, 3.5],)]
+LISTS = [([0.1] * 10,), ([1e16, 1.0, -1e16],), ([2.0, 3.5],), ([],), ([1e308, 1e308, -1e308],),
+         ([1.0, 2.0**-53, 2.0**-106],), ([math.inf, 1.0],), ([math.inf, -math.inf],),
+         ([math.nan, math.inf],), ([1e308, math.inf, 1e308],),
+         *(([_random.uniform(-1, 1) * 10 ** _random.uniform(-9, 9) for _ in range(n)],)
+           for n in range(1, 60))]  # fmt: skip
+NEAR = [_random.uniform(-1, 1) * 10 ** _random.uniform(-4, 4) for _ in range(400)]
+POINTS = [(NEAR[i : i + 5], NEAR[i + 5 : i + 10]) for i in range(0, 390, 10)]
 
 # The parameters of each function, and the arguments to try.
 OF_FLOAT = "x: float", [(x,) for x in FLOATS]
-OF_FLOATS = "x: float, y: float", PAIRS
+OF_FLOATS = "x: float, y: float", [*PAIRS, *zip(NEAR[::2], NEAR[1::2])]
 OF_INTS = "x: int, y: int", INT_PAIRS
 FUNCTIONS: dict[str, tuple[str, Any]] = {
     **dict.fromkeys(
@@ -74,16 +80,19 @@ FUNCTIONS: dict[str, tuple[str, Any]] = {
         OF_FLOAT,
     ),
     **dict.fromkeys(
-        ["atan2", "copysign", "fmod", "isclose", "nextafter", "pow", "remainder"], OF_FLOATS
+        ["atan2", "copysign", "fmod", "hypot", "isclose", "nextafter", "pow", "remainder"],
+        OF_FLOATS,
     ),
     **dict.fromkeys(["comb", "gcd", "lcm", "perm"], OF_INTS),
     **dict.fromkeys(("factorial", "isqrt"), ("x: int", [(x,) for x in INTS])),
-    **dict.fromkeys(("fsum", "prod"), ("xs: List[float]", LISTS)),
-    "dist": ("p: List[float], q: List[float]", [([1.0, 2.5], [3.0, 4.1]), ([1.0], [3.0, 4.0])]),
+    "fsum": ("xs: List[float]", LISTS),
+    "prod": ("xs: List[float]", [args for args in LISTS if args[0]]),  # of none it is an int
+    "dist": (
+        "p: List[float], q: List[float]",
+        [([1.0, 2.5], [3.0, 4.1]), ([1.0], [3.0, 4.0]), *POINTS],
+    ),
     "ldexp": ("x: float, n: int", [(x, n) for x in SPECIAL for n in (0, 1, -7, 100, 1100, -1100)]),
 }
-# Python's has a better algorithm than the C library's, which programs call: the last bit may differ.
-NEARLY = {"hypot"}
 
 
 def shown(value: Any) -> Any:
@@ -105,7 +114,7 @@ def outcome(function: Any, args: tuple[Any, ...]) -> Any:
 
 def test_no_function_is_forgotten():
     every = {name for name, value in vars(math).items() if callable(value) and name[0] != "_"}
-    assert every - set(FUNCTIONS) - NEARLY <= {"sumprod", "fma"}  # which came with later Pythons
+    assert every - set(FUNCTIONS) <= {"sumprod", "fma"}  # which came with later Pythons
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if hasattr(math, name)])
@@ -136,7 +145,36 @@ def test_a_constant_gives_what_a_variable_gives(name, number):
     assert shown(folded) == shown(computed) == shown(getattr(math, name)(float(number)))
 
 
-@pytest.mark.parametrize("x", [3.0, 1e300, -45.647628259707574, math.inf])
-def test_hypot_is_near(x):
-    unit = jit.CompilationUnit("def f(x: float, y: float):\n    return math.hypot(x, y)\n")
-    assert math.isclose(unit.f(x, -3.8), math.hypot(x, -3.8), rel_tol=4e-16)
+# Other arguments than those above.
+CALLS = {
+    "math.hypot(x, n, 2)": "three numbers",
+    "math.hypot(x)": "one number",
+    "math.hypot(*(x, n, x, 0.1))": "a tuple",
+    "math.dist((x, n), (1, 2.5))": "tuples",
+    "math.dist([n, 2], [1, 2])": "ints",
+    "math.fsum(i / 7 for i in range(n))": "a generator",
+    "math.fsum((n, x, True))": "a tuple",
+    "math.fsum([n, n])": "ints",
+    "math.perm(n)": "one number",
+    "math.perm(n, None)": "None",
+    "math.perm(n, n if x > 2 else None)": "perhaps None",
+    "math.ulp(n)": "an int",
+    "math.nextafter(n, x)": "an int and a float",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_other_arguments(call: str) -> None:
+    unit = jit.CompilationUnit(f"def f(x: float, n: int):\n    return {call}\n")
+    assert "CallPython" not in str(unit.f.inlined_graph)
+    for x, n in ((1.5, 4), (2.25, 3), (-3.0, 6)):
+        python = eval(f"lambda x, n: {call}", {"math": math})
+        assert outcome(unit.f, (x, n)) == outcome(python, (x, n))
+
+
+def test_no_function_is_a_call_of_python() -> None:
+    for name, (parameters, _) in FUNCTIONS.items():
+        if hasattr(math, name):
+            names = ", ".join(each.partition(":")[0].strip() for each in parameters.split(","))
+            unit = jit.CompilationUnit(f"def f({parameters}):\n    return math.{name}({names})\n")
+            assert "CallPython" not in str(unit.f.inlined_graph), name

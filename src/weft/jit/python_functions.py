@@ -32,6 +32,7 @@ def _functions() -> dict[int, tuple[Any, str]]:
             table.append((function, kind))
     table += [
         (math.remainder, "aten::mathremainder"), (math.fmod, "aten::fmod"),
+        (math.nextafter, "aten::mathnextafter"), (math.dist, "aten::mathdist"),
         (math.pow, "aten::pow"), (cmath.phase, "aten::angle"), (cmath.rect, "aten::polar"),
         (len, "aten::len"), (abs, "prim::abs"), (min, "prim::min"), (max, "prim::max"),
         (sum, "aten::sum"), (all, "aten::all"), (any, "aten::any"), (sorted, "aten::sorted"),
@@ -43,6 +44,8 @@ def _functions() -> dict[int, tuple[Any, str]]:
         (print, "prim::Print"), (time.time, "aten::time"),
         (time.perf_counter, "aten::perf_counter"),
     ]  # fmt: skip
+    if hasattr(math, "exp2"):  # since Python 3.11
+        table.append((math.exp2, "aten::mathexp2"))
     return {id(function): (function, kind) for function, kind in table}
 
 

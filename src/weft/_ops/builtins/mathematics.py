@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ _WITH_COMPLEX = {
     "sinh": "grows", "cosh": "grows", "tanh": "grows", "asinh": "grows", "acosh": "grows",
     "atanh": "pole",
 }  # fmt: skip
+# Of these CPython has some only since 3.11; programs have them with every Python.
 _REAL = {
     "log1p": ("std::log1p", "pole", math.log1p), "expm1": ("std::expm1", "grows", math.expm1),
     "log2": ("std::log2", "pole", math.log2),
@@ -30,6 +32,9 @@ _REAL = {
     "lgamma": ("std::lgamma", "log_gamma", math.lgamma),
     "degrees": ("to_degrees", "as_is", math.degrees),
     "radians": ("to_radians", "as_is", math.radians), "fabs": ("std::fabs", "as_is", math.fabs),
+    "cbrt": ("std::cbrt", "as_is", getattr(math, "cbrt", None)),
+    "mathexp2": ("std::exp2", "grows", getattr(math, "exp2", None)),
+    "ulp": ("math_ulp", "as_is", math.ulp),
 }  # fmt: skip
 
 
@@ -39,6 +44,7 @@ def _unary(name: str, cpp: str, kind: str, function: Any, complex_function: Any)
     def any_number(a: Any) -> Any:
         return complex_function(a) if isinstance(a, complex) else function(a)
 
+    on_numbers = any_number if function is not None else None
     builtin(
         f"{name}.int(int a) -> float", f"{kind}(to_double(a), {cpp}(to_double(a)))", function, doc
     )
@@ -53,7 +59,7 @@ def _unary(name: str, cpp: str, kind: str, function: Any, complex_function: Any)
         f"{name}.Scalar(Scalar a) -> Scalar",
         f"scalar_math(a, [](double x) {{ return {kind}(x, {cpp}(x)); }},"
         f" []([[maybe_unused]] std::complex<double> z) {{ return {on_complex}; }})",
-        any_number, doc,
+        on_numbers, doc,
     )  # fmt: skip
 
 
@@ -109,6 +115,10 @@ _binary(
 _binary("copysign", "std::copysign", math.copysign, "", "The size of a with the sign of b.")
 _binary("atan2", "std::atan2", math.atan2, ".Scalar_Scalar", "The angle of the point (b, a).")
 _binary("hypot", "math_hypot", math.hypot, ".Scalar_Scalar", "The length of (a, b).")
+_binary(
+    "mathnextafter", "std::nextafter", math.nextafter, "",
+    "math.nextafter: the float behind a on the way to b.",
+)  # fmt: skip
 
 for _a, _b in _PAIRS:
     builtin(
@@ -133,6 +143,14 @@ for _a, _b in _PAIRS:
     )  # fmt: skip
 
 builtin("gcd.int(int a, int b) -> int", "math_gcd(a, b)", int64(math.gcd), "math.gcd.")
+builtin(
+    "fsum.float(float[] a) -> float", "list_exact_sum", math.fsum,
+    "math.fsum: the sum, rounded once.",
+)  # fmt: skip
+builtin(
+    "mathdist.float(float[] a, float[] b) -> float", "list_distance", math.dist,
+    "math.dist: how far one point is from another.",
+)  # fmt: skip
 builtin("lcm.int(int a, int b) -> int", "math_lcm(a, b)", int64(math.lcm), "math.lcm.")
 
 
@@ -140,7 +158,21 @@ def _factorial(a: int) -> int:
     return check_int(math.factorial(min(a, 21)))
 
 
+def _choice(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    """Ways to choose, of which 64 bits hold few: no larger one is worked out."""
+
+    def checked(n: int, k: int) -> int:
+        steps = k if function is math.perm else min(k, n - k)
+        if k <= n and steps > 40:
+            raise OverflowError(f"int: expected a result of 64 bits, got {n} and {k}")
+        return check_int(function(n, k))
+
+    return checked
+
+
 builtin("factorial.int(int a) -> int", "factorial(a)", _factorial, "math.factorial.")
+builtin("comb.int(int n, int k) -> int", "math_comb(a, b)", _choice(math.comb), "math.comb.")
+builtin("perm.int(int n, int k) -> int", "math_perm(a, b)", _choice(math.perm), "math.perm.")
 
 
 def _isqrt(a: int) -> int:

@@ -1,5 +1,5 @@
-"""Functions of `math` that no operator computes as Python does: written in the language, or, for
-those that few programs call, Python's own, called by the program."""
+"""Functions of `math` that no operator computes as Python does by itself: written in the language,
+or of lists, for which Python takes whatever can be looped over."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import math
 from typing import Any
 
 from weft.jit.frontend import written_math
-from weft.jit.frontend.builtins import Handler, handles
-from weft.jit.frontend.calls import convert_arguments
-from weft.jit.frontend.conversions import Parameter
+from weft.jit.frontend.builtins import Handler, as_list, handles
+from weft.jit.frontend.calls import apply_operator, call_operator, convert_arguments
+from weft.jit.frontend.conversions import Parameter, coerce, type_of
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import fail
-from weft.jit.frontend.sugared import Call, Simple, Sugared
+from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 
@@ -31,16 +30,27 @@ def _of_numbers(function: Any, count: int) -> Handler:
     return handler
 
 
-def _of_python(function: Any, parameters: list[Parameter], returns: ty.Type) -> Handler:
-    """Python's function, called by the program."""
-    name = f"math.{function.__name__}"
+def _floats(e: Emitter, arg: Arg) -> Sugared:
+    """A list of floats, of numbers of any kind."""
+    wanted = ty.ListType(ty.FLOAT)
+    if isinstance(arg.value, TupleLiteral | Simple):
+        actual = type_of(e, arg.value, arg.range)
+        if actual == wanted or isinstance(actual, ty.TupleType):
+            return Simple(coerce(e, arg.value, wanted, arg.range, "math"))
+    listed = as_list(e, arg.value, arg.range)
+    if type_of(e, listed, arg.range) == wanted:
+        return listed
+    return call_written(e, written_math.floats, arg.range, listed)
+
+
+def _of_lists(function: Any, kind: str, count: int) -> Handler:
+    """A function of the numbers in lists."""
 
     def handler(e: Emitter, call: Call) -> Sugared:
-        if call.kwargs:
-            fail(f"{name}: expected no keyword arguments, got some", call.range)
-        values = convert_arguments(e, name, parameters, call)
-        attrs = {"callable": function}
-        return Simple(e.emit("prim::CallPython", values, returns, attrs, call.range))
+        name = f"math.{function.__name__}"
+        call.expect_no_keywords(name)
+        call.expect_count(name, count, count)
+        return apply_operator(e, kind, call.range, *(_floats(e, arg) for arg in call.args))
 
     return handler
 
@@ -48,18 +58,27 @@ def _of_python(function: Any, parameters: list[Parameter], returns: ty.Type) -> 
 handles(math.gamma)(_of_numbers(written_math.gamma, 1))
 handles(math.lgamma)(_of_numbers(written_math.lgamma, 1))
 handles(math.pow)(_of_numbers(written_math.power, 2))
+handles(math.fsum)(_of_lists(math.fsum, "aten::fsum", 1))
+handles(math.dist)(_of_lists(math.dist, "aten::mathdist", 2))
 
-_FLOATS = ty.ListType(ty.FLOAT)
-_COUNT = ty.optional_of(ty.INT)
-for _name, _parameters, _returns in (
-    ("cbrt", [Parameter("x", ty.FLOAT)], ty.FLOAT),
-    ("exp2", [Parameter("x", ty.FLOAT)], ty.FLOAT),
-    ("ulp", [Parameter("x", ty.FLOAT)], ty.FLOAT),
-    ("fsum", [Parameter("seq", _FLOATS)], ty.FLOAT),
-    ("nextafter", [Parameter("x", ty.FLOAT), Parameter("y", ty.FLOAT)], ty.FLOAT),
-    ("dist", [Parameter("p", _FLOATS), Parameter("q", _FLOATS)], ty.FLOAT),
-    ("comb", [Parameter("n", ty.INT), Parameter("k", ty.INT)], ty.INT),
-    ("perm", [Parameter("n", ty.INT), Parameter("k", _COUNT, None, True)], ty.INT),
-):
-    if hasattr(math, _name):  # some came with Python 3.11
-        handles(getattr(math, _name))(_of_python(getattr(math, _name), _parameters, _returns))
+
+@handles(math.hypot)
+def _hypot(e: Emitter, call: Call) -> Sugared:
+    """Of two numbers mostly; Python takes any number of them."""
+    call.expect_no_keywords("math.hypot")
+    if len(call.args) == 2:
+        return call_operator(e, "aten::hypot", call)
+    numbers = Arg(TupleLiteral([arg.value for arg in call.args]), call.range)
+    return call_written(e, written_math.length, call.range, _floats(e, numbers))
+
+
+@handles(math.perm)
+def _perm(e: Emitter, call: Call) -> Sugared:
+    """Of one number, or of None as the second, the factorial."""
+    call.expect_no_keywords("math.perm")
+    call.expect_count("math.perm", 1, 2)
+    if len(call.args) == 1:
+        return call_operator(e, "aten::factorial", call)
+    if ty.NONE in ty.members_of(type_of(e, call.args[1].value, call.range)):
+        return call_written(e, written_math.permutations, call.range, *(a.value for a in call.args))
+    return call_operator(e, "aten::perm", call)

@@ -140,3 +140,18 @@ def power(x: Any, y: Any) -> Any:
     if base == 0.0 and exponent < 0.0 and not math.isinf(exponent):
         raise ValueError("math domain error: 0 has no negative powers")
     return base**exponent
+
+
+def floats(xs: Any) -> Any:
+    """Numbers as floats."""
+    return [float(x) for x in xs]
+
+
+def length(xs: Any) -> Any:
+    """math.hypot of a list."""
+    return math.dist(xs, [0.0 for _ in xs])
+
+
+def permutations(n: int, k: Any) -> int:
+    """math.perm of a second number that may be None."""
+    return math.factorial(n) if k is None else math.perm(n, k)
