@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import weft
@@ -16,26 +15,33 @@ def result_type(tensor1: Any, tensor2: Any) -> weft.dtype:
     >>> weft.result_type(weft.tensor([1, 2]), 1.5)
     torch.float32
     """
-    given = [_rank_and_dtype(each) for each in (tensor1, tensor2)]
-    best: Any = None
-    for rank in (2, 1, 0):
-        of_rank = [dtype for each, dtype in given if each == rank]
-        if of_rank:
-            among = functools.reduce(weft.promote_types, of_rank)
-            higher = best is None or _kind(among) > _kind(best)
-            best = (among if best is None else _as_number(among, best)) if higher else best
-    return best
+    first, second = _dtype(tensor1), _dtype(tensor2)
+    rank, other = _rank(tensor1), _rank(tensor2)
+    if rank == other:
+        return weft.promote_types(first, second)
+    high, low = (first, second) if rank > other else (second, first)
+    return _as_number(low, high) if _kind(low) > _kind(high) else high
 
 
-def _rank_and_dtype(value: Any) -> tuple[int, Any]:
-    """2 for a tensor with dimensions, 1 for one without, 0 for a number; and its dtype."""
+def _rank(value: Any) -> int:
+    """2 for a tensor with dimensions, 1 for one without, 0 for a number."""
     if isinstance(value, Tensor):
-        return (2 if value.dim() else 1), value.dtype
-    for kind, dtype in ((bool, weft.bool), (int, weft.int64), (float, weft.get_default_dtype())):
-        if isinstance(value, kind):
-            return 0, dtype
+        return 2 if value.dim() else 1
+    return 0
+
+
+def _dtype(value: Any) -> weft.dtype:
+    """The dtype of a tensor, and what a number becomes by itself."""
+    if isinstance(value, Tensor):
+        return value.dtype
+    if isinstance(value, bool):
+        return weft.bool
+    if isinstance(value, int):
+        return weft.int64
+    if isinstance(value, float):
+        return weft.get_default_dtype()
     if isinstance(value, complex):
-        return 0, _complex_of(weft.get_default_dtype())
+        return _complex_of(weft.get_default_dtype())
     raise TypeError(f"result_type: expected tensors and numbers, got {type(value).__name__}")
 
 

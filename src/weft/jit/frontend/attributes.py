@@ -32,6 +32,12 @@ _TENSOR = {
     "ndim": "aten::dim",
     "is_cuda": "prim::is_cuda",
     "is_leaf": "aten::is_leaf",
+    "is_cpu": "prim::is_cpu",
+    "is_meta": "prim::is_meta",
+    "is_mps": "prim::is_mps",
+    "is_quantized": "prim::is_quantized",
+    "is_sparse": "prim::is_sparse",
+    "is_xpu": "prim::is_xpu",
     "itemsize": "prim::itemsize",
     "nbytes": "prim::nbytes",
     "T": "aten::numpy_T",
@@ -52,7 +58,7 @@ _PROPERTIES: dict[Any, dict[str, str]] = {
     },
 }
 _NUMBERS = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
-_WRITABLE = {"data": "aten::set_data", "requires_grad": "aten::requires_grad_"}
+_WRITABLE = {"requires_grad": "aten::requires_grad_"}
 
 
 # Methods written in the language, in written_methods.py.
@@ -125,6 +131,13 @@ def _refuse(type: ty.Type, name: str, range: SourceRange) -> NoReturn:
             "a test of x is not None around it, or assert x is not None before it; of an "
             "attribute self.x, x = self.x first",
         )
+    if type is ty.TENSOR and hasattr(weft.Tensor, name):
+        fail(
+            f"expected an attribute that tensors have in programs, got {name!r}, which they have "
+            "in Python only",
+            range,
+            f"a function marked @weft.jit.ignore that takes the tensor and uses its {name!r}",
+        )
     fail(f"expected an attribute of {type.annotation}, got {name!r}, which it has not", range)
 
 
@@ -158,8 +171,8 @@ def _operators(type: ty.Type, name: str) -> list[Any]:
     from weft.jit import schemas
     from weft.jit.frontend.methods import CONVERSIONS
 
-    if type is ty.TENSOR and name in CONVERSIONS:
-        return list(schemas.candidates("aten::to"))
+    if type is ty.TENSOR and (name in CONVERSIONS or name == "new_tensor"):
+        return list(schemas.candidates("aten::tensor" if name == "new_tensor" else "aten::to"))
     if not isinstance(type, ty.ListType | ty.DictType) and type not in (
         ty.TENSOR,
         ty.STR,
@@ -249,6 +262,8 @@ def set_attribute(e: Emitter, range: SourceRange, v: Value, name: str, held: Sug
     hint = None
     if isinstance(type, ty.TupleType):
         hint = "x._replace(...) in Python, or a new tuple: tuples do not change"
+    elif type is ty.TENSOR and name == "data":
+        hint = "x.copy_(y) within torch.no_grad()"
     fail(
         f"expected an object whose attribute {name!r} can be set, got {type.annotation}",
         range,

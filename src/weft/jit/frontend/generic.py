@@ -148,11 +148,30 @@ def call_template(
     key = tuple(parts.values())
     compiled = template.made.get(key)
     if compiled is None or compiled.error is not None:
-        compiled = _specialize(template, bound, parts, e, call.range)
+        try:
+            compiled = _specialize(template, bound, parts, e, call.range)
+        except FrontendError as error:
+            if not e.annotations.generic:
+                _refuse_flag(template, parts, error, call.range)
+            raise
     values = [bound[p.name].value(e, call.range) for p in compiled.parameters]
     returns = known_return(e, compiled, call.range)
     attrs = {"function": compiled.function}
     return Simple(e.emit("prim::CallFunction", values, returns, attrs, call.range))
+
+
+def _refuse_flag(
+    template: Template, parts: dict[str, tuple[str, Any]], why: FrontendError, range: SourceRange
+) -> None:
+    """Says it where the result has another type for True than for False, as by return_indices."""
+    flags = [name for name, part in parts.items() if part == ("type", ty.BOOL)]
+    if "expected one type on both paths" in why.message and flags:
+        fail(
+            f"{template.name.rpartition('.')[2]}: expected True or False for {' and '.join(flags)}, "
+            "by which the type of the result is chosen, got a value not known while compiling",
+            range,
+            f"an if with a call for {flags[0]}=True and one for {flags[0]}=False",
+        )
 
 
 def _specialize(

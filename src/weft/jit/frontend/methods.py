@@ -31,6 +31,8 @@ CONVERSIONS = {
     "char": weft.int8,
     "byte": weft.uint8,
     "bool": weft.bool,
+    "cfloat": weft.complex64,
+    "cdouble": weft.complex128,
 }
 
 
@@ -52,6 +54,10 @@ def special_method(e: Emitter, v: Value, name: str, call: Call) -> Sugared | Non
         from weft.jit.frontend.generic import GenericFunction
 
         return GenericFunction(weft.nonzero).call(e, call.behind(Simple(v)))
+    if v.type is ty.TENSOR and name == "new_tensor":
+        dtype = apply_operator(e, "prim::dtype", call.range, Simple(v))
+        named = {"dtype": Arg(dtype, call.range), **call.kwargs}
+        return call_operator(e, "aten::tensor", call._replace(kwargs=named))
     if v.type is ty.TENSOR and name == "tolist":
         return _tolist(e, v, call.range, call.hint)
     if v.type is ty.STR and name == "join" and call.is_of_one:
