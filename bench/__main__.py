@@ -23,6 +23,7 @@ GROUPS = (
     "rows",
     "matmul",
     "conv",
+    "fft",
     "mlp",
     "memory",
     "loader",
