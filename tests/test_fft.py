@@ -40,6 +40,39 @@ def test_several_dimensions(name: str, norm: str | None) -> None:
         np.testing.assert_allclose(got.numpy(), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lines_however_they_lie(dtype: type) -> None:
+    # Fewer and more than a group, in the last dimension and before it, short and long, even and
+    # odd, and of a prime that has no stage.
+    for shape, dim in (
+        ((7, 6), 1),
+        ((37, 64), 1),
+        ((2, 40, 21), 1),
+        ((45, 5), 0),
+        ((3, 600), 1),
+        ((333,), 0),
+        ((521, 2), 0),
+        ((20, 67), 1),
+        ((1, 1), 1),
+        ((20, 9000), 1),
+    ):
+        x = RNG.normal(size=shape).astype(dtype)
+        z = (x + 1j * RNG.normal(size=shape)).astype(np.result_type(dtype, np.complex64))
+        n = shape[dim]
+        exact = np.fft.fft(z.astype(np.complex128), axis=dim)
+        half = np.fft.rfft(x.astype(np.float64), axis=dim)
+        for got, expected in (
+            (weft.fft.fft(weft.from_numpy(z), dim=dim), exact),
+            (weft.fft.ifft(weft.from_numpy(exact.astype(z.dtype)), dim=dim), z),
+            (weft.fft.rfft(weft.from_numpy(x), dim=dim), half),
+            (weft.fft.irfft(weft.from_numpy(half.astype(z.dtype)), n, dim), x),
+        ):
+            error = np.abs(got.numpy() - expected) ** 2
+            size = np.mean(np.abs(expected) ** 2)
+            assert np.sqrt(error.mean() / size) < 4 * np.finfo(dtype).eps, (shape, dim)
+    assert weft.fft.rfft(weft.ones(0, 4)).shape == (0, 3)
+
+
 def test_hermitian_transforms_of_several_dimensions() -> None:
     x = weft.from_numpy(COMPLEX)
     by_hand = weft.fft.hfft(weft.fft.fft(x, dim=1), dim=2)

@@ -5,7 +5,9 @@
 #include "core/thread_pool.h"
 #include "native.h"
 #include "ops.h"
+#include "ops/fft_long.h"
 #include "ops/fft_plan.h"
+#include "ops/fft_rows.h"
 #include "ops/scratch.h"
 #include "ops/support.h"
 
@@ -26,134 +28,169 @@ struct Lines {
   int64_t start(int64_t line) const { return line / inner * size * inner + line % inner; }
 };
 
-// As many lines at once as fill registers, as long as they stay in the caches.
-constexpr int64_t kMostLanes = 16, kRoom = 32768;
+// Lines to be transformed together: they do not cross an outer dimension where that parts lanes
+// that lie beside each other.
+template <class T>
+struct Groups {
+  static constexpr int64_t kLanes = fft::kRow<T>;
+  int64_t part, parts;  // groups lie within runs of `part` lines, `parts` in each
 
-// Calls body(first line, lanes, room) for groups of lines; room holds `elements` a lane.
-template <class T, class Body>
-void by_groups(int64_t lines, int64_t size, int64_t elements, const Body& body) {
-  const int64_t lanes = std::clamp<int64_t>(kRoom / std::max<int64_t>(size, 1), 1, kMostLanes);
-  const int64_t groups = (lines + lanes - 1) / lanes;
-  const int64_t grain = std::max<int64_t>(1, kRoom / (size * lanes));
-  parallel_for(groups, grain, [&](int64_t begin, int64_t end) {
-    Scratch<T> room(elements * lanes);
-    for (int64_t group = begin; group < end; ++group) {
-      const int64_t first = group * lanes;
-      body(first, std::min(lanes, lines - first), room.data());
-    }
-  });
+  explicit Groups(const Lines& lines)
+      : part(lines.inner < kLanes ? lines.count : lines.inner),
+        parts((part + kLanes - 1) / kLanes) {}
+  int64_t first(int64_t group) const { return group / parts * part + group % parts * kLanes; }
+  int64_t count(int64_t group) const { return std::min(kLanes, part - group % parts * kLanes); }
+};
+
+// The lines of a group in a tensor whose entries are `width` elements of T (1: real, 2: complex).
+template <class T>
+fft::Lanes<T> lanes_of(const Lines& lines, int64_t width, const void* data, int64_t first,
+                       int64_t count) {
+  using Way = typename fft::Lanes<T>::Way;
+  const bool beside = lines.inner >= fft::kRow<T> && count == fft::kRow<T>;
+  fft::Lanes<T> lanes{};
+  lanes.way = lines.inner == 1 ? Way::Lines
+              : !beside        ? Way::Apart
+              : width == 2     ? Way::Pairs
+                               : Way::Rows;
+  lanes.count = count;
+  lanes.step = 2 * lines.inner;
+  lanes.part = width == 2 ? 1 : lines.inner;
+  T* const base = const_cast<T*>(static_cast<const T*>(data));
+  for (int64_t l = 0; l < fft::kRow<T>; ++l) {
+    lanes.lane[l] = base + width * lines.start(first + std::min(l, count - 1));
+  }
+  return lanes;
 }
 
-// Calls body(offset, lane, i) for every `step`th entry of a group of lines, `count` of each.
-template <class Body>
-void each(const Lines& lines, int64_t first, int64_t lanes, int64_t count, int64_t step,
-          const Body& body) {
-  constexpr int64_t kBlock = 32;  // of a line after the other: what is written lies close together
-  const int64_t apart = step * lines.inner, block = lines.inner == 1 ? kBlock : 1;
-  int64_t starts[kMostLanes];
-  for (int64_t l = 0; l < lanes; ++l) starts[l] = lines.start(first + l);
-  for (int64_t begin = 0; begin < count; begin += block) {
-    const int64_t end = std::min(count, begin + block);
-    for (int64_t l = 0; l < lanes; ++l) {
-      for (int64_t i = begin; i < end; ++i) body(starts[l] + i * apart, l, i);
-    }
-  }
+// A group of lines through `run`: from memory, to where they go. While elements move, the memory to
+// be written and the lines of the next group come nearer.
+template <class T, class Run>
+void pass_through(const fft::Lanes<T>& from, int64_t in, const fft::Rows<T>& taken, const Run& run,
+                  const fft::Lanes<T>& to, int64_t out, const fft::Rows<T>& given, T scale) {
+  using Way = typename fft::Lanes<T>::Way;
+  fft::gather<T>(from, in, taken, to.way == Way::Lines ? &to : nullptr);
+  run();
+  fft::Lanes<T> next = from;
+  for (T*& lane : next.lane) lane += fft::kRow<T> * in;
+  fft::scatter<T>(to, out, scale, given, from.way == Way::Lines ? &next : nullptr);
+}
+
+// Calls body(first, count, rows, work) for all groups of lines.
+template <class T, class Body>
+void by_groups(const Lines& lines, const fft::Plan<T>& plan, const Body& body) {
+  if (lines.count == 0) return;
+  const Groups<T> groups(lines);
+  const int64_t rows = (plan.size() + 1) * fft::kEntry<T>;  // a half spectrum has one more
+  parallel_for(lines.count / groups.part * groups.parts, 1 + 32768 / rows,
+               [&](int64_t begin, int64_t end) {
+                 Scratch<T> room(rows + plan.work());
+                 for (int64_t group = begin; group < end; ++group) {
+                   body(groups.first(group), groups.count(group), room.data(), room.data() + rows);
+                 }
+               });
+}
+
+// Whether lines are better transformed one by one: there are too few of them to fill rows, or one
+// of them fills the caches. Those that lie beside each other are read well together for longer.
+template <class T>
+bool one_by_one(const Lines& lines) {
+  constexpr int64_t kLongest = 8192;
+  if (lines.size < fft::LongPlan<T>::kLeast) return false;
+  if (lines.count < fft::kRow<T> / 2) return true;
+  return lines.size > (lines.inner < fft::kRow<T> ? kLongest : 4 * kLongest);
 }
 
 template <class T>
-void transform(const std::complex<T>* in, std::complex<T>* out, const Lines& lines, int64_t sign,
-               T scale) {
-  const auto plan = fft::kept<fft::Plan<T>>(lines.size);
-  const int64_t n = lines.size, elements = 2 * n + plan->work(1);
-  by_groups<T>(lines.count, n, elements, [&](int64_t first, int64_t lanes, T* room) {
-    T* const re = room;
-    T* const im = room + n * lanes;
-    each(lines, first, lanes, n, 1, [&](int64_t at, int64_t l, int64_t i) {
-      re[i * lanes + l] = in[at].real();
-      im[i * lanes + l] = in[at].imag();
-    });
-    // The inverse is the transform of what has real and imaginary parts exchanged.
-    plan->run(lanes, sign < 0 ? re : im, sign < 0 ? im : re, room + 2 * n * lanes);
-    each(lines, first, lanes, n, 1, [&](int64_t at, int64_t l, int64_t i) {
-      out[at] = {re[i * lanes + l] * scale, im[i * lanes + l] * scale};
-    });
+void transform(const void* in, void* out, const Lines& lines, bool inverse, T scale) {
+  if (one_by_one<T>(lines)) {
+    const auto plan = fft::kept<fft::LongPlan<T>>(lines.size);
+    const int64_t step = 2 * lines.inner;
+    for (int64_t line = 0; line < lines.count; ++line) {
+      const int64_t start = 2 * lines.start(line);
+      plan->run(static_cast<const T*>(in) + start, step, static_cast<T*>(out) + start, step,
+                inverse, scale);
+    }
+    return;
+  }
+  const int64_t n = lines.size;
+  const auto plan = fft::kept<fft::Plan<T>>(n);
+  by_groups<T>(lines, *plan, [&](int64_t first, int64_t count, T* rows, T* work) {
+    pass_through<T>(
+        lanes_of<T>(lines, 2, in, first, count), 2 * n, {.rows = rows, .exchange = inverse},
+        [&] { plan->run(rows, work); }, lanes_of<T>(lines, 2, out, first, count), 2 * n,
+        {.rows = rows, .places = plan->places(), .exchange = inverse}, scale);
   });
 }
 
 // Real lines of an even length are complex ones of half of it, whose transform is taken apart;
 // those of an odd length have imaginary parts of 0.
 template <class T>
-void half_spectrum(const T* in, std::complex<T>* out, const Lines& from, const Lines& to, T scale) {
+void half_spectrum(const void* in, void* out, const Lines& from, const Lines& to, T scale) {
   const int64_t n = from.size, length = n % 2 ? n : n / 2;
+  if (one_by_one<T>(from)) {
+    for (int64_t line = 0; line < from.count; ++line) {
+      fft::half_of_long(n, static_cast<const T*>(in) + from.start(line), from.inner,
+                        static_cast<T*>(out) + 2 * to.start(line), 2 * to.inner, scale);
+    }
+    return;
+  }
   const auto plan = fft::kept<fft::Plan<T>>(length);
   const auto turns = fft::kept<fft::HalfTurns<T>>(n);
-  const int64_t elements = 2 * length + plan->work(1);
-  by_groups<T>(from.count, n, elements, [&](int64_t first, int64_t lanes, T* room) {
-    T* const re = room;
-    T* const im = room + length * lanes;
-    each(from, first, lanes, length, n % 2 ? 1 : 2, [&](int64_t at, int64_t l, int64_t i) {
-      re[i * lanes + l] = in[at];
-      im[i * lanes + l] = n % 2 ? T(0) : in[at + from.inner];
-    });
-    plan->run(lanes, re, im, room + 2 * length * lanes);
-    each(to, first, lanes, to.size, 1, [&](int64_t at, int64_t l, int64_t k) {
-      if (n % 2) {
-        out[at] = {re[k * lanes + l] * scale, im[k * lanes + l] * scale};
-        return;
-      }
-      const int64_t here = (k == length ? 0 : k) * lanes + l;
-      const int64_t mirror = (k == 0 ? 0 : length - k) * lanes + l;
-      const T a = re[here], b = im[here], c = re[mirror], d = im[mirror];
-      const T even_re = a + c, even_im = b - d, odd_re = b + d, odd_im = c - a;
-      const T cosine = turns->cosine(k), sine = turns->sine(k), half = scale / 2;
-      out[at] = {half * (even_re + cosine * odd_re - sine * odd_im),
-                 half * (even_im + cosine * odd_im + sine * odd_re)};
-    });
+  by_groups<T>(from, *plan, [&](int64_t first, int64_t count, T* rows, T* work) {
+    if (n % 2) std::fill_n(rows, n * fft::kEntry<T>, T(0));
+    const auto run = [&] {
+      plan->run(rows, work);
+      if (n % 2 == 0) fft::split_half(length, turns->data(), plan->places(), rows);
+    };
+    pass_through<T>(lanes_of<T>(from, 1, in, first, count), n, {.rows = rows, .real = n % 2 == 1},
+                    run, lanes_of<T>(to, 2, out, first, count), 2 * to.size,
+                    {.rows = rows, .places = plan->places()}, n % 2 ? scale : scale / 2);
   });
+}
+
+// The entries from the middle on of a spectrum of an odd n, by those before; parts are exchanged.
+template <class T>
+void mirror(int64_t n, T* rows) {
+  constexpr int64_t kLanes = fft::kRow<T>;
+  std::fill_n(rows, kLanes, T(0));
+  for (int64_t k = 1; k <= n / 2; ++k) {
+    const T* const here = rows + k * fft::kEntry<T>;
+    T* const there = rows + (n - k) * fft::kEntry<T>;
+    for (int64_t l = 0; l < kLanes; ++l) {
+      there[l] = -here[l];
+      there[kLanes + l] = here[kLanes + l];
+    }
+  }
 }
 
 // The reverse: what the imaginary parts of the first entry, and for an even n of the last, would be
 // is not looked at.
 template <class T>
-void real_signal(const std::complex<T>* in, T* out, const Lines& from, const Lines& to, T scale) {
-  const int64_t n = to.size, length = n % 2 ? n : n / 2, last = from.size - 1;
+void real_signal(const void* in, void* out, const Lines& from, const Lines& to, T scale) {
+  const int64_t n = to.size, length = n % 2 ? n : n / 2;
+  if (one_by_one<T>(to)) {
+    for (int64_t line = 0; line < to.count; ++line) {
+      fft::real_of_long(n, static_cast<const T*>(in) + 2 * from.start(line), 2 * from.inner,
+                        static_cast<T*>(out) + to.start(line), to.inner, scale);
+    }
+    return;
+  }
   const auto plan = fft::kept<fft::Plan<T>>(length);
   const auto turns = fft::kept<fft::HalfTurns<T>>(n);
-  const int64_t spectrum = 2 * from.size, elements = 2 * length + plan->work(1) + spectrum;
-  by_groups<T>(to.count, n, elements, [&](int64_t first, int64_t lanes, T* room) {
-    T* const re = room;
-    T* const im = re + length * lanes;
-    T* const given_re = im + length * lanes;
-    T* const given_im = given_re + from.size * lanes;
-    each(from, first, lanes, from.size, 1, [&](int64_t at, int64_t l, int64_t k) {
-      const bool is_real = k == 0 || (n % 2 == 0 && k == last);
-      given_re[k * lanes + l] = in[at].real();
-      given_im[k * lanes + l] = is_real ? T(0) : in[at].imag();
-    });
-    for (int64_t k = 0; k < length; ++k) {
-      for (int64_t l = 0; l < lanes; ++l) {
-        const int64_t at = k * lanes + l;
-        if (n % 2) {
-          const bool mirrored = k > last;
-          const int64_t source = (mirrored ? n - k : k) * lanes + l;
-          re[at] = given_re[source];
-          im[at] = mirrored ? -given_im[source] : given_im[source];
-          continue;
-        }
-        const int64_t mirror = (length - k) * lanes + l;
-        const T cosine = turns->cosine(k), sine = turns->sine(k);
-        const T a = given_re[at], b = given_im[at], c = given_re[mirror], d = given_im[mirror];
-        const T odd_re = (a - c) * cosine + (b + d) * sine;
-        const T odd_im = (b + d) * cosine - (a - c) * sine;
-        re[at] = a + c - odd_im;
-        im[at] = b - d + odd_re;
+  by_groups<T>(to, *plan, [&](int64_t first, int64_t count, T* rows, T* work) {
+    const auto run = [&] {
+      if (n % 2) {
+        mirror(n, rows);
+      } else {
+        fft::merge_half(length, turns->data(), rows);
       }
-    }
-    plan->run(lanes, im, re, given_im + from.size * lanes);
-    each(to, first, lanes, length, n % 2 ? 1 : 2, [&](int64_t at, int64_t l, int64_t i) {
-      out[at] = re[i * lanes + l] * scale;
-      if (n % 2 == 0) out[at + to.inner] = im[i * lanes + l] * scale;
-    });
+      plan->run(rows, work);
+    };
+    pass_through<T>(
+        lanes_of<T>(from, 2, in, first, count), 2 * from.size,
+        {.rows = rows, .exchange = n % 2 == 1}, run, lanes_of<T>(to, 1, out, first, count), n,
+        {.rows = rows, .places = plan->places(), .exchange = true, .real = n % 2 == 1}, scale);
   });
 }
 
@@ -179,16 +216,14 @@ Dims with_size(const Tensor& tensor, int64_t dim, int64_t size) {
 Tensor fft_complex(const Tensor& self, IntList dim, int64_t sign, double scale) {
   check_complex("_fft", self);
   const Dims dims = wrap_dims("_fft", dim, self.dim());
+  if (dims.empty() || self.numel() == 0) return ops::mul(self, Scalar(scale));
   const Tensor in = in_order(self);
   Tensor out = Tensor::empty(self.sizes(), self.dtype());
-  if (dims.empty() || self.numel() == 0) return ops::mul(self, Scalar(scale));
   by_precision(self.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const auto* from = static_cast<const std::complex<T>*>(in.data());
-    auto* const to = static_cast<std::complex<T>*>(out.data());
     for (size_t i = 0; i < dims.size(); ++i) {
       const T factor = i + 1 == dims.size() ? static_cast<T>(scale) : T(1);
-      transform<T>(i ? to : from, to, Lines(out, dims[i]), sign, factor);
+      transform<T>(i ? out.data() : in.data(), out.data(), Lines(out, dims[i]), sign > 0, factor);
     }
   });
   return out;
@@ -204,8 +239,7 @@ Tensor fft_half(const Tensor& self, int64_t dim, double scale) {
   Tensor out = Tensor::empty(with_size(self, dim, n / 2 + 1), complex_of(self.dtype()));
   by_precision(self.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    half_spectrum<T>(static_cast<const T*>(in.data()), static_cast<std::complex<T>*>(out.data()),
-                     Lines(in, dim), Lines(out, dim), static_cast<T>(scale));
+    half_spectrum<T>(in.data(), out.data(), Lines(in, dim), Lines(out, dim), static_cast<T>(scale));
   });
   return out;
 }
@@ -219,8 +253,7 @@ Tensor fft_real(const Tensor& self, int64_t dim, int64_t n, double scale) {
   Tensor out = Tensor::empty(with_size(self, dim, n), real_of(self.dtype()));
   by_precision(self.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    real_signal<T>(static_cast<const std::complex<T>*>(in.data()), static_cast<T*>(out.data()),
-                   Lines(in, dim), Lines(out, dim), static_cast<T>(scale));
+    real_signal<T>(in.data(), out.data(), Lines(in, dim), Lines(out, dim), static_cast<T>(scale));
   });
   return out;
 }

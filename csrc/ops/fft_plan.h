@@ -1,50 +1,49 @@
-// Discrete Fourier transforms of one length, of several sequences at once.
+// Discrete Fourier transforms of one length, of a group of sequences at once.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "ops/fft_rows.h"
+
 namespace weft::fft {
 
-// One factor of the length: `radix` subsequences of `count` entries become one of radix * count.
-template <class T>
-struct Stage {
-  int64_t radix, count;
-  std::vector<T> cosines, sines;  // [count, radix - 1] of the turns between the subsequences
-  std::vector<T> root_cosines, root_sines;  // [radix], for a radix that has no butterfly
+// exp(-2 pi i / n) to the power i.
+struct Turn {
+  double cosine, sine;
 };
+Turn turn(int64_t i, int64_t n);
+// exp(-pi i / n) to the power k^2, which makes a transform of n a convolution.
+Turn chirp(int64_t k, int64_t n);
+// The least product of 2, 3 and 5 from `least` on.
+int64_t smooth_size(int64_t least);
 
-// Sequences are held lane by lane, real and imaginary parts apart: entry i of sequence l stands at
-// i * lanes + l. So the loops over lanes are those that registers are filled from, and a sequence's
-// result does not depend on its neighbours.
-//
-// Stockham's algorithm for factors up to kMostRadix, Bluestein's (a convolution with a chirp) for
-// lengths with larger ones.
+// A transform by rows (fft_rows.h): by stages for factors up to kMostRadix, by Bluestein's
+// convolution with a chirp for lengths with larger ones.
 template <class T>
 class Plan {
  public:
-  static constexpr int64_t kMostRadix = 61;
-
   explicit Plan(int64_t n);
   int64_t size() const { return n_; }
   // How many elements of T `work` needs.
-  int64_t work(int64_t lanes) const;
-  // sum over i of x[i] exp(-2 pi i k / n), in place. With re and im exchanged it is the unscaled
-  // inverse.
-  void run(int64_t lanes, T* re, T* im, T* work) const;
+  int64_t work() const;
+  // sum over i of x[i] exp(-2 pi i k / n), in place: entry k of the result is left at places()[k];
+  // there is one place more, behind them.
+  // Of what has real and imaginary parts exchanged, it is the unscaled inverse.
+  void run(T* rows, T* work) const;
+  const int32_t* places() const { return places_.data(); }
 
  private:
-  void make_stages(int64_t left);
+  void make_stages();
   void make_chirp();
-  void run_stages(int64_t lanes, T* re, T* im, T* work) const;
-  void run_chirp(int64_t lanes, T* re, T* im, T* work) const;
 
   int64_t n_;
   std::vector<Stage<T>> stages_;
-  // Bluestein's: a longer transform, the chirp, and the chirp's transform.
+  std::vector<int32_t> places_;
+  // Bluestein's: a longer transform, the chirp, and the conjugate of the other chirp's transform.
   std::unique_ptr<Plan> inner_;
-  std::vector<T> chirp_re_, chirp_im_, kernel_re_, kernel_im_;
+  std::vector<T> chirp_, kernel_;
 };
 
 // exp(-2 pi i k / n) for k up to n / 2: what a real transform is taken apart by.
@@ -53,15 +52,14 @@ class HalfTurns {
  public:
   explicit HalfTurns(int64_t n);
   int64_t size() const { return n_; }
-  T cosine(int64_t k) const { return cosines_[static_cast<size_t>(k)]; }
-  T sine(int64_t k) const { return sines_[static_cast<size_t>(k)]; }
+  const T* data() const { return turns_.data(); }  // [n / 2 + 1, 2]: cosine, sine
 
  private:
   int64_t n_;
-  std::vector<T> cosines_, sines_;
+  std::vector<T> turns_;
 };
 
-// The Plan or HalfTurns of a length, kept for the next call.
+// The Plan, HalfTurns or LongPlan of a length, kept for the next call.
 template <class Made>
 std::shared_ptr<const Made> kept(int64_t n);
 
