@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import struct
+import sys
 from typing import Any
 
 import pytest
@@ -124,6 +125,8 @@ def test_same_bits(name):
     unit = jit.CompilationUnit(f"def f({parameters}):\n    return math.{name}({names})\n")
     compared = 0
     for args in calls:
+        if sys.version_info < (3, 11) and name == "pow" and args[1:] == (-math.inf,):
+            continue  # Python 3.10 raises where later ones have infinity
         expected = outcome(getattr(math, name), args)
         if expected == (int, 0) or not _is_long(expected):
             assert outcome(unit.f, args) == expected, args

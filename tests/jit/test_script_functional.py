@@ -4,6 +4,7 @@ gives in Python, gradients included; a test compares the table with what the mod
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pytest
 
@@ -241,6 +242,7 @@ def test_the_table_has_every_function():
         if not name.startswith("_")
         and callable(getattr(F, name))
         and not inspect.isclass(getattr(F, name))
+        and getattr(F, name) is not Any  # no class in Python 3.10
     }
     called = {call.partition("(")[0].removeprefix("F.") for call in CALLS}
     assert functions - called == set()

@@ -166,8 +166,9 @@ def _refuse_flag(
     """Says it where the result has another type for True than for False, as by return_indices."""
     flags = [name for name, part in parts.items() if part == ("type", ty.BOOL)]
     if "expected one type on both paths" in why.message and flags:
+        name = template.name.rpartition(".")[2]
         fail(
-            f"{template.name.rpartition('.')[2]}: expected True or False for {' and '.join(flags)}, "
+            f"{name}: expected True or False for {' and '.join(flags)}, "
             "by which the type of the result is chosen, got a value not known while compiling",
             range,
             f"an if with a call for {flags[0]}=True and one for {flags[0]}=False",
