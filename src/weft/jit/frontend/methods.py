@@ -55,8 +55,8 @@ def special_method(e: Emitter, v: Value, name: str, call: Call) -> Sugared | Non
 
         return GenericFunction(weft.nonzero).call(e, call.behind(Simple(v)))
     if v.type is ty.TENSOR and name == "new_tensor":
-        dtype = apply_operator(e, "prim::dtype", call.range, Simple(v))
-        named = {"dtype": Arg(dtype, call.range), **call.kwargs}
+        own = apply_operator(e, "prim::dtype", call.range, Simple(v))
+        named = {"dtype": Arg(own, call.range), **call.kwargs}
         return call_operator(e, "aten::tensor", call._replace(kwargs=named))
     if v.type is ty.TENSOR and name == "tolist":
         return _tolist(e, v, call.range, call.hint)
