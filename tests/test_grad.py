@@ -67,3 +67,24 @@ def test_second_gradient(case: Case, layout: str) -> None:
     for index, sample in enumerate(case.samples):
         function, inputs = split_inputs(case, sample, index, layout)
         assert gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
+@pytest.mark.parametrize("n", [2, 16, 63, 64, 300, 512])
+@pytest.mark.parametrize("rows", [(1,), (70,), (9, 40)])
+def test_gradient_of_layer_norm_has_the_bits_of_its_formula(n, rows, dtype):
+    """Rows of one tile: one walk, which repeats means and scales row by row, gives what operators
+    give one by one; also where rows lie apart."""
+    weft.manual_seed(n)
+    for wide in (n, 2 * n):
+        x, grad = (weft.randn(*rows, wide, dtype=dtype)[..., :n] for _ in range(2))
+        x.requires_grad_()
+        weft.nn.functional.layer_norm(x, [n]).backward(grad)
+        with weft.no_grad():
+            centred = x - x.sum(-1, True) / n
+            scale = weft.rsqrt((centred * centred).sum(-1, True) / n + 1e-5)
+            normal = centred * scale
+            level = grad.sum(-1, True) / n
+            slope = (grad * normal).sum(-1, True) / n
+            wanted = (grad - level - normal * slope) * scale
+        assert weft.equal(x.grad, wanted)

@@ -38,7 +38,8 @@ struct PassPlan {
   SlotMask kept = 0;    // kept tiles to point at
   FixedVector<State, kMaxStates> states;
   bool mergeable = true;  // every reduce step can merge
-  bool one_tile = false;  // a row is one tile, and every operand is used where it lies
+  // A row is one tile, and every operand is used where it lies or is one value for the row.
+  bool one_tile = false;
   TileRule rule;
 };
 
@@ -153,8 +154,12 @@ class RowWorker {
     const char* value[kMaxOperands];  // row values, one after the other
     size_t value_item[kMaxOperands];
     void* value_to[kMaxOperands];  // the scalars that kernels read
+    // Operands of one value a row, and their number among the walk's.
+    FixedVector<std::pair<int, uint8_t>, kMaxOperands> repeated;
   };
   static constexpr size_t kFewSteps = 4;
+  bool is_repeated(uint8_t operand) const;
+  void* repeat(uint8_t operand, const void* from);
   void one_tile_rows(const PassPlan& pass);
   void space(const PassPlan& pass, const BoundStep& bound, Spaced& spaced) const;
   void evenly_spaced_rows(const PassPlan& pass);

@@ -358,11 +358,18 @@ void Planner::size_blocks() {
   }
 }
 
+// One value for a whole row, of a size that is quickly repeated.
+bool repeats_plainly(const View& view) {
+  const bool word = view.item == 4 || view.item == 8;
+  return word && view.in_place() && view.strides.size() == 1 && view.strides[0] == 0;
+}
+
 void Planner::set_rule(PassPlan& pass) {
   FixedVector<const View*, kMaxCallOperands> views;
   const SlotMask used = walk_.vertical ? ~SlotMask{0} : pass.reads | pass.writes;
   pass.one_tile = !walk_.vertical && walk_.row.sizes.size() == 1 && walk_.row.numel > 0;
-  bool scratch = false;  // some step leaves its tile to a later one
+  bool scratch = false;   // some step leaves its tile to a later one
+  bool repeated = false;  // some operand has one value for a row
   for (size_t s = 0; s < program_.slots.size(); ++s) {
     const Slot& slot = program_.slots[s];
     scratch = scratch || (slot.kind == SlotKind::Tile && !slot.kept);
@@ -371,7 +378,9 @@ void Planner::set_rule(PassPlan& pass) {
     if (!element || !((used >> s) & 1u)) continue;
     const View& view = walk_.operands[walk_.operand_of[s]].view;
     views.emplace_back(&view);
-    pass.one_tile = pass.one_tile && view.in_place() && view.linear;
+    const bool one_value = slot.kind == SlotKind::Input && repeats_plainly(view);
+    repeated = repeated || (one_value && !view.linear);
+    pass.one_tile = pass.one_tile && ((view.in_place() && view.linear) || one_value);
   }
   pass.rule = tile_rule(walk_.tiled(), views, pass.tile_steps.size() <= 1);
   if (walk_.vertical) {
@@ -380,7 +389,8 @@ void Planner::set_rule(PassPlan& pass) {
     pass.rule.whole_rows = pass.rule.whole_rows && walk_.outer.sizes[0] <= walk_.width;
   } else {
     // Several steps on what lies in place: the tile need only stay in L1 from one to the next.
-    if (pass.one_tile && !scratch) pass.rule.most = std::max(pass.rule.most, 4 * kTile);
+    if (pass.one_tile && !scratch && !repeated)
+      pass.rule.most = std::max(pass.rule.most, 4 * kTile);
     pass.rule.most = std::min(pass.rule.most, kFoldHorizontal);
     pass.one_tile = pass.one_tile && walk_.row.numel <= pass.rule.most;
   }

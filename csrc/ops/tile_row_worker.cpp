@@ -168,6 +168,26 @@ void RowWorker::tile_pass(const PassPlan& pass) {
   narrow(pass);
 }
 
+bool RowWorker::is_repeated(uint8_t operand) const {
+  const View& view = walk_.operands[operand].view;
+  return view.in_place() && !view.linear;
+}
+
+// A row of the value that lies there.
+void* RowWorker::repeat(uint8_t operand, const void* from) {
+  buffers_[operand].cached = nullptr;
+  const auto fill = [&]<class Word>(Word value) {
+    std::memcpy(&value, from, sizeof(value));
+    std::fill_n(reinterpret_cast<Word*>(buffers_[operand].tile), walk_.row.numel, value);
+  };
+  if (walk_.operands[operand].view.item == 4) {
+    fill(uint32_t{});
+  } else {
+    fill(uint64_t{});
+  }
+  return buffers_[operand].tile;
+}
+
 // Rows that are one tile each, used where they lie: nothing but kernel calls.
 void RowWorker::one_tile_rows(const PassPlan& pass) {
   for (const State& state : pass.states) at_[state.slot] = values_[state.slot];
@@ -179,9 +199,10 @@ void RowWorker::one_tile_rows(const PassPlan& pass) {
   for (int64_t row = 0; row < count_; ++row) {
     lane_ = row;
     for_each_bit(pass.reads | pass.writes, [&](int slot) {
-      const int i = walk_.operand_of[slot];
+      const uint8_t i = walk_.operand_of[slot];
       const RowOperand& operand = walk_.operands[i];
       at_[slot] = origins_[i] + place.offset(operand.across);
+      if (is_repeated(i)) at_[slot] = repeat(i, at_[slot]);
     });
     point_at_kept(pass, 0);
     read_row_values(pass, row);
@@ -205,6 +226,7 @@ void RowWorker::space(const PassPlan& pass, const BoundStep& bound, Spaced& spac
       const RowOperand& operand = walk_.operands[number];
       spaced.at[k] = origins_[number] + outer_.offset(operand.across);
       spaced.stride[k] = operand.across[0];
+      if (is_repeated(number)) spaced.repeated.emplace_back(k, number);
     } else if ((pass.kept >> slot) & 1u) {
       spaced.at[k] = values_[slot];
       spaced.stride[k] = walk_.row.numel * item;
@@ -239,6 +261,9 @@ void RowWorker::evenly_spaced_rows(const PassPlan& pass) {
       for (int k = 0; k < step.operand_count; ++k) {
         operands[k] = place.at[k];
         place.at[k] += place.stride[k];
+      }
+      for (const auto& [k, number] : place.repeated) {
+        operands[k] = repeat(number, operands[k]);
       }
       bound.kernel(operands, walk_.row.numel, scalars_[bound.number]);
     }
