@@ -15,6 +15,7 @@
 #include "runtime/fused_node.h"
 #include "runtime/fused_rows.h"
 #include "runtime/fused_shapes.h"
+#include "runtime/fused_totals.h"
 #include "runtime/operator.h"
 #include "runtime/sole.h"
 #include "tile_ops.h"
@@ -32,6 +33,9 @@ using tile::Step;
 GlobalMutex plans_mutex(ForkRank::Programs);
 std::atomic<FusedGroup::Hook> g_hook{nullptr};
 std::atomic<uint32_t> g_runs_before{2};
+
+// Shorter rows do not keep statistics for their gradient: these would be too much memory.
+constexpr int64_t kKeepFrom = 16;
 
 constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
 
@@ -217,9 +221,11 @@ bool FusedGroup::can_record(const Value* args, const Plan& plan, uint64_t wantin
          outputs_are_full(args, plan.binding.tensors, plan.binding.step_reads);
 }
 
-void FusedGroup::record(const Value* args, Value* results, uint64_t wanting) {
+void FusedGroup::record(const Value* args, Value* results, uint64_t wanting,
+                        std::vector<Tensor> statistics) {
   const FusedBackward& backward = *spec_.backward;
-  const auto node = make_ref<FusedNode>(spec_.backward, spec_, args, broadcast_shape(args));
+  const auto node = make_ref<FusedNode>(Ref<FusedGroup>(this), args, broadcast_shape(args),
+                                        std::move(statistics));
   for (const FusedBackward::Edge& edge : backward.edges) {
     const bool wanted = wanting & bit(edge.input);
     node->add_input(wanted ? args[edge.input].to_tensor() : Tensor());
@@ -285,14 +291,7 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
   Operands operands;
   if (!classify(args, operands)) return false;
   const FusedKey& key = operands.key;
-  if (rows_) {
-    if (operands.wanting && !(leads_somewhere(operands.wanting) && rows_->is_full(args))) {
-      return false;
-    }
-    if (!rows_->run(key, args, results, full, operands.wanting ? 0 : dying)) return false;
-    if (operands.wanting) record(args, results, operands.wanting);
-    return true;
-  }
+  if (rows_) return run_rows(operands, args, results, full, dying);
   std::vector<Value> inputs_with_rows;
   if (spec_.dropped_inputs) {
     inputs_with_rows = with_dropped(args);
@@ -326,6 +325,29 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
 
   count_run(*plan, native);
   return true;
+}
+
+bool FusedGroup::run_rows(const Operands& operands, const Value* args, Value* results,
+                          const Dims* full, uint64_t dying) {
+  if (!operands.wanting) return rows_->run(operands.key, args, results, full, dying);
+  if (!leads_somewhere(operands.wanting) || !rows_->is_full(args)) return false;
+  const Dims shape = broadcast_shape(args);
+  std::vector<Tensor> statistics;
+  const bool keeps = !shape.empty() && shape.back() >= kKeepFrom;
+  if (!rows_->run(operands.key, args, results, full, 0, keeps ? &statistics : nullptr))
+    return false;
+  record(args, results, operands.wanting, std::move(statistics));
+  return true;
+}
+
+const FusedTotals* FusedGroup::totals(bool with_statistics) {
+  std::lock_guard lock(plans_mutex);
+  if (!std::exchange(asked_[with_statistics], true)) {
+    const std::vector<uint8_t> none;
+    totals_[with_statistics] =
+        FusedTotals::make(spec_, with_statistics && rows_ ? rows_->kept() : none);
+  }
+  return totals_[with_statistics].get();
 }
 
 bool FusedGroup::record_made(const Value* args, Value* results) {

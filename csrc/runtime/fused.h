@@ -41,6 +41,7 @@ struct FusedStep {
 struct FusedBackward;
 class FusedHead;
 class FusedRows;
+struct FusedTotals;
 
 struct FusedSpec {
   uint8_t input_count = 0;
@@ -91,6 +92,10 @@ class FusedGroup final : public RefCounted {
   // Whether a group with row operators runs on such arguments, gradients aside.
   bool fits_rows(const Value* args) const;
 
+  // The gradient of this group with sums, and with the statistics of rows that a run of the group
+  // keeps if `with_statistics`. Null where it has none, or none that gains by it.
+  const FusedTotals* totals(bool with_statistics);
+
   const FusedSpec& spec() const noexcept { return spec_; }
   bool has_rows() const noexcept { return rows_ != nullptr; }
   bool reads_tensor(uint8_t input) const noexcept { return tensor_inputs_ >> input & 1; }
@@ -123,7 +128,10 @@ class FusedGroup final : public RefCounted {
   bool classify(const Value* args, Operands& found) const;
   bool leads_somewhere(uint64_t wanting) const;
   bool can_record(const Value* args, const Plan& plan, uint64_t wanting) const;
-  void record(const Value* args, Value* results, uint64_t wanting);
+  bool run_rows(const Operands& operands, const Value* args, Value* results, const Dims* full,
+                uint64_t dying);
+  void record(const Value* args, Value* results, uint64_t wanting,
+              std::vector<Tensor> statistics = {});
   // The program's attributes; false where one is a float that it wants as an integer.
   bool numbers(const Value* args, const FusedBinding& binding, const tile::Program& program,
                const Dims* full, Scalar* out) const;
@@ -139,6 +147,9 @@ class FusedGroup final : public RefCounted {
   uint64_t number_inputs_ = 0;                  // ... as a number
   std::unique_ptr<FusedHead> head_;  // of groups with a head, the rest of which has the plans
   std::unique_ptr<FusedRows> rows_;  // of groups with row operators, whose parts have the plans
+  // Made when first asked for, with statistics or without.
+  std::unique_ptr<FusedTotals> totals_[2];
+  bool asked_[2] = {};
   std::vector<std::unique_ptr<Plan>> plans_;
   std::atomic<Plan*> latest_{nullptr};
 };

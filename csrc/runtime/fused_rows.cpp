@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "ops/tile_plan.h"
+#include "runtime/fused_totals.h"
 
 namespace weft {
 namespace {
@@ -20,6 +21,13 @@ FusedRows::FusedRows(const FusedSpec& spec, std::span<const tile::Program* const
     : spec_(spec), programs_(programs.begin(), programs.end()) {
   for (size_t s = 0; s < spec_.steps.size(); ++s) add_values(s);
   for (uint8_t output : spec_.outputs) values_[output].crosses = true;
+  if (spec_.backward && !over_all_) {
+    kept_ = repeated_statistics(spec_, [&](uint8_t value) {
+      const Extent extent = values_[value].extent;
+      return extent == Extent::Row || extent == Extent::Dropped;
+    });
+    for (uint8_t value : kept_) values_[value].crosses = true;
+  }
   add_stages();
 }
 
@@ -249,6 +257,12 @@ bool FusedRows::shapes_fit(const Value* args, const Dims& shape, bool full) cons
         continue;
       }
       const Dims& sizes = args[one.index].to_tensor().sizes();
+      if (spec_.dropped_inputs & bit(one.index)) {
+        Dims outer(shape);
+        outer.resize(outer.size() - 1);
+        if (!(sizes == outer)) return false;
+        continue;
+      }
       const bool weight = k > 0 && sizes.size() == 1 && sizes[0] == length;
       if (!(sizes == shape) && !weight) return false;
     }

@@ -24,14 +24,18 @@ class FusedRows {
   // Raises RuntimeError where the steps do not fit each other.
   FusedRows(const FusedSpec& spec, std::span<const tile::Program* const> programs);
 
-  // `key`, `wanting`: as FusedGroup::classify found them. False, with nothing done, where the group
-  // does not apply. `dying`: bit i: results may take over the memory of args[i].
-  bool run(const FusedKey& key, const Value* args, Value* results, const Dims* full,
-           uint64_t dying) const;
+  // `key`: as FusedGroup::classify found it. False, with nothing done, where the group does not
+  // apply. `dying`: bit i: results may take over the memory of args[i]. `statistics`: if not null,
+  // takes the values of rows that kept() names, without the row's dimension.
+  bool run(const FusedKey& key, const Value* args, Value* results, const Dims* full, uint64_t dying,
+           std::vector<Tensor>* statistics = nullptr) const;
   // The shape of its elements; null where the group does not apply.
   std::optional<Dims> shape_for(const FusedKey& key, const Value* args, const Dims* full) const;
   // Whether gradients may take the group's way: every value has the shape the operators would give.
   bool is_full(const Value* args) const;
+
+  // What the gradient of the group would compute again.
+  const std::vector<uint8_t>& kept() const noexcept { return kept_; }
 
   uint64_t tensor_inputs() const noexcept { return tensor_inputs_; }
   uint64_t number_inputs() const noexcept { return number_inputs_; }
@@ -77,6 +81,7 @@ class FusedRows {
   std::vector<ValueInfo> values_;
   std::vector<uint8_t> first_value_;  // of each step
   std::vector<Stage> stages_;
+  std::vector<uint8_t> kept_;
   uint64_t tensor_inputs_ = 0, number_inputs_ = 0;
   bool over_all_ = false;
 };

@@ -65,9 +65,13 @@ FusedRowsRun::FusedRowsRun(const FusedRows& group, const FusedKey& key, const Va
   }
 }
 
-bool FusedRowsRun::run(Value* results) {
+bool FusedRowsRun::run(Value* results, std::vector<Tensor>* statistics) {
   const int64_t numel = rows_ * length_;
-  if (numel <= (group_.over_all_ ? tile::kFoldHorizontal : kWhole)) return run_whole(results);
+  if (numel <= (group_.over_all_ ? tile::kFoldHorizontal : kWhole))
+    return run_whole(results, statistics);
+  if (statistics) {
+    for (uint8_t value : group_.kept_) leaves_[value] = true;
+  }
   if (!plan()) return false;
   if (group_.over_all_) {
     run_over_all();
@@ -75,6 +79,8 @@ bool FusedRowsRun::run(Value* results) {
     run_blocks();
   }
   give(results);
+  if (!statistics) return true;
+  for (uint8_t value : group_.kept_) statistics->push_back(without_row(places_[value].tensor));
   return true;
 }
 
@@ -87,10 +93,25 @@ void FusedRowsRun::give(Value* results) const {
 
 // A result as the operator would shape it.
 Tensor FusedRowsRun::shaped(uint8_t value, const Tensor& tensor) const {
-  if (group_.values_[value].extent != Extent::Dropped) return tensor;
-  Dims sizes = tensor.sizes();
+  return group_.values_[value].extent == Extent::Dropped ? without_row(tensor) : tensor;
+}
+
+// A value of rows, contiguous, without their dimension.
+Tensor FusedRowsRun::without_row(const Tensor& tensor) const {
+  Dims sizes(narrow_);
   sizes.resize(sizes.size() - 1);
   return Tensor(tensor.storage(), Layout::contiguous(sizes), tensor.dtype());
+}
+
+// An input that is a tensor, in any case with the row's dimension.
+Tensor FusedRowsRun::input(uint8_t index) const {
+  const Tensor& given = args_[index].to_tensor();
+  if (!(group_.spec_.dropped_inputs & bit(index))) return given;
+  Dims sizes = given.sizes();
+  sizes.push_back(1);
+  Dims strides = given.strides();
+  strides.push_back(1);
+  return Tensor(given.storage(), Layout{sizes, strides, given.offset()}, given.dtype());
 }
 
 Scalar FusedRowsRun::number(const FusedOperand& one) const {
@@ -108,14 +129,7 @@ Scalar FusedRowsRun::number(const FusedOperand& one) const {
 
 bool FusedRowsRun::run_stage(const Stage& stage, std::vector<Value>& values) const {
   const auto tensor = [&](const FusedOperand& one) {
-    if (one.kind == Kind::Step) return values[one.index].to_tensor();
-    const Tensor& given = args_[one.index].to_tensor();
-    if (!(group_.spec_.dropped_inputs & bit(one.index))) return given;
-    Dims sizes = given.sizes();
-    sizes.push_back(1);
-    Dims strides = given.strides();
-    strides.push_back(1);
-    return Tensor(given.storage(), Layout{sizes, strides, given.offset()}, given.dtype());
+    return one.kind == Kind::Step ? values[one.index].to_tensor() : input(one.index);
   };
   std::vector<Value> results(stage.values.size());
   if (!stage.is_row) {
@@ -154,7 +168,7 @@ bool FusedRowsRun::run_stage(const Stage& stage, std::vector<Value>& values) con
   return true;
 }
 
-bool FusedRowsRun::run_whole(Value* results) {
+bool FusedRowsRun::run_whole(Value* results, std::vector<Tensor>* statistics) {
   const autograd::NoGradGuard quiet;
   std::vector<Value> values(places_.size());
   for (const Stage& stage : group_.stages_) {
@@ -164,6 +178,8 @@ bool FusedRowsRun::run_whole(Value* results) {
     const uint8_t value = group_.spec_.outputs[i];
     results[i] = Value(shaped(value, values[value].to_tensor()));
   }
+  if (!statistics) return true;
+  for (uint8_t value : group_.kept_) statistics->push_back(without_row(values[value].to_tensor()));
   return true;
 }
 
@@ -242,7 +258,7 @@ bool FusedRowsRun::plan_rows(const Stage& stage, Planned& planned) {
   for (size_t i = 0; i < step.tensors.size(); ++i) {
     const FusedOperand& one = step.tensors[i];
     const bool value = one.kind == Kind::Step;
-    planned.tensors.push_back(value ? row_operand(one.index) : args_[one.index].to_tensor());
+    planned.tensors.push_back(value ? row_operand(one.index) : input(one.index));
     inputs[i] = &planned.tensors.back();
     if (inputs[i]->dtype() != key_.compute) return false;
     if (value && !leaves_[one.index]) {
@@ -463,9 +479,9 @@ std::optional<Dims> FusedRows::shape_for(const FusedKey& key, const Value* args,
 }
 
 bool FusedRows::run(const FusedKey& key, const Value* args, Value* results, const Dims* full,
-                    uint64_t dying) const {
+                    uint64_t dying, std::vector<Tensor>* statistics) const {
   const std::optional<Dims> shape = shape_for(key, args, full);
-  return shape && FusedRowsRun(*this, key, args, *shape, dying).run(results);
+  return shape && FusedRowsRun(*this, key, args, *shape, dying).run(results, statistics);
 }
 
 }  // namespace weft

@@ -18,8 +18,8 @@ class FusedRowsRun {
   FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args, const Dims& shape,
                uint64_t dying, uint64_t given = 0);
   ~FusedRowsRun();
-  // False, with nothing done, where some stage has no program.
-  bool run(Value* results);
+  // False, with nothing done, where some stage has no program. `statistics`: see FusedRows::run.
+  bool run(Value* results, std::vector<Tensor>* statistics = nullptr);
 
   // Some rows at a time, of groups that do not sum over all. False where some stage has no program.
   // `elsewhere`: the one result, one for each element, goes where the callers of rows() say.
@@ -60,7 +60,8 @@ class FusedRowsRun {
   class Crew;
 
   bool is_element(uint8_t value) const { return group_.values_[value].extent == Extent::Elements; }
-  bool run_whole(Value* results);
+  bool run_whole(Value* results, std::vector<Tensor>* statistics);
+  Tensor input(uint8_t index) const;
   bool run_stage(const Stage& stage, std::vector<Value>& values) const;
   bool plan();
   bool plan_part(const Stage& stage, Planned& planned);
@@ -79,6 +80,7 @@ class FusedRowsRun {
   void run_rows(Crew& crew, int64_t begin, int64_t end) const;
   void run_over_all();
   Tensor shaped(uint8_t value, const Tensor& tensor) const;
+  Tensor without_row(const Tensor& tensor) const;
 
   const FusedRows& group_;
   const FusedKey key_;
