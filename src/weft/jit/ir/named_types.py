@@ -39,10 +39,6 @@ class ClassType(Type):
     info: Any = None
     runtime: Any = None
 
-    @property
-    def annotation(self) -> str:
-        return self.name
-
     def __str__(self) -> str:
         return self.name
 
@@ -54,10 +50,6 @@ class EnumType(Type):
     name: str
     value_type: Type
     members: tuple[tuple[str, Any], ...]
-
-    @property
-    def annotation(self) -> str:
-        return self.name
 
     def __str__(self) -> str:
         return self.name
@@ -111,10 +103,6 @@ class InterfaceType(Type):
     name: str
     methods: dict[str, FunctionSchema] = field(default_factory=dict)
     is_module: bool = False
-
-    @property
-    def annotation(self) -> str:
-        return self.name
 
     def __str__(self) -> str:
         return self.name
