@@ -375,3 +375,18 @@ def test_messages_name_the_function() -> None:
         F.kl_div(weft.randn(2), weft.rand(2), reduction="max")
     with pytest.raises(TypeError, match="ELU: expected arguments"):
         nn.ELU(slope=1)
+
+
+@pytest.mark.parity
+def test_layers_are_of_the_classes_that_pytorchs_are_of() -> None:
+    """Programs that replace layers ask `isinstance(module, nn.Dropout)`."""
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    names = [name for name in dir(torch.nn) if isinstance(getattr(torch.nn, name), type)]
+    names = [name for name in names if isinstance(getattr(weft.nn, name, None), type)]
+    assert len(names) > 100
+
+    def kinds(library: Any) -> set[tuple[str, str]]:
+        classes = [(name, getattr(library.nn, name)) for name in names]
+        return {(a, b) for a, one in classes for b, other in classes if issubclass(one, other)}
+
+    assert kinds(weft) == kinds(torch)

@@ -57,31 +57,37 @@ class SELU(_Activation):
     _defaults: ClassVar = {"inplace": False}
 
 
-class ReLU6(_Activation):
-    """input cut to [0, 6]."""
-
-    _function = staticmethod(F.relu6)
-    _defaults: ClassVar = {"inplace": False}
-
-
 class Hardtanh(_Activation):
     """input cut to [min_val, max_val]."""
 
-    _function = staticmethod(F.hardtanh)
+    _function: ClassVar[Callable[..., Tensor]] = staticmethod(F.hardtanh)
     _defaults: ClassVar = {"min_val": -1.0, "max_val": 1.0, "inplace": False}
 
 
-class Hardsigmoid(_Activation):
-    """input / 6 + 1 / 2, cut to [0, 1]."""
+class ReLU6(Hardtanh):
+    """input cut to [0, 6]."""
 
-    _function = staticmethod(F.hardsigmoid)
+    _function = staticmethod(F.relu6)
+    min_val, max_val = 0.0, 6.0
+    _defaults: ClassVar = {"inplace": False}
+
+
+class _Unshown(_Activation):
+    """One whose repr does not tell of `inplace`."""
+
     _defaults: ClassVar = {"inplace": False}
 
     def extra_repr(self) -> str:
         return ""
 
 
-class Hardswish(Hardsigmoid):
+class Hardsigmoid(_Unshown):
+    """input / 6 + 1 / 2, cut to [0, 1]."""
+
+    _function = staticmethod(F.hardsigmoid)
+
+
+class Hardswish(_Unshown):
     """input * hardsigmoid(input)."""
 
     _function = staticmethod(F.hardswish)
@@ -119,17 +125,20 @@ class Softplus(_Activation):
     _defaults: ClassVar = {"beta": 1.0, "threshold": 20.0}
 
 
-class Hardshrink(_Activation):
-    """input where |input| > lambd, otherwise 0."""
-
-    _function = staticmethod(F.hardshrink)
+class _Shrink(_Activation):
     _defaults: ClassVar = {"lambd": 0.5}
 
     def extra_repr(self) -> str:
         return str(self.lambd)
 
 
-class Softshrink(Hardshrink):
+class Hardshrink(_Shrink):
+    """input where |input| > lambd, otherwise 0."""
+
+    _function = staticmethod(F.hardshrink)
+
+
+class Softshrink(_Shrink):
     """input moved by lambd towards 0."""
 
     _function = staticmethod(F.softshrink)

@@ -63,27 +63,24 @@ class ConstantPad3d(_ConstantPad):
     _dims = 3
 
 
-class _ZeroPad(_Pad):
-    _mode = "constant"
-    value = 0.0
+class _ZeroPad(_ConstantPad):
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
 
 
-class ZeroPad1d(_ZeroPad):
+class ZeroPad1d(_ZeroPad, ConstantPad1d):
     """[n, c, l] with zeros around it."""
 
-    _dims = 1
 
-
-class ZeroPad2d(_ZeroPad):
+class ZeroPad2d(_ZeroPad, ConstantPad2d):
     """[n, c, h, w] with zeros around it."""
 
-    _dims = 2
 
-
-class ZeroPad3d(_ZeroPad):
+class ZeroPad3d(_ZeroPad, ConstantPad3d):
     """[n, c, d, h, w] with zeros around it."""
-
-    _dims = 3
 
 
 class ReflectionPad1d(_Pad):

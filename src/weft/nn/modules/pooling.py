@@ -9,8 +9,8 @@ from weft.nn import functional as F
 from weft.nn.modules.module import Module
 
 
-class MaxPool2d(Module):
-    """The maximum of each window of [n, c, h, w]; the stride is the window unless given."""
+class _MaxPoolNd(Module):
+    """What layers with the maximum of each window have in common."""
 
     def __init__(
         self,
@@ -29,6 +29,16 @@ class MaxPool2d(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool2d(_MaxPoolNd):
+    """The maximum of each window of [n, c, h, w]; the stride is the window unless given."""
+
     def forward(self, input: Tensor) -> Any:
         return F.max_pool2d(
             input,
@@ -40,15 +50,9 @@ class MaxPool2d(Module):
             self.return_indices,
         )
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
 
-
-class AvgPool2d(Module):
-    """The mean of each window of [n, c, h, w]; the stride is the window unless given."""
+class _AvgPoolNd(Module):
+    """What layers with the mean of each window have in common."""
 
     def __init__(
         self,
@@ -67,6 +71,13 @@ class AvgPool2d(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPoolNd):
+    """The mean of each window of [n, c, h, w]; the stride is the window unless given."""
+
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
             input,
@@ -77,9 +88,6 @@ class AvgPool2d(Module):
             self.count_include_pad,
             self.divisor_override,
         )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AdaptiveAvgPool2d(Module):

@@ -7,10 +7,10 @@ from typing import Any
 from weft import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
-from weft.nn.modules.pooling import MaxPool2d
+from weft.nn.modules.pooling import _AvgPoolNd, _MaxPoolNd
 
 
-class MaxPool1d(MaxPool2d):
+class MaxPool1d(_MaxPoolNd):
     """The maximum of each window of [n, c, l]; the stride is the window unless given."""
 
     def forward(self, input: Tensor) -> Any:
@@ -20,7 +20,7 @@ class MaxPool1d(MaxPool2d):
         )  # fmt: skip
 
 
-class MaxPool3d(MaxPool2d):
+class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of [n, c, d, h, w]; the stride is the window unless given."""
 
     def forward(self, input: Tensor) -> Any:
@@ -59,34 +59,14 @@ class AvgPool1d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool3d(Module):
+class AvgPool3d(_AvgPoolNd):
     """The mean of each window of [n, c, d, h, w]; the stride is the window unless given."""
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
             self.count_include_pad, self.divisor_override,
         )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class _LPPool(Module):
