@@ -205,6 +205,10 @@ def test_nothing_is_put_off() -> None:
     assert x.tolist() == [-1j]
 
 
+def _events(x):
+    return weft.poisson(x) + 1
+
+
 def test_numbers_of_events() -> None:
     means = weft.tensor([0.0, 0.4, 9.5, 10.0, 70.0, 1e5], dtype=weft.float64, requires_grad=True)
     weft.manual_seed(0)
@@ -215,6 +219,12 @@ def test_numbers_of_events() -> None:
     assert drawn.equal(drawn.round())
     drawn.sum().backward()
     assert means.grad.tolist() == [0] * 6
+    for program in (weft.jit.script(_events), weft.jit.trace(_events, weft.ones(2))):
+        results = []
+        for draw in (program, _events):
+            weft.manual_seed(1)
+            results.append(draw(weft.full((3,), 40.0)))
+        assert results[0].equal(results[1])
     for wrong in (-1.0, math.nan, math.inf):
         with pytest.raises(RuntimeError, match="poisson: expected finite means of at least 0"):
             weft.poisson(weft.tensor([1.0, wrong]))

@@ -8,6 +8,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft.autograd import Function
 
 _BLOCK = 256  # draws made at once; those that are left over are given back
 
@@ -20,18 +21,28 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
     >>> weft.poisson(weft.zeros(2))
     tensor([0., 0.])
     """
-    if not input.is_floating_point():
-        raise RuntimeError(f"poisson: expected a floating dtype, got {input.dtype}")
-    means = input.detach().reshape([-1]).tolist()
-    wrong = next((mean for mean in means if not 0 <= mean < math.inf), None)
-    if wrong is not None:
-        raise RuntimeError(f"poisson: expected finite means of at least 0, got {wrong}")
-    source = weft.default_generator if generator is None else generator
-    draws = _Draws(source)
-    counts = weft.tensor([_events(mean, draws) for mean in means], dtype=weft.float64)
-    draws.give_back()
-    never = weft.zeros(input.shape, dtype=weft.bool)
-    return weft.where(never, input, counts.reshape(input.shape).to(input.dtype))
+    return _Poisson.apply(input, generator)
+
+
+class _Poisson(Function):
+    """Its `apply` is a call of Python in programs and traces, which draw anew."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, generator: Any) -> Tensor:
+        if not input.is_floating_point():
+            raise RuntimeError(f"poisson: expected a floating dtype, got {input.dtype}")
+        means = input.reshape([-1]).tolist()
+        wrong = next((mean for mean in means if not 0 <= mean < math.inf), None)
+        if wrong is not None:
+            raise RuntimeError(f"poisson: expected finite means of at least 0, got {wrong}")
+        draws = _Draws(weft.default_generator if generator is None else generator)
+        counts = weft.tensor([_events(mean, draws) for mean in means], dtype=weft.float64)
+        draws.give_back()
+        return counts.reshape(input.shape).to(input.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return weft.zeros_like(grad), None
 
 
 class _Draws:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from weft import _C
 from weft._C import Tensor
@@ -74,7 +74,7 @@ class Function:
     output)`, forward is written without `ctx`.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         name = type(self).__name__
         raise RuntimeError(f"{name}: expected a call of {name}.apply(...), got an instance")
 
@@ -104,7 +104,7 @@ class Function:
         record = is_grad_enabled() and any(needs)
         ctx.needs_input_grad = needs if record else (False,) * len(args)
         with no_grad():
-            if cls.setup_context is Function.setup_context:  # type: ignore[attr-defined]
+            if cls.setup_context is Function.setup_context:
                 output = cls.forward(ctx, *args)
             else:
                 output = cls.forward(*args)

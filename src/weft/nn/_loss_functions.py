@@ -70,7 +70,7 @@ def binary_cross_entropy(
     inside = (input.detach() >= 0).logical_and(input.detach() <= 1)
     if not inside.all():
         raise RuntimeError("binary_cross_entropy: expected input in [0, 1], got values outside")
-    loss = _CrossEntropyOfChances.apply(input, target)  # type: ignore[attr-defined]
+    loss = _CrossEntropyOfChances.apply(input, target)
     return _reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
 
 
