@@ -29,6 +29,8 @@ FAMILIES = [
     "graphs",
     "programs",
     "language",
+    "decoding",
+    "physics",
 ]
 FILES = {name: importlib.import_module(f"{__package__}.corpus.{name}") for name in FAMILIES}
 CASES = [(family, name) for family, file in FILES.items() for name in file.CASES]

@@ -5,7 +5,9 @@ memory they read, and nobody can tell their results apart:
 
 - a result that can be written to, or that goes outside, is not shared;
 - where gradients may be recorded, a differentiable result is not shared either: two gradients
-  would be added up before they are handed on, and a sum of floats depends on its order.
+  would be added up before they are handed on, and a sum of floats depends on its order. What is
+  read from an attribute is the same tensor each time; as one value its gradients are added up in
+  the order of its uses.
 """
 
 from __future__ import annotations
@@ -109,7 +111,8 @@ class _Search:
     def _may_share(self, first: Value, again: Value) -> bool:
         if not is_mutable(first.type):
             return True
-        if self.options.gradients and may_record(first):
+        is_read = first.node is not None and first.node.kind == "prim::GetAttr"
+        if self.options.gradients and may_record(first) and not is_read:
             return False
         if self.aliases.is_written(first) or self.aliases.is_written(again):
             return False
