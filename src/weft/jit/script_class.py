@@ -11,6 +11,7 @@ from weft.jit.execution import class_of
 from weft.jit.frontend.class_methods import compile_method
 from weft.jit.frontend.classes import class_info, type_of_class
 from weft.jit.frontend.errors import FrontendError
+from weft.jit.ir import types as ty
 
 
 def script_class(cls: type, extra: dict[str, Any]) -> type:
@@ -51,13 +52,24 @@ _GENERATED = frozenset(
 )
 
 
+def object_of(given: Any, made: dict[int, Any]) -> Any:
+    """The object of a program for a Python object: its attributes are copied. One that is found
+    twice is one object in the program, too; `made` holds those by the id of Python's."""
+    known = made.get(id(given))
+    if known is not None:
+        return known
+    info = class_info(type(given))
+    result = made[id(given)] = class_of(info.type).new()
+    for name, declared in info.type.attributes.items():
+        value = getattr(given, name)
+        if isinstance(declared.type, ty.ClassType) and hasattr(type(value), "_from_jit"):
+            value = object_of(value, made)
+        setattr(result, name, value)
+    return result
+
+
 def _to_jit(self: Any) -> Any:
-    """The object of a program for a Python object: its attributes are copied."""
-    info = class_info(type(self))
-    made = class_of(info.type).new()
-    for name in info.type.attributes:
-        setattr(made, name, getattr(self, name))
-    return made
+    return object_of(self, {})
 
 
 def _from_jit(cls: Any, made: Any) -> Any:

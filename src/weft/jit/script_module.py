@@ -22,6 +22,7 @@ from weft.jit.frontend.source import Code
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.script import Program, absent
+from weft.jit.script_class import object_of
 from weft.jit.script_method import (
     ScriptMethod,
     compiled_method,
@@ -321,8 +322,10 @@ def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveSc
             setattr(obj, name, child._jit_object)
             continue
         try:
+            if isinstance(declared.type, ty.ClassType) and hasattr(type(value), "_from_jit"):
+                value = object_of(value, made)
             setattr(obj, name, value)
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise FrontendError(f"{type(module).__name__}.{name}: {error}") from None
     return result
 

@@ -171,8 +171,10 @@ def _operators(type: ty.Type, name: str) -> list[Any]:
     from weft.jit import schemas
     from weft.jit.frontend.methods import CONVERSIONS
 
-    if type is ty.TENSOR and (name in CONVERSIONS or name == "new_tensor"):
-        return list(schemas.candidates("aten::tensor" if name == "new_tensor" else "aten::to"))
+    if type is ty.TENSOR and name == "new_tensor":
+        return list(schemas.candidates("aten::tensor"))
+    if type is ty.TENSOR and (name in CONVERSIONS or name == "type"):
+        return list(schemas.candidates("aten::to"))
     if not isinstance(type, ty.ListType | ty.DictType) and type not in (
         ty.TENSOR,
         ty.STR,

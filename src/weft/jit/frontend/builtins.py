@@ -37,6 +37,10 @@ class SpecialFunction(Sugared):
     def call(self, e: Emitter, call: Call) -> Sugared:
         return self.handler(e, call)
 
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        found = _HANDLERS.get((self.obj, name))
+        return super().attr(e, range, name) if found is None else SpecialFunction(self.obj, *found)
+
     def key(self) -> Any:
         return ("special", self.name)
 
@@ -262,6 +266,18 @@ def _dict(e: Emitter, call: Call) -> Sugared:
     if flat:
         wanted = ty.DictType(ty.STR, common_type(flat[1::2], call.range, "dict"))
     return Simple(e.emit("prim::DictConstruct", flat, wanted, range=call.range))
+
+
+@handles((python.dict, "fromkeys"), name="dict.fromkeys")
+def _from_keys(e: Emitter, call: Call) -> Sugared:
+    from weft.jit.frontend import written
+    from weft.jit.frontend.written import call_written
+
+    call.expect_no_keywords("dict.fromkeys")
+    call.expect_count("dict.fromkeys", 1, 2)
+    keys = as_list(e, call.args[0].value, call.range)
+    value = call.args[1].value if len(call.args) == 2 else e.none()
+    return call_written(e, written.from_keys, call.range, keys, value)
 
 
 def _dict_of_pairs(e: Emitter, pairs: Sugared, range: SourceRange, hint: ty.Type | None) -> Sugared:

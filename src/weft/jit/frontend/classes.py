@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft import _C
+from weft.jit.frontend import written
 from weft.jit.frontend.annotations import Annotations, type_of_value
 from weft.jit.frontend.calls import convert_arguments
-from weft.jit.frontend.conversions import Parameter
+from weft.jit.frontend.conversions import Parameter, coerce
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.functions import Compiled, qualified_name
@@ -17,6 +18,7 @@ from weft.jit.frontend.python_objects import PythonObject
 from weft.jit.frontend.resolver import MISSING, Resolver, resolver_of_class
 from weft.jit.frontend.source import Code
 from weft.jit.frontend.sugared import Call, Simple, Sugared
+from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.source import SourceRange
@@ -165,7 +167,24 @@ class EnumClass(Sugared):
         return [self.attr(e, range, member.name) for member in self.cls]
 
     def call(self, e: Emitter, call: Call) -> Sugared:
-        fail(f"{self.cls.__name__}: expected a member, got a call of the enum", call.range, "E.A")
+        """E(value): the member of a value."""
+        name = self.cls.__name__
+        call.expect_no_keywords(name)
+        call.expect_count(name, 1, 1)
+        type = enum_type(self.cls, call.range)
+        given = call.args[0].value
+        if isinstance(given, Simple) and given.v.type is type:
+            return given
+        wanted = Simple(coerce(e, given, type.value_type, call.range, name, strict=True))
+        held = [self.attr(e, call.range, n).value(e, call.range) for n, _ in type.members]
+        values = [e.constant(value) for _, value in type.members]
+        lists = [
+            Simple(
+                e.emit("prim::ListConstruct", items, ty.ListType(items[0].type), range=call.range)
+            )
+            for items in (values, held)
+        ]
+        return call_written(e, written.member, call.range, *lists, wanted, Simple(e.constant(name)))
 
     def key(self) -> Any:
         return self.cls
@@ -328,12 +347,17 @@ def _fill_dataclass(e: Emitter, info: ClassInfo, v: Any, call: Call) -> None:
         call_method(e, v, "__post_init__", Call(call.range))
 
 
+_LIBRARIES = frozenset(("weft", "builtins", "typing", "collections", "nanobind"))
 _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
 
 
-def _is_written(cls: type) -> bool:
-    """Whether a class is written in Python, and not in C as itertools.count."""
-    return bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE
+def is_written(cls: type) -> bool:
+    """Whether a class of values is written in Python by users, and not in C as itertools.count."""
+    if cls.__module__.partition(".")[0] in _LIBRARIES:
+        return False
+    if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
+        return False
+    return not issubclass(cls, weft.nn.Module | weft.Tensor)
 
 
 def class_value(cls: type, what: str) -> Sugared:
@@ -350,7 +374,4 @@ def class_value(cls: type, what: str) -> Sugared:
         return ManagerClass(cls)
     if issubclass(cls, weft.autocast):
         return AutocastClass(cls)
-    is_library = cls.__module__.partition(".")[0] in ("weft", "builtins", "typing", "collections")
-    if is_library or not _is_written(cls) or issubclass(cls, weft.nn.Module | weft.Tensor):
-        return PythonObject(cls, what)
-    return ScriptClass(cls)
+    return ScriptClass(cls) if is_written(cls) else PythonObject(cls, what)

@@ -54,6 +54,8 @@ def special_method(e: Emitter, v: Value, name: str, call: Call) -> Sugared | Non
         from weft.jit.frontend.generic import GenericFunction
 
         return GenericFunction(weft.nonzero).call(e, call.behind(Simple(v)))
+    if v.type is ty.TENSOR and name == "type":
+        return _to_type(e, v, call)
     if v.type is ty.TENSOR and name == "new_tensor":
         own = apply_operator(e, "prim::dtype", call.range, Simple(v))
         named = {"dtype": Arg(own, call.range), **call.kwargs}
@@ -194,3 +196,10 @@ def assigned_item(
         return Simple(made), Simple(coerce(e, held, v.type.value, range, "item"))
     assert isinstance(v.type, ty.ListType)
     return key, Simple(coerce(e, held, v.type.elem, range, "item"))
+
+
+def _to_type(e: Emitter, v: Value, call: Call) -> Sugared:
+    """x.type(dtype); the names of types as text are Python's."""
+    call.expect_count("type", 1, 1)
+    dtype = coerce(e, call.args[0].value, ty.DTYPE, call.range, "type")
+    return apply_operator(e, "aten::to", call.range, Simple(v), Simple(dtype))

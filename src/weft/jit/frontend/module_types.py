@@ -11,6 +11,7 @@ from weft.jit.frontend.annotations import Annotations, type_of_value
 from weft.jit.frontend.classes import (
     ClassInfo,
     annotations_of,
+    is_written,
     unique_name,
     written_annotations,
 )
@@ -52,6 +53,7 @@ class ModuleInfo(ClassInfo):
         self.children: dict[str, ModuleInfo] = {}
         self.functions: dict[str, Any] = {}
         self.failed: dict[str, str] = {}
+        self.objects: dict[str, Any] = {}  # whose classes are compiled when they are used
         self.methods: dict[str, Any] = {}  # functions that an instance has of its own
         self.pre_hooks: list[Any] = []
         self.hooks: list[Any] = []
@@ -62,7 +64,7 @@ class ModuleInfo(ClassInfo):
 
     def has(self, name: str) -> bool:
         """Whether modules of the type have the attribute."""
-        if name in self.functions or name in self.methods:
+        if name in self.functions or name in self.methods or name in self.objects:
             return True
         return self.find(name) is not MISSING
 
@@ -122,6 +124,7 @@ class _Survey:
         self.functions: dict[str, Any] = {}
         self.methods: dict[str, Any] = {}
         self.failed: dict[str, str] = {}
+        self.objects: dict[str, type] = {}
         self._assigned: dict[str, ty.Type | FrontendError] | None = None
         for name, kind in module._kinds.items():
             self._member(name, kind, module.__dict__[name])
@@ -203,6 +206,10 @@ class _Survey:
             self.methods[name] = value.__func__
             return
         is_class = isinstance(value, type)
+        is_object = not isinstance(value, type | tuple) and is_written(type(value))
+        if is_object and callable(value) and not hasattr(value, "_weft_jit_mode"):
+            self.objects[name] = type(value)
+            return
         if is_class or (callable(value) and not isinstance(value, weft.Tensor | weft.dtype)):
             if name == "forward" and inspect.isfunction(value):
                 self.methods[name] = value
@@ -219,6 +226,9 @@ class _Survey:
         if type_ is None:
             if is_constant:
                 self.attributes[name] = ty.Attribute(ty.NONE, "constant", value)
+                return
+            if is_object:
+                self.objects[name] = type(value)
                 return
             self.failed[name] = (
                 f"expected a value that a program can hold, got {type(value).__name__}"
@@ -240,6 +250,7 @@ class _Survey:
             parts.append(tuple(self.functions.items()))
             parts.append(tuple(self.methods.items()))
             parts.append(tuple(self.failed.items()))
+            parts.append(tuple(self.objects.items()))
             made = tuple(parts)
             hash(made)
         except TypeError:
@@ -261,6 +272,7 @@ class _Survey:
         info.functions = self.functions
         info.methods = self.methods
         info.failed = self.failed
+        info.objects = dict(self.objects)
         info.pre_hooks, info.hooks = self._hook_functions()
 
 

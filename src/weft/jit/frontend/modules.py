@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import weft
 from weft.jit.frontend.class_methods import Method, compile_as_method
-from weft.jit.frontend.classes import known_info
+from weft.jit.frontend.classes import class_info, known_info
 from weft.jit.frontend.containers import DICTS, HeldKeys, child, dict_parts, names_in
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import fail
+from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.ignored import EXPORT, ignored_value, mode_of
 from weft.jit.frontend.module_types import ModuleInfo
 from weft.jit.frontend.objects import sugar
@@ -52,11 +52,9 @@ def module_member(
         marked = ignored_value(e, obj, range)
         return marked if marked is not None else sugar(e, obj, range, f"self.{name}")
     if name in info.failed:
-        fail(
-            f"{info.python_class.__name__}.{name}: {info.failed[name]}",
-            range,
-            "a type of the language, Final for a constant, or @weft.jit.ignore around its use",
-        )
+        _refuse_member(info, name, info.failed[name], range)
+    if name in info.objects:
+        return _object(e, info, v, name, range)
     if name == "forward" and (info.hooks or info.pre_hooks):
         return HookedForward(v, info)
     if name == "__call__":
@@ -71,6 +69,31 @@ def module_member(
     if info.container is not None and name == "__len__":
         return StaticMethod(lambda: len(names_in(info)), name)
     return None
+
+
+def _refuse_member(info: ModuleInfo, name: str, why: str, range: SourceRange) -> NoReturn:
+    fail(
+        f"{info.python_class.__name__}.{name}: {why}",
+        range,
+        "a type of the language, Final for a constant, or @weft.jit.ignore around its use",
+    )
+
+
+def _object(e: Emitter, info: ModuleInfo, v: Value, name: str, range: SourceRange) -> Sugared:
+    """An object of a class that nobody has named to the compiler: it is an attribute of the program
+    from its first use on."""
+    cls = info.objects[name]
+    known = f"expected a value that a program can hold, got {cls.__name__}"
+    if info.type.runtime is not None:
+        why = "which a method uses that is compiled later than the module: mark it @weft.jit.export"
+        _refuse_member(info, name, f"{known}, {why}", range)
+    try:
+        type = class_info(cls, range).type
+    except FrontendError as error:
+        _refuse_member(info, name, f"{known}: {error.message}", range)
+    info.type.attributes[name] = ty.Attribute(type, "attribute")
+    del info.objects[name]
+    return Simple(v).attr(e, range, name)
 
 
 def forward_of(info: ModuleInfo, v: Value, range: SourceRange) -> Sugared:

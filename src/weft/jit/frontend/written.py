@@ -103,6 +103,11 @@ def list_text(xs: Any) -> str:
     return "[" + ", ".join([repr(x) for x in xs]) + "]"
 
 
+def from_keys(keys: Any, value: Any) -> Any:
+    """dict.fromkeys(keys, value)."""
+    return {key: value for key in keys}  # noqa: C420  (this is what it is made of)
+
+
 def dict_text(xs: Any) -> str:
     """str() of a dict that holds such objects."""
     return "{" + ", ".join([f"{key!r}: {x!r}" for key, x in xs.items()]) + "}"
@@ -167,6 +172,17 @@ def items_that(test: Any, xs: Any) -> Any:
 def true_items(xs: Any) -> Any:
     """filter(None, xs)."""
     return [x for x in xs if x]
+
+
+# Members of enums -----------------------------------------------------------------------------
+
+
+def member(values: Any, members: Any, wanted: Any, name: str) -> Any:
+    """E(wanted)."""
+    for place, value in enumerate(values):
+        if value == wanted:
+            return members[place]
+    raise ValueError(f"{wanted!r} is not a valid {name}")
 
 
 # Folds and products ---------------------------------------------------------------------------
