@@ -353,7 +353,8 @@ _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
 
 def is_written(cls: type) -> bool:
     """Whether a class of values is written in Python by users, and not in C as itertools.count."""
-    if cls.__module__.partition(".")[0] in _LIBRARIES:
+    module: Any = cls.__module__  # of a type written in C it may be a descriptor
+    if not isinstance(module, str) or module.partition(".")[0] in _LIBRARIES:
         return False
     if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
         return False
