@@ -99,9 +99,9 @@ WEFT_INLINE void turn_whole(const V (&fours)[1], V (&columns)[1]) {
   columns[0] = fours[0];
 }
 
-// to[i][to_at + j] = scale * from[j][from_at + i], all of kRow x kRow.
-template <class V, class T>
-WEFT_INLINE void transpose(T* const* from, int64_t from_at, T* const* to, int64_t to_at, T scale) {
+// to(i)[j] = scale * from(j)[i], all of kRow x kRow.
+template <class V, class T, class From, class To>
+WEFT_INLINE void transpose(const From& from, const To& to, T scale) {
   constexpr int N = sizeof(V) / sizeof(T), K = 16 / sizeof(T), Q = sizeof(V) / 16;
   for (int64_t down = 0; down < kRow<T>; down += N) {
     for (int64_t along = 0; along < kRow<T>; along += N) {
@@ -109,7 +109,7 @@ WEFT_INLINE void transpose(T* const* from, int64_t from_at, T* const* to, int64_
       for (int g = 0; g < Q; ++g) {
         V rows[K], columns[K];
         for (int r = 0; r < K; ++r) {
-          load(rows[r], from[down + g * K + r] + from_at + along);
+          load(rows[r], from(down + g * K + r) + along);
           rows[r] = rows[r] * scale;
         }
         turn_quarters<T>(rows, columns);
@@ -118,7 +118,7 @@ WEFT_INLINE void transpose(T* const* from, int64_t from_at, T* const* to, int64_
       for (int q = 0; q < K; ++q) {
         V columns[Q];
         turn_whole<T>(fours[q], columns);
-        for (int k = 0; k < Q; ++k) store(columns[k], to[along + k * K + q] + to_at + down);
+        for (int k = 0; k < Q; ++k) store(columns[k], to(along + k * K + q) + down);
       }
     }
   }
@@ -142,41 +142,59 @@ WEFT_INLINE bool by_tiles(int64_t count, const Body& body) {
   return true;
 }
 
+// Calls body(of_line, of_row, t) for tiles of lines: where line l and element t + i of all stand.
+// False if there are not enough elements for one.
+template <class T, class Body>
+WEFT_INLINE bool by_tiles_of_lines(const Lanes<T>& lanes, int64_t count, const Rows<T>& rows,
+                                   const Body& body) {
+  if (rows.real) {
+    return by_tiles<T>(count, [&](int64_t t) __attribute__((always_inline)) {
+      body([&](int64_t l) { return lanes.lane[l] + t; },
+           [&](int64_t i) { return rows.entry(t + i) + rows.part(0); }, t);
+    });
+  }
+  // Pairs are whole: their count is even.
+  const int64_t parts[2] = {rows.part(0), rows.part(1)};
+  return by_tiles<T>(count, [&](int64_t t) __attribute__((always_inline)) {
+    const int64_t first = t / 2;
+    body([&](int64_t l) { return lanes.lane[l] + t; },
+         [&](int64_t i) { return rows.entry(first + i / 2) + parts[i % 2]; }, t);
+  });
+}
+
 template <class V, class T>
 WEFT_INLINE void gather_body(const Lanes<T>& lanes, int64_t count, const Rows<T>& rows,
                              const Lanes<T>* next) {
   using Way = typename Lanes<T>::Way;
   constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
-  switch (lanes.way) {
-    case Way::Lines: {
-      T* to[kRow<T>];
-      const bool whole = by_tiles<T>(count, [&](int64_t t) __attribute__((always_inline)) {
-        for (int64_t i = 0; i < kRow<T>; ++i) to[i] = rows.at(t + i);
-        transpose<V>(lanes.lane, t, to, 0, T(1));
-        if (next) bring(*next, t);
-      });
-      if (whole) return;
-      break;
-    }
-    case Way::Rows:
-      for (int64_t t = 0; t < count; ++t) std::memcpy(rows.at(t), lanes.at(0, t), 64);
-      return;
-    case Way::Pairs:
-      for (int64_t t = 0; t < count; t += 2) {
-        const T* from = lanes.at(0, t);
-        for (int64_t l = 0; l < kRow<T>; l += kLanes, from += 2 * kLanes) {
-          V low, high, re, im;
-          load(low, from);
-          load(high, from + kLanes);
-          shuffle<Every2nd<0>, T>(low, high, re);
-          shuffle<Every2nd<1>, T>(low, high, im);
-          store(re, rows.at(t) + l);
-          store(im, rows.at(t + 1) + l);
-        }
+  const int64_t real_part = rows.part(0), imaginary_part = rows.part(1);
+  if (lanes.way == Way::Lines) {
+    const auto tile = [&](const auto& line, const auto& row, int64_t t)
+                          __attribute__((always_inline)) {
+                            transpose<V>(line, row, T(1));
+                            if (next) bring(*next, t);
+                          };
+    if (by_tiles_of_lines(lanes, count, rows, tile)) return;
+  }
+  if (lanes.way == Way::Rows) {
+    for (int64_t t = 0; t < count; ++t) std::memcpy(rows.at(t), lanes.at(0, t), 64);
+    return;
+  }
+  if (lanes.way == Way::Pairs) {
+    for (int64_t k = 0; k < count / 2; ++k) {
+      const T* from = lanes.lane[0] + k * lanes.step;
+      T* const entry = rows.entry(k);
+      for (int64_t l = 0; l < kRow<T>; l += kLanes, from += 2 * kLanes) {
+        V low, high, re, im;
+        load(low, from);
+        load(high, from + kLanes);
+        shuffle<Every2nd<0>, T>(low, high, re);
+        shuffle<Every2nd<1>, T>(low, high, im);
+        store(re, entry + real_part + l);
+        store(im, entry + imaginary_part + l);
       }
-      return;
-    case Way::Apart:
-      break;
+    }
+    return;
   }
   for (int64_t t = 0; t < count; ++t) {
     T* const row = rows.at(t);
@@ -189,42 +207,40 @@ WEFT_INLINE void scatter_body(const Lanes<T>& lanes, int64_t count, T scale, con
                               const Lanes<T>* next) {
   using Way = typename Lanes<T>::Way;
   constexpr int64_t kLanes = static_cast<int64_t>(sizeof(V) / sizeof(T));
-  switch (lanes.way) {
-    case Way::Lines: {
-      T* from[kRow<T>];
-      const bool whole = by_tiles<T>(count, [&](int64_t t) __attribute__((always_inline)) {
-        for (int64_t i = 0; i < kRow<T>; ++i) from[i] = rows.at(t + i);
-        transpose<V>(from, 0, lanes.lane, t, scale);
-        if (next) bring(*next, t);
-      });
-      if (whole) return;
-      break;
+  const int64_t real_part = rows.part(0), imaginary_part = rows.part(1);
+  if (lanes.way == Way::Lines) {
+    const auto tile = [&](const auto& line, const auto& row, int64_t t)
+                          __attribute__((always_inline)) {
+                            transpose<V>(row, line, scale);
+                            if (next) bring(*next, t);
+                          };
+    if (by_tiles_of_lines(lanes, count, rows, tile)) return;
+  }
+  if (lanes.way == Way::Rows) {
+    for (int64_t t = 0; t < count; ++t) {
+      for (int64_t l = 0; l < kRow<T>; l += kLanes) {
+        V value;
+        load(value, rows.at(t) + l);
+        store(value * scale, lanes.at(0, t) + l);
+      }
     }
-    case Way::Rows:
-      for (int64_t t = 0; t < count; ++t) {
-        for (int64_t l = 0; l < kRow<T>; l += kLanes) {
-          V value;
-          load(value, rows.at(t) + l);
-          store(value * scale, lanes.at(0, t) + l);
-        }
+    return;
+  }
+  if (lanes.way == Way::Pairs) {
+    for (int64_t k = 0; k < count / 2; ++k) {
+      T* to = lanes.lane[0] + k * lanes.step;
+      const T* const entry = rows.entry(k);
+      for (int64_t l = 0; l < kRow<T>; l += kLanes, to += 2 * kLanes) {
+        V re, im, low, high;
+        load(re, entry + real_part + l);
+        load(im, entry + imaginary_part + l);
+        shuffle<Alternating<kLanes, 0>, T>(re, im, low);
+        shuffle<Alternating<kLanes, kLanes / 2>, T>(re, im, high);
+        store(low * scale, to);
+        store(high * scale, to + kLanes);
       }
-      return;
-    case Way::Pairs:
-      for (int64_t t = 0; t < count; t += 2) {
-        T* to = lanes.at(0, t);
-        for (int64_t l = 0; l < kRow<T>; l += kLanes, to += 2 * kLanes) {
-          V re, im, low, high;
-          load(re, rows.at(t) + l);
-          load(im, rows.at(t + 1) + l);
-          shuffle<Alternating<kLanes, 0>, T>(re, im, low);
-          shuffle<Alternating<kLanes, kLanes / 2>, T>(re, im, high);
-          store(low * scale, to);
-          store(high * scale, to + kLanes);
-        }
-      }
-      return;
-    case Way::Apart:
-      break;
+    }
+    return;
   }
   for (int64_t t = 0; t < count; ++t) {
     const T* const row = rows.at(t);

@@ -66,10 +66,10 @@ struct Rows {
   bool exchange = false;            // real and imaginary parts change places
   bool real = false;                // one number an entry: element t by the real part of place(t)
 
-  T* at(int64_t t) const {
-    const int64_t entry = real ? t : t / 2, part = (real ? 0 : t & 1) ^ int64_t { exchange };
-    return rows + (places ? places[entry] : entry) * kEntry<T> + part * kRow<T>;
-  }
+  T* entry(int64_t k) const { return rows + (places ? places[k] : k) * kEntry<T>; }
+  // Where in an entry the real (0) and the imaginary parts (1) stand.
+  int64_t part(int64_t which) const { return (exchange ? 1 - which : which) * kRow<T>; }
+  T* at(int64_t t) const { return real ? entry(t) + part(0) : entry(t / 2) + part(t & 1); }
 };
 
 // The first `count` elements from memory to rows and back; what goes out is scaled. Meanwhile those
