@@ -1,5 +1,6 @@
 // What brings sequences into rows and back.
 #include <algorithm>
+#include <cstring>
 
 #include "ops/fft_vector.h"
 
