@@ -130,6 +130,8 @@ def test_dtypes_frequencies_and_errors() -> None:
         (weft.fft.fftn, (weft.ones(3, 3), (1,), (0, 1)), "fftn: expected 2 sizes, got"),
         (weft.fft.fftn, (weft.ones(3, 3), None, (0, 0)), "fftn: expected different dims"),
         (weft.fft.irfft, (weft.ones(1),), "irfft: expected at least 1 entry"),
+        (weft.fft.irfftn, (weft.ones(0, 3),), "irfftn: expected at least 1 entry"),
+        (weft.fft.hfft2, (weft.ones(0, 3),), "hfftn: expected at least 1 entry"),
     ):
         with pytest.raises(RuntimeError, match=text):
             function(*args)

@@ -142,6 +142,8 @@ def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | No
         x = x if n is None else _resized(x, d, n)
     x = _resized(x, dims[-1], last // 2 + 1)
     count = last * math.prod(x.size(d) for d in dims[:-1])
+    if count == 0:
+        raise RuntimeError(f"{function}: expected at least 1 entry, got shape {tuple(x.shape)}")
     scale = _scale(function, norm, count, True)
     if len(dims) > 1:
         x = _complex(x, dims[:-1], True, 1.0)
