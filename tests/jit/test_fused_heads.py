@@ -307,3 +307,44 @@ def test_every_processor_level(isa):
         [sys.executable, "-c", _LEVELS, str(tests)], capture_output=True, text=True, env=environment
     )
     assert done.stdout.strip() == "ok", done.stderr
+
+
+def unread(x, w):
+    y = x @ w
+    _ = (x - y) * 2
+    return y
+
+
+def unread_behind_an_operand(x, w):
+    y = (x * 2).tanh() @ w
+    _ = y + 0.25
+    return y
+
+
+def unread_beside_a_result(x, w):
+    y = x @ w
+    _ = (x - y).exp()
+    return y.relu() * 2, y
+
+
+@pytest.mark.parametrize("function", [unread, unread_behind_an_operand, unread_beside_a_result])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_what_nobody_reads_stands_behind_no_product(function, gradients):
+    """It is computed, because it may raise, and is no result that a group could have."""
+    x, w = weft.randn(16, 16), weft.randn(16, 16)
+    x.requires_grad_(gradients)
+    program = jit.script(function)
+    expected = function(x, w)
+    for _ in range(3):
+        found = program(x, w)
+        both = zip(found, expected) if isinstance(found, tuple) else [(found, expected)]
+        assert all(bits(one) == bits(other) for one, other in both)
+    if gradients:
+        slopes = [
+            weft.autograd.grad(one[0] if isinstance(one, tuple) else one, x, weft.ones(16, 16))
+            for one in (found, expected)
+        ]
+        assert bits(slopes[0][0]) == bits(slopes[1][0])
+    if function is not unread_behind_an_operand:
+        with pytest.raises(RuntimeError, match="add|sub|broadcast"):
+            program(x, weft.randn(16, 5))

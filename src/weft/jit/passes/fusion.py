@@ -93,7 +93,11 @@ class _Group:
         return [value for value in values if value.is_used_outside(inside)]
 
     def is_worth_it(self) -> bool:
-        return len(self.nodes) > 1 and not all(map(tiles.row_operator, self.nodes))
+        if len(self.nodes) < 2 or all(map(tiles.row_operator, self.nodes)):
+            return False
+        # Behind a head may stand what nobody reads, and runs because it may raise.
+        ends = self.head is None or self.nodes[-1] is self.head
+        return ends or any(value is not self.head.output for value in self.outputs())
 
     def parts(self) -> list[_Group]:
         """If row operators or a head stand among the nodes: the groups there would be without
