@@ -95,9 +95,10 @@ class _Group:
     def is_worth_it(self) -> bool:
         if len(self.nodes) < 2 or all(map(tiles.row_operator, self.nodes)):
             return False
-        # Behind a head may stand what nobody reads, and runs because it may raise.
-        ends = self.head is None or self.nodes[-1] is self.head
-        return ends or any(value is not self.head.output for value in self.outputs())
+        if self.head is None or self.nodes[-1] is self.head:
+            return True
+        # What stands behind a head may be read by nobody, and run because it may raise.
+        return any(value is not self.head.output for value in self.outputs())
 
     def parts(self) -> list[_Group]:
         """If row operators or a head stand among the nodes: the groups there would be without
