@@ -21,7 +21,7 @@ def hook(hook_api):
         return
     users = sorted(hook_api.module_graph.get_code_using("weft"))
     for name in users:
-        if Path(name).is_file():  # a script goes by its path
+        if Path(name).is_absolute():  # a script goes by its path
             hook_api.add_datas([(name, ".")])
         else:
             hook_api.set_module_collection_mode(name, "pyz+py")
