@@ -14,8 +14,8 @@ nanobind_add_module(weft_python NB_STATIC NB_DOMAIN weft NOMINSIZE ${binding_sou
 target_include_directories(weft_python PRIVATE "${WEFT_GENERATED}")
 target_link_libraries(weft_python PRIVATE weft_flags weft)
 # Headers made from the table must exist before the bindings compile.
-if(TARGET weft_upper)
-  add_dependencies(weft_python weft_upper)
+if(TARGET weft_generated)
+  add_dependencies(weft_python weft_generated)
 endif()
 set_target_properties(weft_python PROPERTIES
   OUTPUT_NAME _C

@@ -1,12 +1,18 @@
 # Files made from the operator table: sources (tools/gen.py) and kernels (tools/build_kernels.py).
 # Both write only what changed, so touching the table does not rebuild the world.
 #
-#   WEFT_GENERATED           folder, an include root
+#   WEFT_GENERATED           folder, an include root; given by the user, it is one that another build has made
 #   WEFT_GENERATED_SOURCES   C++ sources with the headers they wait for
 #   WEFT_KERNEL_OBJECTS      machine code, one file an instruction set
-set(WEFT_GENERATED "${PROJECT_BINARY_DIR}/generated")
+set(WEFT_GENERATED "" CACHE PATH "Generated files of another build of these sources; empty: make them")
 set(WEFT_GENERATED_SOURCES)
 set(WEFT_KERNEL_OBJECTS)
+if(WEFT_GENERATED)
+  file(GLOB WEFT_GENERATED_SOURCES "${WEFT_GENERATED}/*.h" "${WEFT_GENERATED}/*.cpp")
+  file(GLOB WEFT_KERNEL_OBJECTS "${WEFT_GENERATED}/*.o")
+  return()
+endif()
+set(WEFT_GENERATED "${PROJECT_BINARY_DIR}/generated")
 file(MAKE_DIRECTORY "${WEFT_GENERATED}/weft")
 
 # weft_absolute(VARIABLE NAMES...): the names as paths in the generated folder.
@@ -56,3 +62,4 @@ if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/build
   list(FILTER sources EXCLUDE REGEX "\\.o$")
   list(APPEND WEFT_GENERATED_SOURCES ${sources})
 endif()
+add_custom_target(weft_generated DEPENDS ${WEFT_GENERATED_SOURCES})

@@ -1,6 +1,7 @@
 # libweft: core, ops, autograd, runtime, the generated sources and the kernels in one shared library.
 #
-# Two object libraries, so that core (which needs nothing generated) compiles while the generators run.
+# Object libraries: core needs nothing generated, so it compiles while the generators run; ops holds
+# the loops, and is optimized further than the rest.
 
 # weft_sources(VARIABLE PATTERN FOLDERS...): sources below csrc/, less WEFT_EXCLUDE.
 function(weft_sources variable pattern)
@@ -19,23 +20,40 @@ endfunction()
 find_package(Threads REQUIRED)
 set(upper_layers ${WEFT_LAYERS})
 list(REMOVE_ITEM upper_layers core generated)
+set(above_ops ${upper_layers})
+list(REMOVE_ITEM above_ops ops)
 weft_sources(core_sources "*.cpp" core)
-weft_sources(upper_sources "*.cpp" ${upper_layers})
-list(FILTER core_sources EXCLUDE REGEX "_test\\.cpp$")
-list(FILTER upper_sources EXCLUDE REGEX "_test\\.cpp$")
+weft_sources(ops_sources "*.cpp" ops)
+weft_sources(upper_sources "*.cpp" ${above_ops})
+foreach(sources core_sources ops_sources upper_sources)
+  list(FILTER ${sources} EXCLUDE REGEX "_test\\.cpp$")
+endforeach()
 
 add_library(weft_core OBJECT ${core_sources})
 target_link_libraries(weft_core PRIVATE weft_flags)
 
 add_library(weft SHARED $<TARGET_OBJECTS:weft_core> ${WEFT_KERNEL_OBJECTS})
-if(upper_sources OR WEFT_GENERATED_SOURCES)
-  add_library(weft_upper OBJECT ${upper_sources} ${WEFT_GENERATED_SOURCES})
-  target_include_directories(weft_upper PRIVATE "${WEFT_GENERATED}")
-  target_link_libraries(weft_upper PRIVATE weft_flags weft_openblas)
-  target_precompile_headers(weft_upper PRIVATE
+
+# weft_objects(NAME SOURCES...): a part of libweft that includes generated headers.
+function(weft_objects name)
+  if(NOT ARGN)
+    return()
+  endif()
+  add_library(${name} OBJECT ${ARGN})
+  target_include_directories(${name} PRIVATE "${WEFT_GENERATED}")
+  target_link_libraries(${name} PRIVATE weft_flags weft_openblas)
+  target_precompile_headers(${name} PRIVATE
     <functional> <memory> <optional> <sstream> <string> <tuple> <vector>
     "${PROJECT_SOURCE_DIR}/csrc/core/tensor.h")
-  target_sources(weft PRIVATE $<TARGET_OBJECTS:weft_upper>)
+  if(TARGET weft_generated)
+    add_dependencies(${name} weft_generated)
+  endif()
+  target_sources(weft PRIVATE $<TARGET_OBJECTS:${name}>)
+endfunction()
+weft_objects(weft_ops ${ops_sources})
+weft_objects(weft_upper ${upper_sources} ${WEFT_GENERATED_SOURCES})
+if(TARGET weft_ops AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT WEFT_SANITIZE)
+  target_compile_options(weft_ops PRIVATE -O3)
 endif()
 set_source_files_properties(${WEFT_KERNEL_OBJECTS} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 

@@ -6,8 +6,8 @@ target_compile_options(weft_tests PRIVATE -O1)  # checks need no optimizer; they
 target_precompile_headers(weft_tests PRIVATE
   <cmath> <functional> <memory> <optional> <sstream> <string> <thread> <vector>
   "${PROJECT_SOURCE_DIR}/csrc/core/tensor.h" "${PROJECT_SOURCE_DIR}/csrc/testing.h")
-if(TARGET weft_upper)
-  add_dependencies(weft_tests weft_upper)  # generated headers first
+if(TARGET weft_generated)
+  add_dependencies(weft_tests weft_generated)  # generated headers first
 endif()
 
 enable_testing()

@@ -301,7 +301,7 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
   });
 }
 
-PyMethodDef functions[] = {
+PyMethodDef construction_functions[] = {
     {"tensor", fast(Traced<"weft.tensor", tensor>::call), kFast,
      "tensor(data, *, dtype=None, device=None, requires_grad=False)\n\n"
      "A new tensor holding a copy of numbers, nested sequences, an array or a tensor."},
@@ -357,6 +357,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
-void init_construct(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
+void init_construct(PyObject* module) {
+  check_status(PyModule_AddFunctions(module, construction_functions));
+}
 
 }  // namespace weft::py

@@ -142,7 +142,7 @@ PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t given, PyObjec
   });
 }
 
-PyMethodDef functions[] = {
+PyMethodDef buffer_functions[] = {
     {"frombuffer", fast(Traced<"weft.frombuffer", frombuffer>::call), kFast,
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\n"
      "A 1-d tensor over the bytes of a buffer, without copying; read-only when the buffer is."},
@@ -206,6 +206,8 @@ void tensor_releasebuffer(PyObject*, Py_buffer* view) {
   delete static_cast<Export*>(view->internal);
 }
 
-void init_buffers(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
+void init_buffers(PyObject* module) {
+  check_status(PyModule_AddFunctions(module, buffer_functions));
+}
 
 }  // namespace weft::py

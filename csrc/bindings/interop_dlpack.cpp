@@ -215,7 +215,7 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
   });
 }
 
-PyMethodDef functions[] = {
+PyMethodDef dlpack_functions[] = {
     {"from_dlpack", fast(Traced<"weft.from_dlpack", from_dlpack>::call), kFast,
      "from_dlpack(ext_tensor, *, device=None, copy=None)\n\n"
      "A tensor over the memory of another library's; read-only when that says so."},
@@ -264,6 +264,8 @@ PyObject* tensor_dlpack_device(PyObject*, PyObject*) {
   return Py_BuildValue("(ii)", dlpack::kCpu, 0);
 }
 
-void init_dlpack(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
+void init_dlpack(PyObject* module) {
+  check_status(PyModule_AddFunctions(module, dlpack_functions));
+}
 
 }  // namespace weft::py

@@ -176,7 +176,7 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
   });
 }
 
-PyMethodDef functions[] = {
+PyMethodDef numpy_functions[] = {
     {"from_numpy", Traced<"weft.from_numpy", from_numpy>::call, METH_O,
      "from_numpy(array)\n\nA tensor over the memory of an array. A read-only array gives a "
      "read-only tensor, a "
@@ -274,7 +274,7 @@ void init_numpy(PyObject* module) {
   PyType_Spec spec = {"weft._C.StorageBuffer", sizeof(StorageObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   storage_type = reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());
-  check_status(PyModule_AddFunctions(module, functions));
+  check_status(PyModule_AddFunctions(module, numpy_functions));
 }
 
 }  // namespace weft::py

@@ -118,7 +118,7 @@ bool may_record(PyObject* const* args, Py_ssize_t count) {
 }
 
 // Whether a call has so much to do that the optimised program is worth waiting for.
-bool is_large(PyObject* const* args, Py_ssize_t count) {
+bool has_large(PyObject* const* args, Py_ssize_t count) {
   constexpr int64_t kLarge = 1 << 16;
   int64_t elements = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -134,7 +134,7 @@ Object program_for(ChoiceObject& self, PyObject* const* args, Py_ssize_t count) 
   if (program) return Object::borrow(program);
   if (self.first) {
     const Object first = Object::steal(std::exchange(self.first, nullptr));
-    if (!is_large(args, count)) return Object::steal(PyObject_CallNoArgs(first.get()));
+    if (!has_large(args, count)) return Object::steal(PyObject_CallNoArgs(first.get()));
   }
   Object made = Object::steal(PyObject_CallOneArg(self.make, records ? Py_True : Py_False));
   if (!made) return made;

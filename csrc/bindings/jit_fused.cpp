@@ -130,7 +130,7 @@ std::vector<Scalar> constants_of(const PyGroup& self) {
   return result;
 }
 
-Value to_value(nb::handle object) {
+Value probe_value(nb::handle object) {
   if (is_tensor(object.ptr())) return Value(unwrap(object.ptr()));
   Scalar number;
   if (to_scalar(object.ptr(), &number)) return Value(number);
@@ -142,7 +142,7 @@ std::optional<std::vector<Tensor>> run(const PyGroup& self, const std::vector<nb
   WEFT_CHECK_AS(Value, args.size() == spec.input_count, "fused: expected ", int{spec.input_count},
                 " arguments, got ", args.size());
   std::vector<Value> values;
-  for (const nb::object& one : args) values.push_back(to_value(one));
+  for (const nb::object& one : args) values.push_back(probe_value(one));
   std::vector<Value> results(spec.outputs.size());
   bool ran = false;
   {
@@ -213,7 +213,7 @@ class Requests {
 Requests* all_requests = new Requests;  // outlives every thread
 Requests& requests() { return *all_requests; }
 
-[[maybe_unused]] const bool handlers_known =
+[[maybe_unused]] const bool jit_fused_knows_forks =
     at_fork(ForkRank::Compiler, {[] { requests().lock(); }, [] { requests().unlock(); },
                                  [] {
                                    all_requests = requests().copy();
@@ -235,8 +235,8 @@ nb::object take_request(double seconds) {
                         request->key.ints);
 }
 
-void install(const PyGroup& self, DType compute, uint64_t masks, const nb::bytes& image,
-             uint64_t ints) {
+void install_native(const PyGroup& self, DType compute, uint64_t masks, const nb::bytes& image,
+                    uint64_t ints) {
   self.group->install({compute, masks, ints}, NativeCode::load({image.c_str(), image.size()}));
 }
 
@@ -258,7 +258,7 @@ void bind_fused(nb::module_& module) {
           nb::arg("backward").none() = nb::none(), nb::arg("edges") = std::vector<PyEdge>(),
           nb::arg("depends") = std::vector<uint64_t>(), nb::arg("dropped") = uint64_t{0})
       .def("run", &run, nb::arg("args"), "The results; None where the group does not apply.")
-      .def("install", &install, nb::arg("compute"), nb::arg("masks"), nb::arg("image"),
+      .def("install", &install_native, nb::arg("compute"), nb::arg("masks"), nb::arg("image"),
            nb::arg("ints") = uint64_t{0})
       .def(
           "has_native",

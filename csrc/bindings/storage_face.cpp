@@ -189,7 +189,7 @@ PyMethodDef view_method = {"view", fast(Traced<"view", view>::call), kFast,
                            "view(*size) or view(dtype)\n\nThe same memory with other sizes, or its "
                            "bytes as another dtype."};
 
-PyMethodDef functions[] = {
+PyMethodDef storage_functions[] = {
     {"_storage_view", Traced<"weft._storage_view", storage_view>::call, METH_O, nullptr},
     {"_from_storage", fast(Traced<"weft._from_storage", from_storage>::call), kFast, nullptr},
     {"_storage_info", storage_info, METH_O, nullptr},
@@ -201,7 +201,9 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-void init_storage_face(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
+void init_storage_face(PyObject* module) {
+  check_status(PyModule_AddFunctions(module, storage_functions));
+}
 
 void init_view_dtype() {
   PyObject* dict = tensor_type->tp_dict;

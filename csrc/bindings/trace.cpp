@@ -48,7 +48,7 @@ PyObject* end(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef trace_functions[] = {
     {"_set_recorder", set_recorder, METH_O,
      "Changes who records between _trace_begin and _trace_end."},
     {"_set_traced_numbers", set_numbers, METH_VARARGS, "The classes of numbers of a trace."},
@@ -102,6 +102,6 @@ Object trace_operator(const char* schema, PyObject* given, PyObject* result) {
 
 void trace_wrapper(PyObject* object) { wrappers.insert(object); }
 
-void init_trace(PyObject* module) { check_status(PyModule_AddFunctions(module, functions)); }
+void init_trace(PyObject* module) { check_status(PyModule_AddFunctions(module, trace_functions)); }
 
 }  // namespace weft::py

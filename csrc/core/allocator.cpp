@@ -112,7 +112,7 @@ CachingAllocator& instance() {
   return *allocator;
 }
 // Before a fork: no other thread may be in the middle of making it.
-[[maybe_unused]] const bool handlers_known = at_fork(ForkRank::Cache, {[] { instance(); }});
+[[maybe_unused]] const bool allocator_knows_forks = at_fork(ForkRank::Cache, {[] { instance(); }});
 
 void raise_to(std::atomic<int64_t>& maximum, int64_t value) noexcept {
   int64_t seen = maximum.load(std::memory_order_relaxed);

@@ -137,7 +137,7 @@ const Ref<Generator>& default_generator() {
 namespace {
 
 // Before a fork: no other thread may be in the middle of making it.
-[[maybe_unused]] const bool handlers_known =
+[[maybe_unused]] const bool generator_knows_forks =
     at_fork(ForkRank::Threads, {[] { default_generator(); }});
 
 }  // namespace

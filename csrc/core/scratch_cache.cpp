@@ -31,7 +31,7 @@ std::vector<Slot*>& slots() {
 }
 
 // The slots of threads that a child does not have must be whole: others may drop them.
-[[maybe_unused]] const bool handlers_known =
+[[maybe_unused]] const bool scratch_cache_knows_forks =
     at_fork(ForkRank::Scratch, {[] {
                                   for (Slot* slot : slots()) slot->mutex.lock();
                                 },

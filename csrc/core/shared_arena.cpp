@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-constexpr uint64_t kMagic = 0x31616e6572617766;  // "fwarena1"
+constexpr uint64_t kArenaMagic = 0x31616e6572617766;  // "fwarena1"
 
 // Every arena this process has open; never destroyed, because storages may outlive static objects.
 std::vector<std::unique_ptr<SharedArena>>& arenas() {
@@ -54,7 +54,7 @@ SharedArena& SharedArena::open_new(const char* op) {
   arena->key_ = detail::key_of_file(op, arena->fd_, &size);
   arena->map_header(op);
   Header& header = *arena->header_;
-  header.magic = kMagic;
+  header.magic = kArenaMagic;
   WEFT_CHECK(getentropy(header.identity, sizeof header.identity) == 0, op,
              ": expected random bytes of the system, got \"", std::strerror(errno), "\"");
   arenas().push_back(std::move(arena));
@@ -133,7 +133,7 @@ std::unique_ptr<SharedArena> SharedArena::open_path(const std::string& path,
   if (same) {
     arena->map_header(op);
     const Header& header = *arena->header_;
-    same = header.magic == kMagic && header.identity[0] == identity[0] &&
+    same = header.magic == kArenaMagic && header.identity[0] == identity[0] &&
            header.identity[1] == identity[1];
   }
   WEFT_CHECK(same, op, ": expected process ", pid,

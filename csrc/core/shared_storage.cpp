@@ -61,7 +61,7 @@ void after_fork_in_child() {
   shared().mutex.unlock();
 }
 
-[[maybe_unused]] const bool handlers_known =
+[[maybe_unused]] const bool shared_storage_knows_forks =
     at_fork(ForkRank::Segments, {before_fork, after_fork_in_parent, after_fork_in_child});
 
 Shared::Shared() { std::atexit(leave_shared_arenas); }

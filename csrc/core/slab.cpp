@@ -14,7 +14,7 @@ std::atomic<uint64_t> forks{0};
 
 // Counted before the fork, so that leases of the parent and their copies in the child are both old.
 uint64_t forks_so_far() { return forks.load(std::memory_order_relaxed); }
-[[maybe_unused]] const bool handlers_known = at_fork(ForkRank::Segments, {[] { ++forks; }});
+[[maybe_unused]] const bool slab_knows_forks = at_fork(ForkRank::Segments, {[] { ++forks; }});
 
 std::atomic<uint32_t>& state_word(const Storage& slab) {
   static_assert(sizeof(std::atomic<uint32_t>) == 4 && std::atomic<uint32_t>::is_always_lock_free);

@@ -336,7 +336,7 @@ Current& current() {
 }
 
 // Before a fork: no other thread may be in the middle of making it.
-[[maybe_unused]] const bool handlers_known =
+[[maybe_unused]] const bool thread_pool_knows_forks =
     at_fork(ForkRank::Threads, {[] { current(); }, nullptr, forget_in_child});
 
 std::shared_ptr<Pool> current_pool() {

@@ -30,7 +30,7 @@ void open_in_child() {
   open();
 }
 
-[[maybe_unused]] const bool handlers_known =
+[[maybe_unused]] const bool blas_call_knows_forks =
     at_fork(ForkRank::Blas, {close_and_wait, open, open_in_child});
 
 }  // namespace

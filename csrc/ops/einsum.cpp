@@ -14,7 +14,7 @@ namespace {
 // operand may have fewer of them.
 using Labels = Dims;
 
-struct Part {
+struct Operand {
   Tensor value;
   Labels labels;  // one for each dimension
 };
@@ -27,7 +27,7 @@ int64_t place_of(const Labels& labels, int64_t label) {
   return std::find(labels.begin(), labels.end(), label) - labels.begin();
 }
 
-int64_t size_at(const Part& part, int64_t label) {
+int64_t size_at(const Operand& part, int64_t label) {
   return part.value.size(place_of(part.labels, label));
 }
 
@@ -67,9 +67,9 @@ Labels labels_of(std::string_view term, int64_t dim) {
 }
 
 // Those of "..." in all operands, the first dimension first.
-Labels dots_of(const std::vector<Part>& parts) {
+Labels dots_of(const std::vector<Operand>& parts) {
   Labels found;
-  for (const Part& part : parts) {
+  for (const Operand& part : parts) {
     for (const int64_t label : part.labels) {
       if (label < 0 && !has(found, label)) found.push_back(label);
     }
@@ -79,9 +79,9 @@ Labels dots_of(const std::vector<Part>& parts) {
 }
 
 // Without "->": dots, and then the letters that occur once, in order.
-Labels implied_result(const std::vector<Part>& parts) {
+Labels implied_result(const std::vector<Operand>& parts) {
   Labels result = dots_of(parts), letters;
-  for (const Part& part : parts) {
+  for (const Operand& part : parts) {
     for (const int64_t label : part.labels) {
       if (label >= 0) letters.push_back(label);
     }
@@ -93,7 +93,7 @@ Labels implied_result(const std::vector<Part>& parts) {
   return result;
 }
 
-Labels given_result(const std::vector<Part>& parts, std::string_view right) {
+Labels given_result(const std::vector<Operand>& parts, std::string_view right) {
   const size_t dots = right.find("...");
   Labels result;
   for (size_t i = 0; i < right.size(); ++i) {
@@ -105,7 +105,7 @@ Labels given_result(const std::vector<Part>& parts, std::string_view right) {
     }
   }
   for (const int64_t label : result) {
-    const auto names = [label](const Part& part) { return has(part.labels, label); };
+    const auto names = [label](const Operand& part) { return has(part.labels, label); };
     WEFT_CHECK(std::count(result.begin(), result.end(), label) == 1 &&
                    std::any_of(parts.begin(), parts.end(), names),
                "einsum: expected each label of the result once and among the operands, got '",
@@ -132,7 +132,7 @@ void check_sizes(int64_t label, int64_t first, int64_t second) {
 }
 
 // A label that occurs twice in one operand walks along the diagonal.
-Part diagonals(Part part) {
+Operand diagonals(Operand part) {
   for (size_t i = 0; i < part.labels.size();) {
     const int64_t label = part.labels[i];
     const int64_t first = place_of(part.labels, label), second = static_cast<int64_t>(i);
@@ -156,7 +156,7 @@ Part diagonals(Part part) {
 enum class How { kSum, kSqueeze };
 
 // Without the dimensions of some labels: summed, or of size 1 and left out.
-Part without(const Part& part, const Labels& gone, How how) {
+Operand without(const Operand& part, const Labels& gone, How how) {
   Dims dims;
   for (const int64_t label : gone) dims.push_back(place_of(part.labels, label));
   if (dims.empty()) return part;
@@ -164,7 +164,7 @@ Part without(const Part& part, const Labels& gone, How how) {
           those(part.labels, [&](int64_t label) { return !has(gone, label); })};
 }
 
-Dims places(const Part& part, const Labels& a, const Labels& b, const Labels& c) {
+Dims places(const Operand& part, const Labels& a, const Labels& b, const Labels& c) {
   Dims result;
   for (const Labels* labels : {&a, &b, &c}) {
     for (const int64_t label : *labels) result.push_back(place_of(part.labels, label));
@@ -172,7 +172,7 @@ Dims places(const Part& part, const Labels& a, const Labels& b, const Labels& c)
   return result;
 }
 
-Dims sizes_of(const Part& part, const Labels& labels) {
+Dims sizes_of(const Operand& part, const Labels& labels) {
   Dims result;
   for (const int64_t label : labels) result.push_back(size_at(part, label));
   return result;
@@ -186,7 +186,7 @@ int64_t product(const Dims& sizes) {
 
 // Drops what only one of two operands has and nobody wants, and what has size 1 in one of them: it
 // is broadcast, so as good as absent.
-void prepare(Part& a, Part& b, const Labels& wanted) {
+void prepare(Operand& a, Operand& b, const Labels& wanted) {
   const Labels both = those(a.labels, [&](int64_t label) { return has(b.labels, label); });
   const auto unwanted = [&](int64_t label) { return !has(both, label) && !has(wanted, label); };
   Labels one_a, one_b;
@@ -200,7 +200,7 @@ void prepare(Part& a, Part& b, const Labels& wanted) {
       check_sizes(label, in_a, in_b);
     }
   }
-  const auto drop = [&](Part& part, const Labels& single, const Labels& alone) {
+  const auto drop = [&](Operand& part, const Labels& single, const Labels& alone) {
     part = without(part, those(part.labels, unwanted), How::kSum);
     part = without(part, single, How::kSqueeze);
     part = without(part, those(alone, [&](int64_t x) { return !has(wanted, x); }), How::kSum);
@@ -210,7 +210,7 @@ void prepare(Part& a, Part& b, const Labels& wanted) {
 }
 
 // Two operands as one batched matrix product.
-Part contracted(Part a, Part b, const Labels& wanted) {
+Operand contracted(Operand a, Operand b, const Labels& wanted) {
   prepare(a, b, wanted);
   const auto in_b = [&](int64_t label) { return has(b.labels, label); };
   const Labels both = those(a.labels, in_b);
@@ -246,11 +246,11 @@ std::pair<size_t, size_t> next_pair(std::optional<IntList> path, size_t step, si
   return {static_cast<size_t>(a), static_cast<size_t>(b)};
 }
 
-std::vector<Part> parts_of(std::string_view left, const TensorList& tensors) {
+std::vector<Operand> parts_of(std::string_view left, const TensorList& tensors) {
   const std::vector<std::string_view> terms = split(left, ',');
   WEFT_CHECK(terms.size() == tensors.size(), "einsum: expected ", terms.size(), " operands, got ",
              tensors.size());
-  std::vector<Part> parts;
+  std::vector<Operand> parts;
   for (size_t i = 0; i < terms.size(); ++i) {
     parts.push_back({tensors[i], labels_of(terms[i], tensors[i].dim())});
   }
@@ -264,26 +264,26 @@ Tensor einsum(const std::string& equation, const TensorList& tensors, std::optio
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
   const std::string_view all = text;
   const size_t arrow = all.find("->");
-  std::vector<Part> parts = parts_of(all.substr(0, arrow), tensors);
+  std::vector<Operand> parts = parts_of(all.substr(0, arrow), tensors);
   const Labels result = arrow == std::string_view::npos
                             ? implied_result(parts)
                             : given_result(parts, all.substr(arrow + 2));
   WEFT_CHECK(!path || path->size() == 2 * (parts.size() - 1), "einsum: expected a path of ",
              2 * (parts.size() - 1), " places, got ", path ? path->size() : 0);
-  for (Part& part : parts) part = diagonals(part);
+  for (Operand& part : parts) part = diagonals(part);
   for (size_t step = 0; parts.size() > 1; ++step) {
     const auto [i, j] = next_pair(path, step, parts.size(), step == 0);
-    Part a = parts[i], b = parts[j];
+    Operand a = parts[i], b = parts[j];
     parts.erase(parts.begin() + static_cast<ptrdiff_t>(std::max(i, j)));
     parts.erase(parts.begin() + static_cast<ptrdiff_t>(std::min(i, j)));
     Labels wanted = result;
-    for (const Part& part : parts) {
+    for (const Operand& part : parts) {
       for (const int64_t label : part.labels) wanted.push_back(label);
     }
     parts.push_back(contracted(std::move(a), std::move(b), wanted));
   }
   const Labels extra = those(parts[0].labels, [&](int64_t label) { return !has(result, label); });
-  const Part last = without(parts[0], extra, How::kSum);
+  const Operand last = without(parts[0], extra, How::kSum);
   const Tensor made = ops::permute(last.value, places(last, result, {}, {}));
   // The schema says that the result is no view, so that one of an operand is copied.
   const bool is_view = std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {

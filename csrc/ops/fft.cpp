@@ -16,10 +16,10 @@ namespace {
 
 // A dimension of a contiguous tensor: line i starts at (i / inner) * size * inner + i % inner, and
 // its entries are `inner` apart.
-struct Lines {
+struct DimLines {
   int64_t count, size, inner;
 
-  Lines(const Tensor& tensor, int64_t dim) : count(1), size(tensor.size(dim)), inner(1) {
+  DimLines(const Tensor& tensor, int64_t dim) : count(1), size(tensor.size(dim)), inner(1) {
     for (int64_t d = 0; d < tensor.dim(); ++d) {
       if (d != dim) count *= tensor.size(d);
       if (d > dim) inner *= tensor.size(d);
@@ -28,14 +28,14 @@ struct Lines {
   int64_t start(int64_t line) const { return line / inner * size * inner + line % inner; }
 };
 
-// Lines to be transformed together: they do not cross an outer dimension where that parts lanes
+// DimLines to be transformed together: they do not cross an outer dimension where that parts lanes
 // that lie beside each other.
 template <class T>
 struct Groups {
   static constexpr int64_t kLanes = fft::kRow<T>;
   int64_t part, parts;  // groups lie within runs of `part` lines, `parts` in each
 
-  explicit Groups(const Lines& lines)
+  explicit Groups(const DimLines& lines)
       : part(lines.inner < kLanes ? lines.count : lines.inner),
         parts((part + kLanes - 1) / kLanes) {}
   int64_t first(int64_t group) const { return group / parts * part + group % parts * kLanes; }
@@ -44,7 +44,7 @@ struct Groups {
 
 // The lines of a group in a tensor whose entries are `width` elements of T (1: real, 2: complex).
 template <class T>
-fft::Lanes<T> lanes_of(const Lines& lines, int64_t width, const void* data, int64_t first,
+fft::Lanes<T> lanes_of(const DimLines& lines, int64_t width, const void* data, int64_t first,
                        int64_t count) {
   using Way = typename fft::Lanes<T>::Way;
   const bool beside = lines.inner >= fft::kRow<T> && count == fft::kRow<T>;
@@ -78,7 +78,7 @@ void pass_through(const fft::Lanes<T>& from, int64_t in, const fft::Rows<T>& tak
 
 // Calls body(first, count, rows, work) for all groups of lines.
 template <class T, class Body>
-void by_groups(const Lines& lines, const fft::Plan<T>& plan, const Body& body) {
+void by_groups(const DimLines& lines, const fft::Plan<T>& plan, const Body& body) {
   if (lines.count == 0) return;
   const Groups<T> groups(lines);
   const int64_t rows = (plan.size() + 1) * fft::kEntry<T>;  // a half spectrum has one more
@@ -94,7 +94,7 @@ void by_groups(const Lines& lines, const fft::Plan<T>& plan, const Body& body) {
 // Whether lines are better transformed one by one: there are too few of them to fill rows, or one
 // of them fills the caches. Those that lie beside each other are read well together for longer.
 template <class T>
-bool one_by_one(const Lines& lines) {
+bool one_by_one(const DimLines& lines) {
   constexpr int64_t kLongest = 8192;
   if (lines.size < fft::LongPlan<T>::kLeast) return false;
   if (lines.count < fft::kRow<T> / 2) return true;
@@ -102,7 +102,7 @@ bool one_by_one(const Lines& lines) {
 }
 
 template <class T>
-void transform(const void* in, void* out, const Lines& lines, bool inverse, T scale) {
+void transform(const void* in, void* out, const DimLines& lines, bool inverse, T scale) {
   if (one_by_one<T>(lines)) {
     const auto plan = fft::kept<fft::LongPlan<T>>(lines.size);
     const int64_t step = 2 * lines.inner;
@@ -126,7 +126,7 @@ void transform(const void* in, void* out, const Lines& lines, bool inverse, T sc
 // Real lines of an even length are complex ones of half of it, whose transform is taken apart;
 // those of an odd length have imaginary parts of 0.
 template <class T>
-void half_spectrum(const void* in, void* out, const Lines& from, const Lines& to, T scale) {
+void half_spectrum(const void* in, void* out, const DimLines& from, const DimLines& to, T scale) {
   const int64_t n = from.size, length = n % 2 ? n : n / 2;
   if (one_by_one<T>(from)) {
     for (int64_t line = 0; line < from.count; ++line) {
@@ -167,7 +167,7 @@ void mirror(int64_t n, T* rows) {
 // The reverse: what the imaginary parts of the first entry, and for an even n of the last, would be
 // is not looked at.
 template <class T>
-void real_signal(const void* in, void* out, const Lines& from, const Lines& to, T scale) {
+void real_signal(const void* in, void* out, const DimLines& from, const DimLines& to, T scale) {
   const int64_t n = to.size, length = n % 2 ? n : n / 2;
   if (one_by_one<T>(to)) {
     for (int64_t line = 0; line < to.count; ++line) {
@@ -223,7 +223,8 @@ Tensor fft_complex(const Tensor& self, IntList dim, int64_t sign, double scale) 
     using T = decltype(zero);
     for (size_t i = 0; i < dims.size(); ++i) {
       const T factor = i + 1 == dims.size() ? static_cast<T>(scale) : T(1);
-      transform<T>(i ? out.data() : in.data(), out.data(), Lines(out, dims[i]), sign > 0, factor);
+      transform<T>(i ? out.data() : in.data(), out.data(), DimLines(out, dims[i]), sign > 0,
+                   factor);
     }
   });
   return out;
@@ -239,7 +240,8 @@ Tensor fft_half(const Tensor& self, int64_t dim, double scale) {
   Tensor out = Tensor::empty(with_size(self, dim, n / 2 + 1), complex_of(self.dtype()));
   by_precision(self.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    half_spectrum<T>(in.data(), out.data(), Lines(in, dim), Lines(out, dim), static_cast<T>(scale));
+    half_spectrum<T>(in.data(), out.data(), DimLines(in, dim), DimLines(out, dim),
+                     static_cast<T>(scale));
   });
   return out;
 }
@@ -253,7 +255,8 @@ Tensor fft_real(const Tensor& self, int64_t dim, int64_t n, double scale) {
   Tensor out = Tensor::empty(with_size(self, dim, n), real_of(self.dtype()));
   by_precision(self.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    real_signal<T>(in.data(), out.data(), Lines(in, dim), Lines(out, dim), static_cast<T>(scale));
+    real_signal<T>(in.data(), out.data(), DimLines(in, dim), DimLines(out, dim),
+                   static_cast<T>(scale));
   });
   return out;
 }

@@ -8,20 +8,16 @@
 namespace weft::native {
 namespace {
 
-Tensor as_vector(const Tensor& tensor) {
-  return tensor.dim() > 0 ? tensor : tensor.with_layout({{1}, {1}, tensor.offset()});
-}
-
 // How lines of the index tensor (along its last dimension) meet the elements of a tensor of the
 // same number of dimensions: element i of a line lies at base + i * step, plus, for the tensor that
 // is indexed, index * stride.
-struct Lines {
+struct IndexLines {
   std::vector<int64_t> base;
   int64_t step = 0;
 };
 
-Lines lines_of(const Tensor& index, Dims strides) {
-  Lines lines;
+IndexLines lines_of(const Tensor& index, Dims strides) {
+  IndexLines lines;
   lines.step = strides.back();
   Dims sizes = index.sizes();
   strides.erase(strides.size() - 1);
@@ -33,7 +29,7 @@ Lines lines_of(const Tensor& index, Dims strides) {
 // An indexed tensor: the index supplies the part of the place along `dim`.
 struct Places {
   Tensor index;  // contiguous int64, checked
-  Lines lines;
+  IndexLines lines;
   int64_t stride;  // along dim
   int64_t length;  // of a line
   // Whether two lines never meet the same element.
@@ -88,7 +84,8 @@ void for_lines(const Places& places, bool safe, Fn&& body) {
 
 // write(element of self, element of src) for every index.
 template <class T, class Fn>
-void for_each_pair(const Places& places, const Lines& source, T* self, const T* src, Fn&& write) {
+void for_each_pair(const Places& places, const IndexLines& source, T* self, const T* src,
+                   Fn&& write) {
   for_lines(places, places.apart, [&](int64_t begin, int64_t end) {
     for (int64_t l = begin; l < end; ++l) {
       const int64_t* index = places.line(l);
@@ -117,7 +114,7 @@ void scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor&
   check_fits(op, "src", places, from, -1);
   if (from.storage() == target.storage()) from = contiguous_copy(from);
   const Places plan = make_places(op, target, dim, places);
-  const Lines source = lines_of(places, from.strides());
+  const IndexLines source = lines_of(places, from.strides());
   if (how == Write::Set) {
     dispatch_size(self.dtype(), [&](auto type) {
       using T = typename decltype(type)::type;

@@ -115,10 +115,6 @@ TensorList along(int64_t dim, const Tensor& index) {
   return indices;
 }
 
-Tensor as_vector(const Tensor& tensor) {
-  return tensor.dim() > 0 ? tensor : tensor.with_layout({{1}, {1}, tensor.offset()});
-}
-
 // index as a vector; dim wrapped; both checked.
 Tensor vector_index(const char* op, const Tensor& index) {
   WEFT_CHECK_INDEX(index.dim() <= 1, op, ": expected a 1-d index, got shape ",

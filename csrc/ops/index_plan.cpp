@@ -102,7 +102,7 @@ void add_offsets(const char* op, const Tensor& self, int64_t dim, const Tensor& 
 }
 
 // A stretch of self's dimensions.
-struct Part {
+struct Stretch {
   Dims sizes, strides;
   void add(const Tensor& self, int64_t dim) {
     sizes.push_back(self.sizes()[dim]);
@@ -126,7 +126,7 @@ IndexPlan plan_index(const char* op, const Tensor& self, const TensorList& given
   WEFT_CHECK_INDEX(count > 0, op, ": expected at least one index tensor, got none");
   // Index tensors side by side keep their place; otherwise their dimensions come first.
   const bool adjacent = last - first + 1 == count;
-  Part before, after;
+  Stretch before, after;
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (!indices[d].defined()) (adjacent && d < first ? before : after).add(self, d);
   }

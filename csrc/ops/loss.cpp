@@ -54,13 +54,6 @@ void for_each_sample(const Classes& c, Fn&& body) {
   }
 }
 
-template <class Fn>
-void dispatch_float(const char* op, DType dtype, Fn&& fn) {
-  if (dtype == DType::F32) return fn(std::type_identity<float>{});
-  WEFT_CHECK(dtype == DType::F64, op, ": expected a floating dtype, got ", dtype);
-  fn(std::type_identity<double>{});
-}
-
 void check_reduction(const char* op, int64_t reduction) {
   WEFT_CHECK_VALUE(reduction >= kNone && reduction <= kSum, op,
                    ": expected reduction 0 (none), 1 (mean) or 2 (sum), got ", reduction);

@@ -45,13 +45,6 @@ void check_vector(const char* op, const char* what, const Tensor& tensor, const 
              " of shape (", c.channels, ",), got ", AsTuple{tensor.sizes()});
 }
 
-template <class Fn>
-void dispatch_float(const char* op, DType dtype, Fn&& fn) {
-  if (dtype == DType::F32) return fn(std::type_identity<float>{});
-  WEFT_CHECK(dtype == DType::F64, op, ": expected a floating dtype, got ", dtype);
-  fn(std::type_identity<double>{});
-}
-
 Tensor operand(const Tensor& tensor, DType dtype) {
   return tensor.defined() ? in_order(as_dtype(tensor, dtype)) : Tensor();
 }

@@ -123,13 +123,6 @@ void dispatch_real(const char* op, DType dtype, Fn&& fn) {
     }
   });
 }
-template <class Fn>
-void dispatch_float(const char* op, DType dtype, Fn&& fn) {
-  if (dtype == DType::F32) return fn(std::type_identity<float>{});
-  WEFT_CHECK(dtype == DType::F64, op, ": expected a floating dtype, got ", dtype);
-  fn(std::type_identity<double>{});
-}
-
 Tensor operand(const Tensor& tensor) {
   return in_order(as_dtype(tensor, compute_type(tensor.dtype())));
 }

@@ -119,8 +119,10 @@ WEFT_INLINE void strip(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int
 struct TileShape {
   int rows, vectors;
 };
-constexpr TileShape tile_shape(int width, size_t item) {
-  const bool wide_item = item == 8;
+template <class T>
+constexpr TileShape tile_shape(int width) {
+  if (std::is_integral_v<T>) return {width == 16 ? 1 : 3, 1};  // four types: keep their code short
+  const bool wide_item = sizeof(T) == 8;
   if (width == 64) return wide_item ? TileShape{12, 1} : TileShape{12, 2};
   if (width == 32) return wide_item ? TileShape{3, 1} : TileShape{6, 1};
   return wide_item ? TileShape{1, 1} : TileShape{2, 1};
@@ -294,7 +296,7 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
   target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,            \
                                   int64_t a_row, int64_t a_column, const T* b, int64_t b_row,      \
                                   T beta, T* c, int64_t c_row) {                                   \
-    constexpr TileShape shape = tile_shape(width, sizeof(T));                                      \
+    constexpr TileShape shape = tile_shape<T>(width);                                              \
     gemm_packed_body<shape.rows, shape.vectors>(m, n, k, alpha, a, a_row, a_column, b, b_row,      \
                                                 beta, c, c_row);                                   \
   }                                                                                                \
@@ -302,14 +304,14 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
   target void gemm_strip_##level(int64_t m, int64_t k, T alpha, const T* a, int64_t a_row,         \
                                  int64_t a_column, const T* b, int64_t b_row, T* packed, T beta,   \
                                  T* c, int64_t c_row) {                                            \
-    constexpr TileShape shape = tile_shape(width, sizeof(T));                                      \
+    constexpr TileShape shape = tile_shape<T>(width);                                              \
     gemm_strip_body<shape.rows, shape.vectors>(m, k, alpha, a, a_row, a_column, b, b_row, packed,  \
                                                beta, c, c_row);                                    \
   }                                                                                                \
   template <class T>                                                                               \
   target void gemm_block_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a, const T* b, \
                                  T beta, T* c, int64_t c_row, const Ahead& ahead) {                \
-    constexpr TileShape shape = tile_shape(width, sizeof(T));                                      \
+    constexpr TileShape shape = tile_shape<T>(width);                                              \
     gemm_block_body<shape.rows, shape.vectors>(m, n, k, alpha, a, b, beta, c, c_row, ahead);       \
   }                                                                                                \
   template <class T>                                                                               \

@@ -21,9 +21,6 @@ Tensor back_from_rows(const Tensor& rows, int64_t dim) {
   return contiguous_copy(rows.with_layout(views::movedim(rows.layout(), rows.dim() - 1, dim)));
 }
 
-Tensor as_vector(const Tensor& tensor) {
-  return tensor.dim() > 0 ? tensor : tensor.with_layout({{1}, {1}, tensor.offset()});
-}
 Tensor as_number(const Tensor& tensor) { return tensor.with_layout({{}, {}, tensor.offset()}); }
 
 using Pair = std::tuple<Tensor, Tensor>;

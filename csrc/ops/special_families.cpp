@@ -11,9 +11,6 @@
 namespace weft::native {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // exp(x) K(x) of order 0 or 1: the integral of exp(-x (cosh t - 1)) cosh(order t) over t >= 0
 // (DLMF 10.32.9). The trapezoidal rule converges geometrically here.
 double scaled_k(int order, double x) {

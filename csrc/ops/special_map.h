@@ -1,12 +1,17 @@
 // Functions of doubles mapped over tensors: special functions compute in double for every dtype.
 #pragma once
 
+#include <limits>
+
 #include "core/thread_pool.h"
 #include "ops/factory.h"
 #include "ops/support.h"
 #include "ops/views.h"
 
 namespace weft::native {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // The dtype of special functions' results: floating as it is, default_dtype() of the others.
 inline DType special_dtype(const char* op, DType dtype) {

@@ -9,9 +9,6 @@
 namespace weft::native {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // A number as the sum of two doubles, the second the rounding errors of the first: about 100 bits.
 struct Twofold {
   double high, low;

@@ -9,9 +9,6 @@
 namespace weft::native {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // exp(x^2) erfc(x): the product, and beyond 25 the asymptotic series (DLMF 7.12.1).
 double erfcx_of(double x) {
   if (x < 25) {

@@ -19,6 +19,11 @@ inline Tensor in_order(const Tensor& tensor) {
   return tensor.is_contiguous() ? tensor : contiguous_copy(tensor);
 }
 
+// A tensor of no dimensions as one of one dimension, over the same memory.
+inline Tensor as_vector(const Tensor& tensor) {
+  return tensor.dim() > 0 ? tensor : tensor.with_layout({{1}, {1}, tensor.offset()});
+}
+
 inline Tensor as_dtype(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;
   Tensor result = Tensor::empty(tensor.sizes(), dtype);
@@ -32,6 +37,14 @@ inline Tensor zeros_of(IntList sizes, DType dtype, const char* op) {
   const size_t bytes = static_cast<size_t>(result.numel()) * result.item_size();
   if (bytes > 0) std::memset(result.data(), 0, bytes);
   return result;
+}
+
+// Calls fn(std::type_identity<T>) with the T of a computing dtype, float32 or float64.
+template <class Fn>
+void dispatch_float(const char* op, DType dtype, Fn&& fn) {
+  if (dtype == DType::F32) return fn(std::type_identity<float>{});
+  WEFT_CHECK(dtype == DType::F64, op, ": expected a floating dtype, got ", dtype);
+  fn(std::type_identity<double>{});
 }
 
 template <class T>

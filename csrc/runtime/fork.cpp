@@ -94,7 +94,7 @@ class Workers {
 };
 Workers* Workers::current_ = nullptr;
 
-[[maybe_unused]] const bool handlers_known =
+[[maybe_unused]] const bool workers_knows_forks =
     at_fork(ForkRank::Threads, {[] { Workers::instance(); }, nullptr, [] { Workers::forget(); }});
 
 }  // namespace

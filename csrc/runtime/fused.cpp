@@ -37,23 +37,21 @@ std::atomic<uint32_t> g_runs_before{2};
 // Shorter rows do not keep statistics for their gradient: these would be too much memory.
 constexpr int64_t kKeepFrom = 16;
 
-constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
-
 bool is_real_number(const Value& value) {
   return value.tag() == ValueTag::Bool || value.tag() == ValueTag::Int ||
          value.tag() == ValueTag::Double;
 }
 
-// Native code: a program of one step, with the operands of the program it replaces.
-struct Native {
-  std::shared_ptr<const NativeCode> code;
-  tile::KernelSet kernels{};
-  Assembly assembly;
-};
-
 }  // namespace
 
 struct FusedGroup::Plan {
+  // Native code: a program of one step, with the operands of the program it replaces.
+  struct Native {
+    std::shared_ptr<const NativeCode> code;
+    tile::KernelSet kernels{};
+    Assembly assembly;
+  };
+
   FusedKey key;
   bool valid = false;  // the operators can run as one program
   Assembly assembly;
@@ -308,7 +306,7 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
     inputs[i] = &args[plan->binding.tensors[i]].to_tensor();
   Tensor outputs[tile::kMaxCallOperands];
   if (dying && !operands.wanting) take_over(args, *plan, dying, outputs);
-  const Native* native = plan->native.load(std::memory_order_acquire);
+  const Plan::Native* native = plan->native.load(std::memory_order_acquire);
   const tile::Program& program = native ? native->assembly.program : plan->assembly.program;
   try {
     Scalar attributes[tile::kMaxAttributes];
@@ -374,7 +372,7 @@ void FusedGroup::count_run(Plan& plan, bool native) {
 FusedGroup::Ready FusedGroup::ready(const FusedKey& key, bool runs) {
   Plan* plan = plan_for(key);
   if (!plan->valid) return {};
-  const Native* native = plan->native.load(std::memory_order_acquire);
+  const Plan::Native* native = plan->native.load(std::memory_order_acquire);
   if (runs) count_run(*plan, native);
   return {native ? &native->assembly.program : &plan->assembly.program, &plan->binding};
 }
@@ -398,7 +396,7 @@ void FusedGroup::install(const FusedKey& key, std::shared_ptr<const NativeCode> 
   WEFT_CHECK(operands <= tile::kMaxOperands, "fused: expected at most ", tile::kMaxOperands,
              " operands of native code, got ", operands);
   if (plan->owned) return;  // somebody was faster: both do the same
-  auto native = std::make_unique<Native>();
+  auto native = std::make_unique<Plan::Native>();
   native->code = std::move(code);
   for (auto& row : native->kernels.table) {
     row[static_cast<int>(compute_type(key.compute))] = native->code->entry();

@@ -26,6 +26,9 @@ struct FusedOperand {
   uint8_t index;  // of the group's input, of an earlier result, of a constant
 };
 
+// The mask of one input, of one value.
+constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
+
 struct FusedStep {
   std::string op;                              // identifier of a table row: "add_Tensor"
   std::vector<FusedOperand> tensors, numbers;  // as the row lists its operands and attributes

@@ -14,8 +14,6 @@ using tile::SlotKind;
 using tile::SlotType;
 using tile::Step;
 
-constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
-
 // What a row takes and gives, in terms of its program of one step.
 const Slot& input_slot(const tile::Program& program, size_t index) {
   for (const Slot& slot : program.slots) {

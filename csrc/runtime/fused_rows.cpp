@@ -13,8 +13,6 @@ namespace {
 using Kind = FusedOperand::Kind;
 using Over = FusedStep::Over;
 
-constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
-
 }  // namespace
 
 FusedRows::FusedRows(const FusedSpec& spec, std::span<const tile::Program* const> programs)

@@ -12,8 +12,6 @@ namespace {
 using Kind = FusedOperand::Kind;
 using tile::Placed;
 
-constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
-
 Dims byte_strides(const Dims& sizes, DType dtype) {
   Dims strides = contiguous_strides(sizes);
   for (size_t d = 0; d < strides.size(); ++d) {

@@ -25,8 +25,6 @@ constexpr int64_t kWhole = 4096;
 constexpr int64_t kBlock = 8192;
 const int64_t kLastDim[] = {-1};
 
-constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
-
 int slot_of(const tile::Program& program, SlotKind kind, size_t index) {
   for (size_t s = 0; s < program.slots.size(); ++s) {
     if (program.slots[s].kind == kind && program.slots[s].index == index)

@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kMagic = "WFTNATIV";
+constexpr std::string_view kImageMagic = "WFTNATIV";
 constexpr uint32_t kVersion = 1;
 
 // Reads an image from front to back; running out of bytes is the image's fault.
@@ -54,7 +54,7 @@ void* find_function(const std::string& name) {
 
 std::shared_ptr<const NativeCode> NativeCode::load(std::string_view image) {
   Reader reader(image);
-  WEFT_CHECK(reader.take(kMagic.size()) == kMagic,
+  WEFT_CHECK(reader.take(kImageMagic.size()) == kImageMagic,
              "native code: expected an image, got other data");
   const uint32_t version = reader.number();
   WEFT_CHECK(version == kVersion, "native code: expected version ", kVersion, ", got ", version);

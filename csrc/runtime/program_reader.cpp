@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kMagic = "WEFTPROG";
+constexpr std::string_view kProgramMagic = "WEFTPROG";
 constexpr int kDeepestConstant = 32;
 
 // How a constant is written.
@@ -39,7 +39,8 @@ DType dtype_named(ByteReader& in, const std::string& name) {
 }  // namespace
 
 Ref<Program> ProgramReader::run() {
-  for (char c : kMagic) in_.check(in_.u8() == static_cast<uint8_t>(c), "a program of weft", 0);
+  for (char c : kProgramMagic)
+    in_.check(in_.u8() == static_cast<uint8_t>(c), "a program of weft", 0);
   const uint32_t version = in_.u32();
   in_.check(version == kProgramVersion, "version 1", version);
   read_strings();
