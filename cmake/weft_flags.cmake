@@ -18,7 +18,7 @@ if(WEFT_SANITIZE)
   else()
     set(sanitizers address,undefined)
   endif()
-  target_compile_options(weft_flags INTERFACE -O1 -g -fno-omit-frame-pointer
+  target_compile_options(weft_flags INTERFACE -O1 -g1 -fno-omit-frame-pointer
     -fsanitize=${sanitizers} -fno-sanitize-recover=all)
   target_link_options(weft_flags INTERFACE -fsanitize=${sanitizers})
   target_compile_definitions(weft_flags INTERFACE WEFT_SANITIZE=1)

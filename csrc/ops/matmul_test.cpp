@@ -24,14 +24,14 @@ Tensor naive_mm(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-Tensor transposed(const Tensor& t) { return viewed(t, views::transpose(t.layout(), -2, -1)); }
+Tensor swapped(const Tensor& t) { return viewed(t, views::transpose(t.layout(), -2, -1)); }
 
 }  // namespace
 
 TEST(matmul_mm_reads_any_strides) {
   const Tensor a = noise<float>({9, 7}, 1), b = noise<float>({7, 40}, 2);
   CHECK_EQ(distance<float>(native::mm(a, b), naive_mm(a, b)), 0);
-  const Tensor at = transposed(noise<float>({7, 9}, 3)), bt = transposed(noise<float>({40, 7}, 4));
+  const Tensor at = swapped(noise<float>({7, 9}, 3)), bt = swapped(noise<float>({40, 7}, 4));
   CHECK_EQ(distance<float>(native::mm(at, bt), naive_mm(at, bt)), 0);
   const Tensor reversed = viewed(a, views::slice(a.layout(), 0, {}, {}, -1));
   CHECK_EQ(distance<float>(native::mm(reversed, b), naive_mm(reversed, b)), 0);
@@ -45,7 +45,7 @@ TEST(matmul_addmm_and_linear) {
                bias = noise<float>({6}, 3);
   const Tensor product = naive_mm(a, b);
   const Tensor out = native::addmm(bias, a, b, Scalar(2), Scalar(0.5));
-  const Tensor lin = native::linear(a, transposed(b), bias);
+  const Tensor lin = native::linear(a, swapped(b), bias);
   for (int64_t i = 0; i < 30; ++i) {
     const float expected = product.data_as<float>()[i], shift = bias.data_as<float>()[i % 6];
     CHECK_EQ(out.data_as<float>()[i], 0.5f * expected + 2 * shift);
@@ -58,7 +58,7 @@ TEST(matmul_addmm_and_linear) {
 TEST(matmul_linear_takes_leading_dims) {
   const Tensor x = noise<float>({2, 3, 4}, 1), w = noise<float>({5, 4}, 2);
   const Tensor flat = viewed(x, Layout::contiguous(Dims{6, 4}));
-  const Tensor expected = naive_mm(flat, transposed(w));
+  const Tensor expected = naive_mm(flat, swapped(w));
   const Tensor out = native::linear(x, w, {});
   CHECK_EQ(out.sizes(), (Dims{2, 3, 5}));
   CHECK_EQ(values<float>(out), values<float>(expected));

@@ -5,17 +5,15 @@
 namespace weft::tile::testing {
 namespace {
 
-#define WEFT_TEST_REALS uint8_t, int32_t, int64_t, float, double
-
-const KernelSet k_add =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot* s) {
+const KernelSet k_add = kernels<uint8_t, int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot* s) {
       const T alpha = scalar_at<T>(s, kFirstAttribute);
       auto out = static_cast<T*>(p[0]);
       auto a = static_cast<const T*>(p[1]), b = static_cast<const T*>(p[2]);
       for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(a[i] + alpha * b[i]);
     });
-const KernelSet k_mul =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_mul = kernels<uint8_t, int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       auto out = static_cast<T*>(p[0]);
       auto a = static_cast<const T*>(p[1]), b = static_cast<const T*>(p[2]);
       for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(a[i] * b[i]);
@@ -26,13 +24,13 @@ const KernelSet k_half =
         static_cast<T*>(p[0])[i] = static_cast<const T*>(p[1])[i] / 2;
       }
     });
-const KernelSet k_less =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_less = kernels<uint8_t, int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       auto a = static_cast<const T*>(p[1]), b = static_cast<const T*>(p[2]);
       for (int64_t i = 0; i < n; ++i) static_cast<bool*>(p[0])[i] = a[i] < b[i];
     });
-const KernelSet k_where =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_where = kernels<uint8_t, int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       auto c = static_cast<const bool*>(p[1]);
       auto a = static_cast<const T*>(p[2]), b = static_cast<const T*>(p[3]);
       for (int64_t i = 0; i < n; ++i) static_cast<T*>(p[0])[i] = c[i] ? a[i] : b[i];

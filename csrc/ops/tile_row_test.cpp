@@ -5,30 +5,28 @@
 namespace weft::tile::testing {
 namespace {
 
-#define WEFT_TEST_REALS int32_t, int64_t, float, double
-
 // --- kernels: all five of a sum; of a maximum and its place; of softmax; of a mean ---
 
-const KernelSet k_sum_row =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_sum_row = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       T sum = 0;
       for (int64_t i = 0; i < n; ++i) sum += static_cast<const T*>(p[1])[i];
       *static_cast<T*>(p[0]) += sum;
     });
-const KernelSet k_sum_rows =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_sum_rows = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       for (int64_t i = 0; i < n; ++i) static_cast<T*>(p[0])[i] += static_cast<const T*>(p[1])[i];
     });
-const KernelSet k_zero =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_zero = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       std::fill_n(static_cast<T*>(p[0]), n, T(0));
     });
-const KernelSet k_copy =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_copy = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       std::copy_n(static_cast<const T*>(p[1]), n, static_cast<T*>(p[0]));
     });
-const KernelSet k_copy_int =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_copy_int = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       std::copy_n(static_cast<const int64_t*>(p[1]), n, static_cast<int64_t*>(p[0]));
     });
 const KernelSet k_mean =
@@ -46,29 +44,29 @@ void take_greater(T* best, int64_t* where, T value, int64_t index) {
     *where = index;
   }
 }
-const KernelSet k_argmax_row =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot* s) {
+const KernelSet k_argmax_row = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot* s) {
       const int64_t position = scalar_at<int64_t>(s, kPositionSlot);
       for (int64_t i = 0; i < n; ++i) {
         take_greater(static_cast<T*>(p[0]), static_cast<int64_t*>(p[1]),
                      static_cast<const T*>(p[2])[i], position + i);
       }
     });
-const KernelSet k_argmax_rows =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot* s) {
+const KernelSet k_argmax_rows = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot* s) {
       const int64_t position = scalar_at<int64_t>(s, kPositionSlot);
       for (int64_t i = 0; i < n; ++i) {
         take_greater(static_cast<T*>(p[0]) + i, static_cast<int64_t*>(p[1]) + i,
                      static_cast<const T*>(p[2])[i], position);
       }
     });
-const KernelSet k_argmax_identity =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_argmax_identity = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       std::fill_n(static_cast<T*>(p[0]), n, std::numeric_limits<T>::lowest());
       std::fill_n(static_cast<int64_t*>(p[1]), n, INT64_MAX);
     });
-const KernelSet k_argmax_merge =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_argmax_merge = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       for (int64_t i = 0; i < n; ++i) {
         take_greater(static_cast<T*>(p[0]) + i, static_cast<int64_t*>(p[1]) + i,
                      static_cast<const T*>(p[2])[i], static_cast<const int64_t*>(p[3])[i]);
@@ -104,20 +102,20 @@ const KernelSet k_divide_rows =
         static_cast<T*>(p[0])[i] = static_cast<const T*>(p[1])[i] / static_cast<const T*>(p[2])[i];
       }
     });
-const KernelSet k_max_row =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_max_row = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       T& best = *static_cast<T*>(p[0]);
       for (int64_t i = 0; i < n; ++i) best = std::max(best, static_cast<const T*>(p[1])[i]);
     });
-const KernelSet k_max_rows =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_max_rows = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       for (int64_t i = 0; i < n; ++i) {
         T& best = static_cast<T*>(p[0])[i];
         best = std::max(best, static_cast<const T*>(p[1])[i]);
       }
     });
-const KernelSet k_lowest =
-    kernels<WEFT_TEST_REALS>([]<class T>(void* const* p, int64_t n, const ScalarSlot*) {
+const KernelSet k_lowest = kernels<int32_t, int64_t, float, double>(
+    []<class T>(void* const* p, int64_t n, const ScalarSlot*) {
       std::fill_n(static_cast<T*>(p[0]), n, std::numeric_limits<T>::lowest());
     });
 
