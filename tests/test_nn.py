@@ -303,6 +303,25 @@ def test_scaled_dot_product_attention() -> None:
     np.testing.assert_allclose(out[:, 0].tolist(), q[:, 0].tolist(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_statistics_that_are_no_longer_tracked_stay(momentum: float | None) -> None:
+    """track_running_stats may be switched off later: training leaves the statistics and the count."""
+    norm = nn.BatchNorm1d(3, momentum=momentum)
+    norm(weft.randn(8, 3) + 5)
+    norm.track_running_stats = False
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    x = weft.randn(8, 3)
+    out = norm(x)
+    assert all(weft.equal(value, before[name]) for name, value in norm.state_dict().items())
+    mean, var = x.mean(0), x.var(0, correction=0)
+    np.testing.assert_allclose(
+        out.detach(), (x - mean) / (var + norm.eps).sqrt(), rtol=1e-4, atol=1e-5
+    )
+    norm.eval()
+    expected = (x - before["running_mean"]) / (before["running_var"] + norm.eps).sqrt()
+    np.testing.assert_allclose(norm(x).detach(), expected, rtol=1e-4, atol=1e-5)
+
+
 # Parity -------------------------------------------------------------------------------------------
 
 MODULES = [

@@ -87,6 +87,8 @@ def to_weft(value: Any) -> Any:
         return slice(to_weft(value.start), to_weft(value.stop), to_weft(value.step))
     if isinstance(value, torch.nn.Module) and not value.state_dict():
         return getattr(nn, type(value).__name__)()  # without parameters: its twin
+    if type(value).__name__ == "builtin_function_or_method":
+        return getattr(nn.functional, value.__name__)
     if callable(value) and value not in (bool, int, float, complex):
         raise Unconvertible(f"{value!r} as an argument")
     return value

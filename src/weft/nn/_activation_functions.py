@@ -116,6 +116,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         )
     if weight.numel() > 1:
         weight = weight.reshape(-1, *(1,) * (input.dim() - 2))
+    elif input.dim() == 0:
+        weight = weight.reshape(())
     return weft.where(input > 0, input, weight * input)
 
 

@@ -81,7 +81,7 @@ class _BatchNorm(Module):
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         training = self.training
-        if training and self.num_batches_tracked is not None:
+        if training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # cumulative average
                 momentum = 1.0 / self.num_batches_tracked.item()
@@ -160,8 +160,11 @@ class _InstanceNorm(_BatchNorm):
         track_running_stats: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        options = (eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, *options, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
