@@ -43,6 +43,51 @@ def test_a_step_goes_downhill_and_keeps_the_tensor(make: Any) -> None:
     assert p.data_ptr() == pointer and p.requires_grad and p.is_leaf
 
 
+EVERY = {
+    "sgd": lambda p: SGD(p, lr=0.1),
+    "momentum": lambda p: SGD(p, lr=0.1, momentum=0.9),
+    "nesterov": lambda p: SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1),
+    "ascent": lambda p: SGD(p, lr=0.1, momentum=0.9, maximize=True),
+    **{
+        name: lambda p, name=name: getattr(weft.optim, name)(p)
+        for name in sorted(vars(weft.optim))
+        if isinstance(getattr(weft.optim, name), type)
+        and issubclass(getattr(weft.optim, name), weft.optim.Optimizer)
+        and name not in ("Optimizer", "SGD", "LBFGS", "SparseAdam")
+    },
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_an_optimizer_keeps_is_its_own(name: str) -> None:
+    """Gradients may be written after a step, and parameters before one: its state does not change."""
+    p = parameter(1.0, -2.0, 3.0)
+    optimizer = EVERY[name]([p])
+    p.grad = weft.tensor([0.5, -1.0, 2.0])
+    optimizer.step()
+    kept = [one for one in optimizer.state[p].values() if isinstance(one, weft.Tensor)]
+    places = [one.data_ptr() for one in (p, p.grad, *kept) if one.dim()]
+    assert len(set(places)) == len(places)
+    before = [one.clone() for one in kept]
+    p.grad.fill_(77.0)
+    assert all(weft.equal(one, old) for one, old in zip(kept, before))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_gradients_may_be_zeroed_or_dropped(name: str) -> None:
+    """Both ways of zero_grad give the same steps."""
+    runs = []
+    for set_to_none in (True, False):
+        p = parameter(1.0, -2.0, 3.0)
+        optimizer = EVERY[name]([p])
+        for scale in (1.0, 0.5, -2.0):
+            optimizer.zero_grad(set_to_none=set_to_none)
+            (p * p * scale).sum().backward()
+            optimizer.step()
+        runs.append(p.tolist())
+    assert runs[0] == runs[1]
+
+
 def test_parameters_without_gradient_stay() -> None:
     p, q = parameter(1.0), parameter(1.0)
     q.grad = weft.ones(1)

@@ -141,6 +141,15 @@ for fill in (
                     lib.empty(s, dtype=dtype_of(lib, d))
                 ),
             )
+for fill in ("kaiming_uniform_", "kaiming_normal_"):
+    for mode in ("fan_in", "fan_out"):
+        for name, a in (("relu", 0), ("leaky_relu", 0.3), ("tanh", 0), ("linear", 0), ("selu", 0)):
+            add(
+                f"init.{fill}-{mode}-{name}",
+                lambda lib, f=fill, a=a, m=mode, n=name: getattr(lib.nn.init, f)(
+                    lib.empty(8, 3, 5), a=a, mode=m, nonlinearity=n
+                ),
+            )
 for mean, std, a, b in ((0.0, 1.0, 1.0, 3.0), (0.5, 0.02, -2.0, 2.0), (0.0, 1.0, -0.2, 0.1)):
     add(
         f"init.trunc_normal_-{a}-{b}",

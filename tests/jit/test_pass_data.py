@@ -10,6 +10,7 @@ from jit.passes import body, check, read
 from weft.jit import ir, schemas
 from weft.jit.passes import algebra, cse, fusion, list_lowering, peephole, shape, tuple_lowering
 from weft.jit.passes.aliasing import AliasAnalysis
+from weft.jit.passes.effects import is_deterministic
 from weft.jit.passes.gradient_paths import GradientPaths
 from weft.jit.passes.options import Options
 from weft.jit.passes.patterns import Call, Literal, Variable, parse_pattern
@@ -206,6 +207,22 @@ def test_random_numbers_are_drawn_each_time():
         None,
         options=INFERENCE,
     )
+
+
+def test_what_blocks_draw_is_drawn_by_the_node():
+    lines = [
+        "%a : Tensor = prim::If(%b)",
+        "  block0():",
+        "    %r : Tensor = aten::DRAW(%x, %g)",
+        "    -> (%r)",
+        "  block1():",
+        "    -> (%y)",
+    ]
+    for draw, same in (("bernoulli", False), ("type_as", True)):
+        draws = [line.replace("DRAW", draw) for line in lines]
+        graph = read(body(["%g : Generator? = prim::Constant[value=None]()", *draws], INPUTS, "%a"))
+        (node,) = (node for node in graph.block if node.kind == "prim::If")
+        assert is_deterministic(node) is same
 
 
 # ---- algebra ----

@@ -1,7 +1,8 @@
 """What analyses say of operators, for every sample of the operator table: alias and write marks, and
 the shapes of results."""
 
-from types import SimpleNamespace
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from op_cases import CASES, calling
@@ -118,22 +119,49 @@ def test_shapes(key):
                     assert size in (None, true), f"{operator.text}: {real}, not {value.shape}"
 
 
-def test_most_pointwise_shapes_are_found():
-    """The rules apply: of the pointwise samples nearly all give a dtype and sizes."""
-    count = SimpleNamespace(all=0, known=0)
-    for key in KEYS:
-        if calling.ROWS[key].kind != "pointwise":
+def told(key):
+    """What shape analysis says of the results of an operator's samples, and of how many."""
+    operator = schemas.of(f"aten::{key}")
+    levels = Counter()
+    for sample in samples(key):
+        values = bound(operator, sample)
+        graph = one_node(operator, values) if values is not None else None
+        if graph is None:
             continue
-        operator = schemas.of(f"aten::{key}")
-        for sample in samples(key):
-            values = bound(operator, sample)
-            graph = one_node(operator, values) if values is not None else None
-            if graph is not None:
-                shape.run(graph)
-                found = graph.returns[0].shape
-                count.all += 1
-                count.known += found is not None and found.is_static and found.dtype is not None
-    assert count.known > 0.95 * count.all > 100
+        shape.run(graph)
+        for value in graph.returns:
+            if value.type == ir.TENSOR:
+                levels[level(value.shape)] += 1
+    return levels
+
+
+def level(found):
+    if found is None:
+        return "nothing"
+    if found.sizes is None:
+        return "nothing" if found.dtype is None else "dtype"
+    known = sum(size is not None for size in found.sizes)
+    word = "sizes" if known == len(found.sizes) else "some sizes" if known else "rank"
+    return word if found.dtype is not None else f"{word} without dtype"
+
+
+def test_what_shapes_tell():
+    """A rule that goes missing is seen: tests/jit/untold_shapes.txt has every operator of whose results
+    the analysis does not tell dtype and sizes. `python tests/jit/test_pass_table.py` writes it."""
+    assert untold() == UNTOLD.read_text()
+
+
+UNTOLD = Path(__file__).with_name("untold_shapes.txt")
+
+
+def untold():
+    lines = []
+    for key in KEYS:
+        levels = told(key)
+        if set(levels) - {"sizes"}:
+            counts = ", ".join(f"{count} {name}" for name, count in sorted(levels.items()))
+            lines.append(f"{key}: {counts}\n")
+    return "".join(lines)
 
 
 # Operators that do nothing for some arguments, and then give an argument itself.
@@ -163,3 +191,7 @@ def test_operators_that_may_give_their_argument(name, arguments):
     marked = any(r.alias for o in schemas.candidates(name) for r in o.returns)
     assert (address(result) == address(x)) <= (marked or name in MAY_GIVE_INPUT)
     assert (name in MAY_GIVE_INPUT) <= (result is x)
+
+
+if __name__ == "__main__":
+    UNTOLD.write_text(untold())
