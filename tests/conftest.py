@@ -1,21 +1,29 @@
-"""Drawn tests draw the same examples in every run, so that a red run is a fault of the change and not the luck
-of the draw. `pytest --hypothesis-profile=explore` draws anew: do that after a change, and turn what it finds into
-a named case."""
+"""How every test runs: one thread each, drawn examples fixed, a heap that collections need not walk.
+
+`pytest -n 0` runs in one process, for debuggers. Tests run in any order, side by side.
+"""
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
+from collections.abc import Iterator
 from typing import Any
 
+# Before NumPy and weft are imported, and for the processes that tests start: workers share the cores.
+for library in ("WEFT", "OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 import pytest
+from drawing import SCALE
 from hypothesis import settings
 from shm_support import private_shm
 
 __all__ = ["private_shm"]  # a fixture
 
-settings.register_profile("same", derandomize=True, database=None)
-settings.register_profile("explore", print_blob=True)
-settings.load_profile("same")
+settings.register_profile("ci", derandomize=SCALE == 1, database=None, print_blob=SCALE > 1)
+settings.load_profile("ci")
 
 # A shell's background job ignores Ctrl-C, and what tests start would ignore it too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -44,3 +52,32 @@ def pytest_runtest_makereport(item: pytest.Item):
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector):
     return _unskipped(collector.config, (yield))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked `nightly` run where more examples are drawn, too."""
+    if SCALE > 1:
+        return
+    nightly = [item for item in items if item.get_closest_marker("nightly")]
+    config.hook.pytest_deselected(items=nightly)
+    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+def pytest_collection_finish() -> None:
+    """What pytest made for 19,000 tests stays: tests that collect garbage need not walk it."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _two_threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests marked `threads` run with two threads, whatever the machine has."""
+    if request.node.get_closest_marker("threads") is None:
+        yield
+        return
+    import weft
+
+    before = weft.get_num_threads()
+    weft.set_num_threads(2)
+    yield
+    weft.set_num_threads(before)

@@ -7,7 +7,8 @@ import cmath
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -30,7 +31,7 @@ parts = st.floats(-4, 4, allow_subnormal=False).filter(lambda x: x == 0 or abs(x
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(parts, parts)
 def test_values(name, x, y):
     z = complex(x, y)

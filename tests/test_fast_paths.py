@@ -7,6 +7,8 @@ import pytest
 
 import weft
 
+pytestmark = pytest.mark.threads
+
 F = weft.nn.functional
 
 

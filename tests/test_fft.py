@@ -12,6 +12,8 @@ import weft
 from weft.autograd import gradcheck, gradgradcheck
 from weft.signal import windows
 
+pytestmark = pytest.mark.threads
+
 RNG = np.random.default_rng(21)
 REAL = RNG.normal(size=(3, 4, 6))
 COMPLEX = REAL + 1j * RNG.normal(size=(3, 4, 6))

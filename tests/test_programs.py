@@ -10,6 +10,8 @@ import pytest
 
 import weft
 
+pytestmark = pytest.mark.threads
+
 NAMES = ("mlp", "conv_classifier", "vae", "char_lstm", "gpt")
 STEPS = 50
 # Relative, for each of the 50 losses. Measured: at most 3.1e-7, some 3 units in the last place of

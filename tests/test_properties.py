@@ -6,12 +6,13 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 
 import weft
 
 SHAPES = st.lists(st.integers(0, 4), min_size=0, max_size=4).map(tuple)
-SETTINGS = settings(max_examples=200, deadline=None)
+SETTINGS = examples(100)
 
 
 def source(shape: tuple[int, ...]) -> np.ndarray:

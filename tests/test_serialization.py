@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -773,13 +774,13 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 @given(VALUES)
 def test_any_value_comes_back(value: Any) -> None:
     assert same(through(value), value)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(100)
 @given(st.binary(max_size=200))
 def test_any_bytes_as_pickle(pickled: bytes) -> None:
     with contextlib.suppress(LoadError):

@@ -13,7 +13,8 @@ from collections import namedtuple
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -100,14 +101,14 @@ items_of_any_kind = st.one_of(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(50)
 @given(items_of_any_kind)
 def test_any_list_comes_back(items: list[Any]) -> None:
     shared = list(SharedList(items))
     assert repr(shared) == repr(items)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(50)
 @given(st.dictionaries(st.one_of(simple, st.tuples(simple, simple)), simple))
 def test_any_dict_comes_back(items: dict[Any, Any]) -> None:
     shared = SharedDict(items)
@@ -235,6 +236,7 @@ def memory(kind: str, make: str, *sizes: int) -> tuple[int, int, int]:
     return alone, begun, end
 
 
+@pytest.mark.nightly
 @needs_smaps
 def test_eight_workers_over_a_million_objects() -> None:
     """They are 270 MB as Python objects. Reading all of them copies nothing; what is left is what eight
@@ -244,6 +246,7 @@ def test_eight_workers_over_a_million_objects() -> None:
     assert begun - alone < 8 * 6_000, (alone, begun, end)
 
 
+@pytest.mark.nightly
 @needs_smaps
 def test_eight_workers_over_a_million_annotations() -> None:
     """The whole growth, with what the processes need for themselves."""
@@ -283,7 +286,13 @@ def test_nothing_stays_of_what_it_was_made_from(kind: str) -> None:
 
 
 @needs_smaps
+def test_reading_a_shared_list_copies_nothing() -> None:
+    _, begun, end = memory("SharedList", "sample", 100_000, 3, 1024)
+    assert end - begun < 2_000
+
+
+@needs_smaps
 def test_a_list_is_copied() -> None:
-    """That the figures above would show it. The objects are 20 MB, of which each worker copies some 9 MB."""
+    """That the figure above would show it. The objects are 20 MB, of which each worker copies some 9 MB."""
     _, begun, end = memory("list", "sample", 100_000, 3, 1024)
     assert end - begun > 8_000

@@ -14,6 +14,8 @@ from weft._kernels import target
 from weft._kernels.lower import Function
 from weft._kernels.types import F32, F64, I32
 
+pytestmark = pytest.mark.threads
+
 FLAG = -(1 << 63)  # kStreamed in csrc/ops/tile_drivers.h
 
 

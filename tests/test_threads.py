@@ -17,6 +17,8 @@ import weft
 import weft.nn.functional as F
 from weft import nn
 
+pytestmark = pytest.mark.threads
+
 THREADS = 6
 ROUNDS = 12
 

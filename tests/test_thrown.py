@@ -4,19 +4,19 @@ Whatever is thrown at a row, it must answer with a value or one clear error, say
 contiguous memory, be right where its case has a reference (and, under `parity`, where PyTorch
 answers), write only where its schema says so, and hold nothing afterwards.
 
-`WEFT_THROWN=200 python -m pytest tests/test_thrown.py` throws that many calls at each row.
+`WEFT_EXAMPLES=40 python -m pytest tests/test_thrown.py` throws that many calls at each row.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from op_cases import CASES, Case, calling
 from op_cases.realise import to_numpy
@@ -25,14 +25,7 @@ from op_cases.thrown import Call, Named, calls
 
 import weft
 
-EXAMPLES = int(os.environ.get("WEFT_THROWN", "5"))
-SETTINGS = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="WEFT_THROWN" not in os.environ,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = examples(5)
 #: what a wrong call may raise
 ERRORS = (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError)
 

@@ -1,7 +1,7 @@
 """What is thrown at a row of the operator table, thrown at PyTorch's operator of that name too.
 
 Either both raise or both agree on values, shape and dtype, apart from what the tables below name.
-`WEFT_THROWN` says how many calls a row, as in test_thrown.py.
+WEFT_EXAMPLES says how many calls a row, as in test_thrown.py.
 """
 
 from __future__ import annotations

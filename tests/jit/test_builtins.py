@@ -12,7 +12,8 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -149,7 +150,7 @@ def same(a: Any, b: Any, rounded: bool) -> bool:
 
 
 @pytest.mark.parametrize("kind", [kind for kind, row in ROWS.items() if made_here(row)])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(30)
 @given(data=st.data())
 def test_body_against_python(kind: str, data: Any) -> None:
     row = ROWS[kind]
@@ -235,7 +236,7 @@ def format_outcome(kind: str, *args: Any) -> tuple[Any, Any]:
     return outcome(lambda: weft._C._call_operator(kind, args)[0][0])
 
 
-@settings(max_examples=4000, deadline=None)
+@examples(200)
 @given(value=SHOWN, spec=SPECS)
 def test_format_specifications(value: Any, spec: str) -> None:
     wanted = outcome(lambda: format(value, spec))
@@ -252,7 +253,7 @@ PERCENTS = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=4000, deadline=None)
+@examples(200)
 @given(
     value=st.one_of(st.integers(-300, 300), st.floats(-1e15, 1e15), TEXT, st.booleans()),
     form=PERCENTS,

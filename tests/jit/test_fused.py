@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -205,7 +206,7 @@ def eagerly(steps, inputs, constants):
     return results
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(random_group(), st.sampled_from([1, 5, 600, 1031]), st.sampled_from(NATIVE))
 def test_random_groups(spec, size, native):
     steps, outputs = spec
@@ -272,7 +273,7 @@ def test_a_cache_others_may_write_to_is_not_used(tmp_path, monkeypatch):
 
 
 @needs_native
-@settings(deadline=None, max_examples=200)
+@examples(100)
 @given(st.data())
 def test_damaged_images_raise(data):
     made = group(1, [("exp", ["i0"], []), ("neg", ["s0"], [])], [1])

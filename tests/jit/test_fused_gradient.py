@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -248,7 +249,7 @@ def eagerly(program, outputs):
     return run
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(random_program(), st.sampled_from(NATIVE), st.sampled_from([(7,), (3, 4), (1,)]))
 def test_random_programs(spec, native, shape):
     program, outputs = spec

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -62,7 +63,7 @@ def test_masks_strides_and_broadcasting(dtype):
         compile_now(made, dtype, 0b100)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     random_group(),
     st.sampled_from([1, 5, 600, 1031]),

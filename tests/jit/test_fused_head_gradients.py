@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -171,6 +172,6 @@ def test_autocast_and_other_dtypes():
     st.tuples(st.booleans(), st.booleans(), st.booleans()),
     st.sampled_from(FUNCTIONS),
 )
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_random_products(m, k, n, wanted, function):
     check(function, ((m, k), (n, k), (n,)), wanted)

@@ -9,13 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
 import weft.nn.functional as F
 from jit.heads import bits, check, check_errors, threads
 from weft import jit
+
+pytestmark = pytest.mark.threads
 
 
 def gelu_linear(x, w, b):
@@ -226,7 +229,7 @@ def test_convolutions_of_groups():
     st.booleans(),
     st.sampled_from([gelu_linear, residual, both]),
 )
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_random_products(m, k, n, left, right, function):
     x = weft.randn(k, m).t() if left else weft.randn(m, k)
     w = weft.randn(k, n).t() if right else weft.randn(n, k)

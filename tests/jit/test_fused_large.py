@@ -9,6 +9,8 @@ import weft
 from jit.groups import bits, run_group
 from jit.heads import threads
 
+pytestmark = pytest.mark.threads
+
 
 def cheap(x, y):
     return (x - y) * x + 0.5

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -101,7 +102,7 @@ TERMS = [
 ]
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.data(), st.sampled_from(NATIVE))
 def test_random_mixtures(data, native):
     names, lines = ["x", "ids", "mask"], []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -11,6 +12,8 @@ import weft.nn.functional as F
 from jit.allocations import use_of
 from jit.heads import bits, check, check_errors, threads
 from weft import jit
+
+pytestmark = pytest.mark.threads
 
 
 def gelu_linear(x, w, b):
@@ -214,7 +217,7 @@ def test_row_operators_before_a_convolution():
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_random_convolutions(data):
     """Any geometry, in a program made for it."""
 
@@ -247,7 +250,7 @@ def run(x, w, s):
     st.booleans(),
     st.sampled_from(FUNCTIONS),
 )
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_random_products(m, k, n, left, function):
     x = weft.randn(k, m).t() if left else weft.randn(m, k)
     check(function, x, weft.randn(n, k), weft.randn(n))
@@ -323,7 +326,7 @@ def test_right_operands_of_batches():
     st.sampled_from(list(RIGHT)),
     st.integers(1, 3),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_random_right_operands(m, k, n, function, count):
     w, s = (weft.randn(*size) for size in RIGHT[function](k, n))
     with threads(count):

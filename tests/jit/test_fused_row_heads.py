@@ -4,7 +4,8 @@ completes a row."""
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -12,6 +13,8 @@ import weft.nn.functional as F
 from jit.allocations import use_of
 from jit.heads import check, check_errors, threads
 from weft import jit
+
+pytestmark = pytest.mark.threads
 
 
 def scores(x, w, r):
@@ -101,7 +104,7 @@ def test_shapes_of_all_heads():
 
 
 @given(st.integers(1, 400), st.integers(0, 100), st.integers(1, 600), st.sampled_from(FUNCTIONS))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_random_products(m, k, n, function):
     check(function, weft.randn(m, k), weft.randn(n, k), weft.randn(n))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -272,7 +273,7 @@ def sources(draw):
     return "\n".join(["def f(x, y):", *lines, f"    return {end}", ""])
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     sources(),
     st.sampled_from([((4, 5), (4, 5)), ((12, 400), (400,)), ((300, 20), (300, 1))]),

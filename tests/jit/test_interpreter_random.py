@@ -10,7 +10,8 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -231,7 +232,7 @@ def test_seeds(block: int) -> None:
         check(seed)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(min_value=1000))
 def test_random(seed: int) -> None:
     check(seed)

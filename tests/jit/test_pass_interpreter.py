@@ -1,16 +1,13 @@
 """Random programs by three ways: the oracle, the interpreter, the interpreter after all passes."""
 
-import os
-
-from hypothesis import HealthCheck, given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jit.programs import INPUTS, graphs, outcome
 from weft.jit import ir, pipeline
 from weft.jit.codegen import compile_program
 from weft.jit.passes.options import Options
-
-EXAMPLES = int(os.environ.get("WEFT_JIT_PROGRAMS", "60"))
 
 
 class Compiled:
@@ -28,7 +25,7 @@ class Compiled:
 
 
 @given(graph=graphs(prints=False), seed=st.integers(0, 11), gradients=st.booleans())
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60)
 def test_three_ways(graph, seed, gradients):
     try:
         expected = outcome(graph, seed, None, gradients, copies=True)

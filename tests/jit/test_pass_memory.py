@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -21,7 +21,6 @@ from weft.jit.codegen.listing import listing
 from weft.jit.passes import memory_planning
 from weft.jit.passes.options import INFERENCE, Options
 
-EXAMPLES = int(os.environ.get("WEFT_JIT_PROGRAMS", "60"))
 KB256 = 256 * 256 * 4  # bytes of a float32 matrix of 256 x 256
 
 
@@ -409,7 +408,7 @@ def test_threads_do_not_meet(at_once):
 
 
 @given(graph=graphs(prints=False), seed=st.integers(0, 11), gradients=st.booleans())
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60)
 def test_random_programs(graph, seed, gradients):
     try:
         expected = outcome(graph, seed, None, gradients, copies=True)

@@ -1,10 +1,10 @@
 """Random programs: every pass, and the whole pipeline, keep what a program does, bit for bit."""
 
-import os
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -16,16 +16,6 @@ from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.options import Options
 
 # A night's run sets it to thousands.
-EXAMPLES = int(os.environ.get("WEFT_JIT_PROGRAMS", "60"))
-many = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.filter_too_much,
-    ],
-)
 seeds = st.integers(0, 11)
 
 
@@ -38,7 +28,7 @@ def run(graph, seed, gradients=True, evaluator=None):
 
 @pytest.mark.parametrize("name", [each.name for each in pipeline.PASSES])
 @given(graph=graphs(), seed=seeds)
-@settings(many, max_examples=max(EXAMPLES // 3, 1))
+@examples(20)
 def test_one_pass(name, graph, seed):
     (each,) = (p for p in pipeline.PASSES if p.name == name)
     before, text = run(graph, seed), str(graph)
@@ -50,7 +40,7 @@ def test_one_pass(name, graph, seed):
 
 
 @given(graph=graphs())
-@settings(many, max_examples=max(EXAMPLES // 2, 1))
+@examples(30)
 def test_what_passes_say_of_themselves(graph):
     """Without the nodes a pass works on it changes nothing, nor, if it is done, the second time."""
     for each in pipeline.PASSES:
@@ -64,7 +54,7 @@ def test_what_passes_say_of_themselves(graph):
 
 
 @given(graph=graphs())
-@settings(many, max_examples=max(EXAMPLES // 2, 1))
+@examples(30)
 def test_graphs_know_which_kinds_they_may_have(graph):
     kinds = {node.kind for node in graph.walk()}
     for each in (graph, graph.copy(), ir.parse_ir(str(graph))):
@@ -73,7 +63,7 @@ def test_graphs_know_which_kinds_they_may_have(graph):
 
 
 @given(graph=graphs(), seed=seeds, gradients=st.booleans())
-@many
+@examples(60)
 def test_pipeline(graph, seed, gradients):
     before = run(graph, seed, gradients)
     pipeline.optimize_graph(
@@ -84,14 +74,14 @@ def test_pipeline(graph, seed, gradients):
 
 
 @given(graph=graphs())
-@settings(many, max_examples=max(EXAMPLES // 3, 1))
+@examples(20)
 def test_text_is_a_fixed_point(graph):
     text = str(graph)
     assert str(ir.parse_ir(text)) == text == str(graph.copy())
 
 
 @given(graph=graphs(size=25))
-@settings(many, max_examples=max(EXAMPLES // 3, 1))
+@examples(20)
 def test_pipeline_ends_where_nothing_changes(graph):
     local = [each for each in pipeline.PASSES if each.name != "fusion"]  # it leaves work behind
     with mock.patch.object(pipeline, "PASSES", local):
@@ -158,7 +148,7 @@ class Truth(Evaluator):
 
 
 @given(graph=graphs(), seed=seeds)
-@many
+@examples(60)
 def test_analyses_tell_the_truth(graph, seed):
     shape.run(graph)
     truth = Truth(graph)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from drawing import SCALE, examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
@@ -188,7 +189,7 @@ def in_child(which: int, seeds: range) -> int:
 
 @pytest.mark.parametrize("which", range(len(CORPUS)))
 def test_hostile_bytes(which: int) -> None:
-    seeds = range(0, int(os.environ.get("WEFT_FUZZ", "300")))
+    seeds = range(0, 100 * SCALE)
     while seeds:
         part = seeds[:20]  # what follows one that is stopped is lost
         status = in_child(which, part)
@@ -199,7 +200,7 @@ def test_hostile_bytes(which: int) -> None:
         seeds = seeds[20:]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(st.binary(max_size=300))
 def test_any_bytes(data: bytes) -> None:
     with pytest.raises(ValueError, match="JitProgram: expected"):
@@ -219,7 +220,7 @@ def test_instruction_names_are_unique() -> None:
         assert (row.extra != "None") <= (row.x == "Site")
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=7))
 def test_moves_happen_at_once(sources: list[int]) -> None:
     registers = {i: f"v{i}" for i in range(8)}

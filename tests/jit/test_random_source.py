@@ -1,27 +1,25 @@
 """Random source programs: eager, scripted as they are, and optimised give the same, gradients included.
 
-`WEFT_PROGRAMS=10000 python -m pytest tests/jit/test_random_source.py` runs more of them; with
-`--hypothesis-profile=explore` other ones.
+`WEFT_EXAMPLES=60 python -m pytest tests/jit/test_random_source.py` runs more of them, and other ones.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import struct
 from collections.abc import Callable
 from random import Random
 from typing import Any, Optional
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from drawing import UNSHRUNK, examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
 from jit.random_source import Program
 from weft.jit.execution import executable
 
-PROGRAMS = int(os.environ.get("WEFT_PROGRAMS", "150"))
 NAMES: dict[str, Any] = {
     "torch": weft, "math": math, "Tensor": weft.Tensor,
     "List": list, "Dict": dict, "Tuple": tuple, "Optional": Optional,
@@ -99,10 +97,7 @@ def script(text: str) -> Any:
 
 
 @pytest.mark.parametrize("gradient", [False, True])
-@settings(
-    max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],  # a seed does not shrink
-)  # fmt: skip
+@examples(150, phases=UNSHRUNK)
 @given(seed=st.integers(0, 2**32))
 def test_source_programs(gradient: bool, seed: int) -> None:
     check(Random(seed), gradient)

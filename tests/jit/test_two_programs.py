@@ -13,6 +13,8 @@ from weft import jit
 from weft.jit.passes.gradients import may_start
 from weft.jit.script import ScriptFunction
 
+pytestmark = pytest.mark.threads
+
 
 def chain(x, y):
     return weft.tanh(x * 2.0 + y) * weft.sigmoid(x) - y.exp()
