@@ -27,11 +27,9 @@ GENERATED = {
     "ops.h": "ops",
     "native.h": "ops",
     "tile_ops.h": "ops",
-    "nodes.h": "autograd",
-    "boxed.h": "runtime",
-    "op_records.h": "runtime",
     "builtin_bodies.h": "runtime",
     "builtin_scalars.h": "runtime",
+    "jit_instructions.h": "runtime",
 }
 
 # What each part of the package may import, besides the standard library and itself.

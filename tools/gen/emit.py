@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import weft._ops
-from gen import boxed, builtins, facts, instructions, nodes, stubs
+from gen import boxed, builtins, facts, instructions, stubs
 from gen.functions import FunctionEmitter, native_header, ops_header
 from gen.plan import form_schemas, make_plans
 from weft._ops.builtins import load as load_builtins
@@ -28,7 +28,6 @@ def generate() -> dict[str, str]:
     cpp = {
         "ops.h": ops_header(every),
         "native.h": native_header(rows),
-        "nodes.h": nodes.header(plans.values()),
     }
     for family, members in by_family.items():
         cpp[f"ops_{family}.cpp"] = emitter.file([form for row in members for form in forms(row)])

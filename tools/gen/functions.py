@@ -20,11 +20,13 @@ PRELUDE = """\
 
 #include <limits>
 #include <numbers>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "autograd/record.h"
 #include "core/error.h"
 #include "native.h"
-#include "nodes.h"
 #include "ops/formula.h"
 #include "ops/precheck.h"
 #include "ops/retype.h"
@@ -107,8 +109,9 @@ class FunctionEmitter:
         rows = {form.row.key: form.row for form in forms}
         plans = [self.plans[key] for key in rows if key in self.plans]
         lines = [PRELUDE, "namespace weft::nodes {", ""]
+        lines += ["using autograd::Node;", "using autograd::SavedTensor;", ""]
         for plan in plans:
-            lines += nodes.apply(plan)
+            lines += nodes.declare(plan) + nodes.apply(plan)
         lines += ["}  // namespace weft::nodes", "", "namespace weft::ops {", "namespace {", ""]
         for plan in plans:
             lines += nodes.make(plan, plan.row.inplace is not None)

@@ -1,36 +1,13 @@
-"""nodes.h and the code of nodes: making one in the forward call, applying it in backward."""
+"""The code of nodes: their classes, making one in the forward call, applying it in backward."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from gen.cpp import META_READERS, Printer, parameter_type
 from gen.plan import Formula, Plan
 
-_HEADER = """\
-#pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "autograd/record.h"
-
-// One class per operator with a gradient: what it keeps of the forward call, and what it does.
-namespace weft::nodes {
-
-using autograd::Node;
-using autograd::SavedTensor;
-
-"""
-
-
-def header(plans: Iterable[Plan]) -> str:
-    """The text of nodes.h."""
-    return _HEADER + "\n".join(_declare(plan) for plan in plans) + "\n}  // namespace weft::nodes\n"
-
-
-def _declare(plan: Plan) -> str:
+def declare(plan: Plan) -> list[str]:
+    """The class of a node: what it keeps of the forward call, and what it does."""
     lines = [f"// {plan.row.schema}", f"struct {plan.node} final : Node {{"]
     # Gradients may be missing where a formula takes them as optional arguments.
     if "partial_grads" in plan.row.tags:
@@ -47,7 +24,7 @@ def _declare(plan: Plan) -> str:
         )
         lines.append(f"  void release_saved() override {{ {resets} }}")
     lines += [f"  {type_} {name}{_initial(type_)};" for type_, name in plan.members()]
-    return "\n".join([*lines, "};", ""])
+    return [*lines, "};", ""]
 
 
 def _initial(type_: str) -> str:
