@@ -3,13 +3,13 @@
 #
 #   WEFT_GENERATED           folder, an include root; given by the user, it is one that another build has made
 #   WEFT_GENERATED_SOURCES   C++ sources with the headers they wait for
-#   WEFT_KERNEL_OBJECTS      machine code, one file an instruction set
+#   WEFT_KERNEL_OBJECTS      machine code, a file for each shard of the kernels and instruction set
 set(WEFT_GENERATED "" CACHE PATH "Generated files of another build of these sources; empty: make them")
 set(WEFT_GENERATED_SOURCES)
 set(WEFT_KERNEL_OBJECTS)
 if(WEFT_GENERATED)
   file(GLOB WEFT_GENERATED_SOURCES "${WEFT_GENERATED}/*.h" "${WEFT_GENERATED}/*.cpp")
-  file(GLOB WEFT_KERNEL_OBJECTS "${WEFT_GENERATED}/*.o")
+  file(GLOB WEFT_KERNEL_OBJECTS "${WEFT_GENERATED}/kernels/*.o")
   return()
 endif()
 set(WEFT_GENERATED "${PROJECT_BINARY_DIR}/generated")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -526,3 +527,26 @@ def test_every_row_of_the_table_makes_a_program() -> None:
     for program in work.programs:
         assert f"extern const tile::Program {program.row.id};" in header
         assert f"const Program {program.row.id}{{" in text
+
+
+def test_only_objects_whose_text_changed_are_compiled(tmp_path: Path) -> None:
+    from weft._kernels import aot
+
+    def update(*rows: FakeRow) -> list[str]:
+        work = aot.Job()
+        for row in rows:
+            work.add(row)
+        return aot.update_objects(work, tmp_path, ["v3"], 1)
+
+    (level,) = target.targets(["v3"])
+    other = FakeRow("other", lambda self: self + self, kind="pointwise")
+    before = FakeRow("changing", lambda self: self * self, kind="pointwise")
+    after = FakeRow("changing", lambda self: self * self * self, kind="pointwise")
+    assert aot.shard_of(before) != aot.shard_of(other)
+    assert sorted(update(other, before)) == sorted(aot.object_names(["v3"]))
+    assert update(other, before) == []
+    assert update(other, after) == [aot.object_name(aot.shard_of(after), level)]
+    (tmp_path / aot.object_name(aot.shard_of(other), level)).unlink()
+    (tmp_path / aot.FOLDER / "of_old.o").touch()
+    assert update(other, after) == [aot.object_name(aot.shard_of(other), level)]
+    assert not (tmp_path / aot.FOLDER / "of_old.o").exists()

@@ -1,8 +1,9 @@
-"""Compiles the operator table's kernels: kernels_<isa>.o, tile_ops.h and tile_ops.cpp.
+"""Compiles the operator table's kernels: kernels/*.o, tile_ops.h and tile_ops.cpp.
 
     python tools/build_kernels.py --out build/generated --isa v2 --isa v3 --isa v4
 
-Files are written only when their content changes, and nothing is compiled when no source changed.
+Files are written only when their content changes: an object is compiled when the LLVM text of its
+kernels is not that of the last time, and nothing is done at all when no source changed.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ def build(out: Path, isas: list[str], processes: int) -> None:
     start = time.perf_counter()
     work = aot.job(_ops.load())
     outputs = {"tile_ops.h": work.header().encode(), "tile_ops.cpp": work.source(isas).encode()}
-    outputs |= aot.compile_all(work, isas, processes)
     written = [name for name, content in outputs.items() if write_if_changed(out / name, content)]
+    objects = aot.update_objects(work, out, isas, processes)
+    written += objects if len(objects) < 10 else [f"{len(objects)} objects"]
     print(
         f"build_kernels: {len(work.kernels)} kernels for {' '.join(isas)} in "
         f"{time.perf_counter() - start:.1f} s; written: {' '.join(written) or 'nothing'}"
@@ -61,7 +63,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("."), help="folder of the outputs")
     parser.add_argument("--isa", action="append", choices=["v2", "v3", "v4"], help="default: all")
     parser.add_argument("--list-outputs", action="store_true", help="print the files, do nothing")
-    parser.add_argument("--jobs", type=int, default=min(3, os.cpu_count() or 1), help="processes")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     options = parser.parse_args()
     import_without_extension()
     from weft._kernels import aot
@@ -76,6 +78,7 @@ def main() -> None:
     complete = all((options.out / name).exists() for name in names)
     if complete and stamp.exists() and stamp.read_text() == current:
         return
+    stamp.unlink(missing_ok=True)
     build(options.out, isas, options.jobs)
     stamp.write_text(current)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 
 from .types import BOOL, F64, DType
 
 
+@functools.cache
 def llvm_type(d: DType, lanes: int = 1) -> str:
     """The type of values in registers: bool is i1, unsigned integers are like signed ones."""
     name = {"F32": "float", "F64": "double"}.get(d.name, f"i{d.bits}")

@@ -20,9 +20,9 @@ from .types import BOOL, DType
 SLOT_BYTES = 16
 
 
-def vector_lanes(kernel: Kernel) -> list[int]:
+def vector_lanes(kernel: Kernel, inside: Iterable[Expr]) -> list[int]:
     """Lanes of the loops, the widest first: by the widest type that takes part."""
-    types = {e.dtype for e in walk(kernel.roots())} | set(kernel.operands)
+    types = {e.dtype for e in inside} | set(kernel.operands)
     widest = max(d.size for d in types)
     if widest >= 16:
         return [4, 1]
@@ -35,9 +35,9 @@ CHEAP, CLAIM_AHEAD = 40, 1024
 STREAMED = 150
 
 
-def _size(roots: Iterable[Expr]) -> int:
+def _size(inside: Iterable[Expr]) -> int:
     """About how many operations the nodes are."""
-    return sum(nodes.SIZES.get(e.op, 1) for e in walk(roots))
+    return sum(nodes.SIZES.get(e.op, 1) for e in inside)
 
 
 class Function:
@@ -45,6 +45,8 @@ class Function:
 
     def __init__(self, kernel: Kernel, target: Target):
         self.kernel, self.target = kernel, target
+        self._nodes = walk(kernel.roots())
+        self._lanes = vector_lanes(kernel, self._nodes)
         self.declarations: set[str] = set()
         self.helpers: set[str] = set()
         self._count = 0
@@ -171,7 +173,7 @@ class Function:
 
         Yields the condition (a name in the entry block; None for the last) and the label.
         """
-        choices = [e for e in walk(self.kernel.roots()) if e.op == "cases"]
+        choices = [e for e in self._nodes if e.op == "cases"]
         first = next((e for e in choices if all(self.is_uniform(c) for c in e.args[1::2])), None)
         if first is not None:
             for condition, chosen in zip(first.args[1::2], first.args[2::2]):
@@ -190,7 +192,7 @@ class Function:
     def _may_stream(self) -> bool:
         results = self.kernel.operands[: len(self.kernel.outputs)]
         ordinary = all(d.size >= 4 and d.kind != "complex" for d in results)
-        return ordinary and _size(self.kernel.roots()) <= STREAMED
+        return ordinary and _size(self._nodes) <= STREAMED
 
     def _asked_to_stream(self) -> str:
         lines, self._lines = self._lines, self._entry
@@ -202,7 +204,7 @@ class Function:
         return self._chosen.get(id(e), e.args[0])
 
     def _map(self) -> None:
-        lanes = vector_lanes(self.kernel)
+        lanes = self._lanes
         start = "0"
         for width in lanes:
             end = f"{self.emit(f'and i64 %n, -{width}')}" if width > 1 else "%n"
@@ -219,7 +221,7 @@ class Function:
 
     def _is_cheap(self) -> bool:
         """Whether memory, not arithmetic, will decide how long the loop takes."""
-        return self.target.claims and _size(self.kernel.roots()) <= CHEAP
+        return self.target.claims and _size(self._nodes) <= CHEAP
 
     def _claim_results(self, index: str) -> None:
         """Asks for the cache lines that later turns of the loop will write, to own."""
@@ -282,9 +284,9 @@ class Function:
         assert fold is not None
         self._state_types = [v.dtype for v in fold.lifted]
         self._part_types = [p.dtype for v in fold.lifted for p in components(v)]
-        lanes = vector_lanes(self.kernel)
+        lanes = self._lanes
         wide = lanes[0]
-        size = _size(p for v in fold.lifted for p in components(v))
+        size = _size(walk(p for v in fold.lifted for p in components(v)))
         copies = self.target.accumulators if size <= 12 else 2 if size <= 40 else 1
         identity = self._identity(wide)
         start = "0"

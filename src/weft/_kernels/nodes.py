@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from . import convert, lookup, math
 from .expr import Expr, components
 from .llvm_text import literal, llvm_type
 from .target import Target
@@ -62,10 +63,13 @@ end:
 SIZES = {"exp": 15, "log": 15, "sqrt": 12, "sigmoid": 20, "tanh": 25}
 
 
+_EXPANDING = {*math.PORTABLE, "sqrt", "scale2", "fmod", "f16_to_f32", "f32_to_f16"}
+
+
 def expand(e: Expr, target: Target) -> Expr | None:
     """The node in terms of simpler ones, where this target has no instruction for it."""
-    from . import convert, lookup, math
-
+    if e.op not in _EXPANDING:
+        return None
     if e.op in math.PORTABLE:
         forms = lookup.FUNCTIONS if target.lookup else math.PORTABLE
         return components(forms[e.op](e.args[0]))[0]
