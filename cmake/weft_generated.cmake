@@ -27,9 +27,9 @@ file(GLOB WEFT_TABLE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/weft/_
 if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/gen.py")
   file(GLOB WEFT_GEN_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/gen.py"
     "${PROJECT_SOURCE_DIR}/tools/gen/*.py")
-  # A new family of rows is a new file: ask again when the generators or the table change.
+  # A new family of rows is a new file: ask again when the generators or the list of families change.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${WEFT_GEN_SOURCES}
-    ${WEFT_TABLE_SOURCES})
+    src/weft/_ops/__init__.py)
   weft_python_output(names tools/gen.py --out "${WEFT_GENERATED}" --list)
   string(REPLACE "\n" ";" names "${names}")
   weft_absolute(outputs ${names})
@@ -46,7 +46,8 @@ endif()
 if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/build_kernels.py")
   file(GLOB WEFT_KERNEL_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/build_kernels.py"
     "${PROJECT_SOURCE_DIR}/src/weft/_kernels/*.py")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS tools/build_kernels.py)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS tools/build_kernels.py
+    src/weft/_kernels/aot.py)
   weft_python_output(names tools/build_kernels.py --list-outputs)
   string(REPLACE "\n" ";" names "${names}")
   weft_absolute(outputs ${names})

@@ -409,7 +409,10 @@ def test_tensors_are_saved_only_for_wanted_edges() -> None:
 
     text = "\n".join(nodes.make(PLANS["mul.Tensor"], True))
     assert 'if (node->edges[0]) node->other_.save(other, false, "other");' in text
-    assert "if (node->edges[1]) node->self_.save(in_place ? ops::clone(self) : self" in text
+    assert (
+        "if (node->edges[1]) node->self_.save(in_place ? ops::clone(self, std::nullopt) : self"
+        in text
+    )
 
 
 # ---- the generator ----
@@ -425,10 +428,13 @@ def test_generator_program(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     subprocess.run(program, check=True)
     written = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    assert written == set(listed.split()) >= {"ops.h", "native.h", "op_records.cpp"}
+    assert written == set(listed.split()) >= {"ops.h", "native_scans.h", "op_records.cpp"}
     before = {name: (tmp_path / name).stat().st_mtime_ns for name in written}
     (tmp_path / "ops.h").write_text("old")
+    (tmp_path / "of_others.cpp").write_text("int x;\n")
+    (tmp_path / "of_old.cpp").write_text(emit.BANNER)
     subprocess.run(program, check=True)
+    assert (tmp_path / "of_others.cpp").exists() and not (tmp_path / "of_old.cpp").exists()
     changed = {name for name in written if (tmp_path / name).stat().st_mtime_ns != before[name]}
     assert changed == {"ops.h"}
 

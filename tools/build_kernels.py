@@ -1,4 +1,4 @@
-"""Compiles the operator table's kernels: kernels/*.o, tile_ops.h and tile_ops.cpp.
+"""Compiles the operator table's kernels: kernels/*.o and tile_ops.cpp.
 
     python tools/build_kernels.py --out build/generated --isa v2 --isa v3 --isa v4
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "weft"
 STAMP = "kernels.stamp"
+TABLES = "tile_ops.cpp"
 
 
 def import_without_extension() -> None:
@@ -48,8 +49,8 @@ def build(out: Path, isas: list[str], processes: int) -> None:
 
     start = time.perf_counter()
     work = aot.job(_ops.load())
-    outputs = {"tile_ops.h": work.header().encode(), "tile_ops.cpp": work.source(isas).encode()}
-    written = [name for name, content in outputs.items() if write_if_changed(out / name, content)]
+    source = work.source(isas).encode()
+    written = [TABLES] if write_if_changed(out / TABLES, source) else []
     objects = aot.update_objects(work, out, isas, processes)
     written += objects if len(objects) < 10 else [f"{len(objects)} objects"]
     print(
@@ -69,7 +70,7 @@ def main() -> None:
     from weft._kernels import aot
 
     isas = options.isa or ["v2", "v3", "v4"]
-    names = [*aot.object_names(isas), "tile_ops.h", "tile_ops.cpp"]
+    names = [*aot.object_names(isas), TABLES]
     if options.list_outputs:
         print("\n".join(names))
         return

@@ -21,12 +21,11 @@ LONGEST = 600
 
 # A layer may use itself and every layer before it.
 CPP_LAYERS = ("core", "ops", "autograd", "runtime", "bindings")
-# Headers made by the generators, and the first layer that may include them. "ops.h" declares the
-# operators themselves, by core types only: the bodies in csrc/ops call each other through it.
+# Headers made by the generators, and the first layer that may include them; those of all families
+# too. "ops.h" declares the operators themselves, by core types only: the bodies in csrc/ops call
+# each other through it.
+OF_FAMILIES = re.compile(r"(ops|native)(_\w+)?\.h")
 GENERATED = {
-    "ops.h": "ops",
-    "native.h": "ops",
-    "tile_ops.h": "ops",
     "builtin_bodies.h": "runtime",
     "builtin_scalars.h": "runtime",
     "jit_instructions.h": "runtime",
@@ -68,7 +67,7 @@ def check_cpp() -> Iterator[str]:
         if layer not in CPP_LAYERS:
             continue
         for include in INCLUDE.findall(path.read_text()):
-            first = include.split("/")[0]
+            first = "ops" if OF_FAMILIES.fullmatch(include) else include.split("/")[0]
             used = GENERATED.get(include, first)
             if used in CPP_LAYERS and CPP_LAYERS.index(used) > CPP_LAYERS.index(layer):
                 yield f"csrc/{relative}: {layer} must not include {include} ({used})"

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "autograd/hooks.h"
-#include "ops.h"
+#include "ops_compare.h"
+#include "ops_reductions.h"
 
 namespace weft::autograd {
 

@@ -3,7 +3,12 @@
 #include <cstring>
 #include <utility>
 
-#include "ops.h"
+#include "ops_arithmetic.h"
+#include "ops_copying.h"
+#include "ops_indexing.h"
+#include "ops_reductions.h"
+#include "ops_unary.h"
+#include "ops_views.h"
 
 namespace weft::autograd::arith {
 

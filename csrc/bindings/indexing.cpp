@@ -6,7 +6,9 @@
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
 #include "core/error.h"
-#include "ops.h"
+#include "ops_copying.h"
+#include "ops_indexing.h"
+#include "ops_views.h"
 
 namespace weft::py {
 namespace {

@@ -8,7 +8,7 @@
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
 #include "bindings/trace.h"
-#include "ops.h"
+#include "ops_copying.h"
 
 namespace weft::py {
 namespace {

@@ -4,7 +4,9 @@
 #include "bindings/tensor_object.h"
 #include "bindings/tensor_slots.h"
 #include "core/error.h"
-#include "ops.h"
+#include "ops_compare.h"
+#include "ops_reductions.h"
+#include "ops_views.h"
 
 namespace weft::py {
 namespace {

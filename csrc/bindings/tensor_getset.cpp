@@ -5,7 +5,8 @@
 #include "bindings/tensor_object.h"
 #include "bindings/trace.h"
 #include "core/error.h"
-#include "ops.h"
+#include "ops_unary.h"
+#include "ops_views.h"
 
 namespace weft::py {
 namespace {

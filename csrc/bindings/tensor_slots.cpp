@@ -8,7 +8,11 @@
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
 #include "bindings/trace.h"
-#include "ops.h"
+#include "ops_arithmetic.h"
+#include "ops_compare.h"
+#include "ops_linalg.h"
+#include "ops_numeric.h"
+#include "ops_unary.h"
 
 namespace weft::py {
 namespace {

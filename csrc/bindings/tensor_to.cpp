@@ -3,7 +3,8 @@
 #include "bindings/errors.h"
 #include "bindings/tensor_methods.h"
 #include "bindings/tensor_object.h"
-#include "ops.h"
+#include "ops_copying.h"
+#include "ops_views.h"
 
 namespace weft::py {
 namespace {

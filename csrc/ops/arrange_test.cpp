@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "core/thread_pool.h"
-#include "native.h"
+#include "native_counting.h"
+#include "native_factories.h"
+#include "native_indexing.h"
 #include "ops/samples.h"
 #include "ops/sort_keys.h"
 #include "ops/views.h"

@@ -1,6 +1,7 @@
 // Operators made of other operators: autograd follows the calls inside, so they have no gradient
 // formula of their own.
-#include "native.h"
+#include "native_convolution.h"
+#include "native_indexing.h"
 #include "ops.h"
 #include "ops/conv.h"
 #include "ops/donation.h"

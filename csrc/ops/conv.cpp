@@ -4,8 +4,7 @@
 #include "ops/conv.h"
 
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_convolution.h"
 #include "ops/blas.h"
 #include "ops/conv_depthwise.h"
 #include "ops/conv_plane.h"

@@ -1,7 +1,7 @@
 #include "ops/conv.h"
 
 #include "core/thread_pool.h"
-#include "native.h"
+#include "native_convolution.h"
 #include "ops/samples.h"
 #include "testing.h"
 

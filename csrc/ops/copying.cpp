@@ -1,9 +1,10 @@
 // Copies, fills and conversions of the operator table.
 #include "core/error.h"
-#include "native.h"
-#include "ops.h"
+#include "native_copying.h"
+#include "native_factories.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
+#include "ops_copying.h"
 
 namespace weft::native {
 namespace {

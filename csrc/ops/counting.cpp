@@ -3,10 +3,13 @@
 #include <cmath>
 
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_counting.h"
 #include "ops/sort_keys.h"
 #include "ops/support.h"
+#include "ops_compare.h"
+#include "ops_indexing.h"
+#include "ops_reductions.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

@@ -1,8 +1,8 @@
 #include "ops/donation.h"
 
+#include "ops/programs.h"
 #include "ops/tile_testing.h"
 #include "testing.h"
-#include "tile_ops.h"
 
 namespace weft::tile::testing {
 namespace {
@@ -20,14 +20,14 @@ class AtOnce {
 Tensor neg(const Tensor& x) {
   const Tensor* const inputs[] = {&x};
   Tensor result;
-  run(tile_ops::neg, {.inputs = inputs}, {&result, 1});
+  run(*tile_ops::find("neg"), {.inputs = inputs}, {&result, 1});
   return result;
 }
 Tensor softmax(const Tensor& x, int64_t dim) {
   const Tensor* const inputs[] = {&x};
   const int64_t dims[] = {dim};
   Tensor result;
-  run(tile_ops::softmax_int, {.inputs = inputs, .dims = dims}, {&result, 1});
+  run(*tile_ops::find("softmax_int"), {.inputs = inputs, .dims = dims}, {&result, 1});
   return result;
 }
 
@@ -71,10 +71,10 @@ TEST(donation_that_does_not_fit_stays) {
   Tensor sum, less;
   const Tensor* const inputs[] = {&x, &wide};
   const Scalar one[] = {Scalar(1)};
-  run(tile_ops::add_Tensor, {.inputs = inputs, .attributes = one}, {&sum, 1});
+  run(*tile_ops::find("add_Tensor"), {.inputs = inputs, .attributes = one}, {&sum, 1});
   CHECK_TRUE(sum.data() != x.data() && sum.numel() == 72);  // another shape
   const Tensor* const same[] = {&x, &other};
-  run(tile_ops::lt_Tensor, {.inputs = same}, {&less, 1});
+  run(*tile_ops::find("lt_Tensor"), {.inputs = same}, {&less, 1});
   CHECK_TRUE(less.data() != x.data());  // another dtype
   {
     const Donation none(nullptr);
@@ -84,9 +84,9 @@ TEST(donation_that_does_not_fit_stays) {
 }
 
 TEST(donation_programs_that_read_again) {
-  CHECK_TRUE(reads_before_it_writes(tile_ops::add_Tensor));
-  CHECK_TRUE(reads_before_it_writes(tile_ops::softmax_int));
-  CHECK_TRUE(reads_before_it_writes(tile_ops::_layer_norm));
+  CHECK_TRUE(reads_before_it_writes(*tile_ops::find("add_Tensor")));
+  CHECK_TRUE(reads_before_it_writes(*tile_ops::find("softmax_int")));
+  CHECK_TRUE(reads_before_it_writes(*tile_ops::find("_layer_norm")));
   const Slot slots[] = {{SlotKind::Input, SlotType::Compute, 0},
                         {SlotKind::Output, SlotType::Compute, 0},
                         {SlotKind::Output, SlotType::Compute, 1}};

@@ -3,9 +3,14 @@
 #include <string>
 #include <string_view>
 
-#include "native.h"
-#include "ops.h"
+#include "native_products.h"
+#include "native_views.h"
 #include "ops/support.h"
+#include "ops_arithmetic.h"
+#include "ops_copying.h"
+#include "ops_linalg.h"
+#include "ops_reductions.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

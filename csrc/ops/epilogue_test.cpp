@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "native.h"
+#include "native_linalg.h"
 #include "ops/blas.h"
 #include "ops/head_samples.h"
 #include "testing.h"

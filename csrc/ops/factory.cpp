@@ -1,7 +1,7 @@
 // Tensors made from sizes or from the form of another one.
 #include "ops/factory.h"
 
-#include "native.h"
+#include "native_factories.h"
 #include "ops/support.h"
 
 namespace weft::native {

@@ -3,13 +3,20 @@
 #include <complex>
 
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_products.h"
+#include "native_spectra.h"
 #include "ops/fft_long.h"
 #include "ops/fft_plan.h"
 #include "ops/fft_rows.h"
 #include "ops/scratch.h"
 #include "ops/support.h"
+#include "ops_arithmetic.h"
+#include "ops_compare.h"
+#include "ops_factories.h"
+#include "ops_padding.h"
+#include "ops_spectra.h"
+#include "ops_unary.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

@@ -1,7 +1,6 @@
 // gather and scatter: along one dimension, an index tensor says which element goes with each place.
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_indexing.h"
 #include "ops/accumulate.h"
 #include "ops/index_plan.h"
 

@@ -2,10 +2,11 @@
 //
 // All indices are checked before anything is written.
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_arrange.h"
+#include "native_indexing.h"
 #include "ops/accumulate.h"
 #include "ops/index_plan.h"
+#include "ops_arithmetic.h"
 
 namespace weft::native {
 namespace {

@@ -1,6 +1,6 @@
 #include "ops/index_plan.h"
 
-#include "native.h"
+#include "native_indexing.h"
 
 namespace weft::native {
 

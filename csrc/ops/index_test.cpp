@@ -1,4 +1,4 @@
-#include "native.h"
+#include "native_indexing.h"
 #include "ops/index_plan.h"
 #include "ops/samples.h"
 #include "ops/views.h"

@@ -1,9 +1,11 @@
 // Joining and splitting: cat, stack, split, chunk, unbind.
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_indexing.h"
+#include "native_views.h"
 #include "ops/support.h"
 #include "ops/views.h"
+#include "ops_indexing.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

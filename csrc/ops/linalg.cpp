@@ -4,10 +4,12 @@
 #include <climits>
 #include <cmath>
 
-#include "native.h"
-#include "ops.h"
+#include "native_indexing.h"
+#include "native_products.h"
 #include "ops/lapack.h"
 #include "ops/support.h"
+#include "ops_copying.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

@@ -1,7 +1,7 @@
 // Negative log likelihood: picks one log probability a sample.
-#include "native.h"
-#include "ops.h"
+#include "native_losses.h"
 #include "ops/support.h"
+#include "ops_losses.h"
 
 namespace weft::native {
 namespace {

@@ -4,13 +4,14 @@
 // strides.
 #include <type_traits>
 
-#include "native.h"
-#include "ops.h"
+#include "native_linalg.h"
 #include "ops/blas.h"
 #include "ops/heads.h"
 #include "ops/matmul_ways.h"
 #include "ops/support.h"
 #include "ops/views.h"
+#include "ops_linalg.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

@@ -1,8 +1,9 @@
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_linalg.h"
 #include "ops/samples.h"
 #include "ops/views.h"
+#include "ops_copying.h"
+#include "ops_views.h"
 #include "testing.h"
 
 namespace weft {

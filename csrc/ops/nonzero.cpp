@@ -1,5 +1,6 @@
 // Positions of the nonzero elements, and what masks select.
-#include "native.h"
+#include "native_arrange.h"
+#include "native_indexing.h"
 #include "ops/index_plan.h"
 
 namespace weft::native {

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_convolution.h"
 #include "ops/norm_lines.h"
 #include "ops/support.h"
 

@@ -1,9 +1,15 @@
 // Medians, k-th values and modes: read off sorted rows.
 #include <cmath>
 
-#include "native.h"
-#include "ops.h"
+#include "native_scans.h"
 #include "ops/support.h"
+#include "ops_arithmetic.h"
+#include "ops_choices.h"
+#include "ops_compare.h"
+#include "ops_factories.h"
+#include "ops_indexing.h"
+#include "ops_reductions.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

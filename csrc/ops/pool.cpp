@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_convolution.h"
 #include "ops/conv.h"
 #include "ops/support.h"
+#include "ops_convolution.h"
 
 namespace weft::native {
 namespace {

@@ -2,7 +2,7 @@
 #include <climits>
 
 #include "core/thread_pool.h"
-#include "native.h"
+#include "native_convolution.h"
 #include "ops/conv.h"
 #include "ops/support.h"
 

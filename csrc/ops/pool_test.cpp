@@ -1,4 +1,5 @@
-#include "native.h"
+#include "native_convolution.h"
+#include "native_losses.h"
 #include "ops/samples.h"
 #include "testing.h"
 

@@ -1,5 +1,5 @@
 // Products made of other operators: cross, kron, tensordot, inner, powers of matrices.
-#include "native.h"
+#include "native_products.h"
 #include "ops.h"
 #include "ops/support.h"
 

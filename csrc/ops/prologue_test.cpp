@@ -4,7 +4,7 @@
 #include <atomic>
 #include <vector>
 
-#include "native.h"
+#include "native_linalg.h"
 #include "ops/head_samples.h"
 #include "ops/tile.h"
 #include "testing.h"

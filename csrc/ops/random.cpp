@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "core/thread_pool.h"
-#include "native.h"
+#include "native_randoms.h"
 #include "ops/box_muller.h"
 #include "ops/support.h"
 #include "ops/views.h"

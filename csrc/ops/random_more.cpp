@@ -2,11 +2,14 @@
 #include <cmath>
 #include <vector>
 
-#include "native.h"
-#include "ops.h"
+#include "native_factories.h"
+#include "native_randoms.h"
 #include "ops/factory.h"
 #include "ops/random.h"
 #include "ops/support.h"
+#include "ops_arithmetic.h"
+#include "ops_compare.h"
+#include "ops_indexing.h"
 
 namespace weft::native {
 namespace {

@@ -1,7 +1,7 @@
 // The streams are PyTorch's: the numbers here come from it, after manual_seed(0).
 #include "ops/random.h"
 
-#include "native.h"
+#include "native_randoms.h"
 #include "ops/samples.h"
 #include "ops/views.h"
 #include "testing.h"

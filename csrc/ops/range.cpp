@@ -2,7 +2,8 @@
 #include <cmath>
 
 #include "core/thread_pool.h"
-#include "native.h"
+#include "native_factories.h"
+#include "native_indexing.h"
 #include "ops/factory.h"
 #include "ops/support.h"
 

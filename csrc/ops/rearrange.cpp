@@ -2,12 +2,16 @@
 #include <vector>
 
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_compare.h"
+#include "native_indexing.h"
+#include "native_views.h"
 #include "ops/accumulate.h"
 #include "ops/running_sum.h"
 #include "ops/support.h"
 #include "ops/views.h"
+#include "ops_copying.h"
+#include "ops_indexing.h"
+#include "ops_views.h"
 
 namespace weft::native {
 

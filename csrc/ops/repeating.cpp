@@ -1,9 +1,15 @@
 // Entries repeated, put on diagonals, and views that change the tensor itself.
-#include "native.h"
-#include "ops.h"
+#include "native_arrange.h"
 #include "ops/factory.h"
 #include "ops/index_plan.h"
 #include "ops/views.h"
+#include "ops_arithmetic.h"
+#include "ops_arrange.h"
+#include "ops_choices.h"
+#include "ops_compare.h"
+#include "ops_copying.h"
+#include "ops_indexing.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

@@ -2,7 +2,7 @@
 // weighted sum of a few entries of the input. Nearest, linear, cubic and antialiased interpolation
 // differ only in their tables of indices and weights.
 #include "core/thread_pool.h"
-#include "native.h"
+#include "native_padding.h"
 #include "ops/support.h"
 #include "ops/views.h"
 

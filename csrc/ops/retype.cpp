@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "core/error.h"
-#include "native.h"
-#include "ops.h"
+#include "native_choices.h"
+#include "native_views.h"
 #include "ops/copy.h"
+#include "ops_copying.h"
+#include "ops_views.h"
 
 namespace weft::views {
 namespace {

@@ -3,9 +3,12 @@
 #include <limits>
 
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_scans.h"
 #include "ops/support.h"
+#include "ops_arithmetic.h"
+#include "ops_compare.h"
+#include "ops_indexing.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

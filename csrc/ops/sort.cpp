@@ -2,8 +2,7 @@
 #include <algorithm>
 
 #include "core/thread_pool.h"
-#include "native.h"
-#include "ops.h"
+#include "native_indexing.h"
 #include "ops/radix_sort.h"
 #include "ops/scratch.h"
 #include "ops/sort_keys.h"

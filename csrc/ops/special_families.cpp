@@ -4,8 +4,7 @@
 #include <numbers>
 #include <string_view>
 
-#include "native.h"
-#include "ops.h"
+#include "native_special.h"
 #include "ops/special_map.h"
 
 namespace weft::native {

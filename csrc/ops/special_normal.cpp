@@ -3,7 +3,7 @@
 #include <limits>
 #include <numbers>
 
-#include "native.h"
+#include "native_special.h"
 #include "ops/special_map.h"
 
 namespace weft::native {

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <numeric>
 
-#include "native.h"
-#include "ops.h"
+#include "native_counting.h"
 #include "ops/radix_sort.h"
 #include "ops/scratch.h"
 #include "ops/sort_keys.h"
 #include "ops/support.h"
+#include "ops_indexing.h"
+#include "ops_views.h"
 
 namespace weft::native {
 namespace {

@@ -1,5 +1,5 @@
 // Gradients of views: zeros of the input's size with the gradient written where the view looked.
-#include "native.h"
+#include "native_views.h"
 #include "ops/accumulate.h"
 #include "ops/index_plan.h"
 #include "ops/support.h"

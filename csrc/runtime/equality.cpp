@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "ops.h"
+#include "ops_compare.h"
 #include "runtime/arithmetic.h"
 #include "runtime/dict.h"
 #include "runtime/list.h"

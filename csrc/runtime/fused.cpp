@@ -7,9 +7,10 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/fork.h"
-#include "ops.h"
 #include "ops/donation.h"
+#include "ops/programs.h"
 #include "ops/tile_plan.h"
+#include "ops_views.h"
 #include "runtime/fused_assembly.h"
 #include "runtime/fused_head.h"
 #include "runtime/fused_node.h"
@@ -18,7 +19,6 @@
 #include "runtime/fused_totals.h"
 #include "runtime/operator.h"
 #include "runtime/sole.h"
-#include "tile_ops.h"
 
 namespace weft {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "ops/conv.h"
 #include "ops/heads.h"
-#include "tile_ops.h"
+#include "ops/programs.h"
 
 namespace weft {
 namespace {

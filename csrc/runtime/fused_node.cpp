@@ -5,7 +5,8 @@
 
 #include "autograd/anomaly.h"
 #include "autograd/task.h"
-#include "ops.h"
+#include "ops_copying.h"
+#include "ops_views.h"
 
 namespace weft {
 namespace {

@@ -7,7 +7,8 @@
 #include "autograd/mode.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
-#include "ops.h"
+#include "ops_copying.h"
+#include "ops_views.h"
 #include "runtime/fused_assembly.h"
 
 namespace weft {

@@ -1,6 +1,11 @@
 // Groups with variances, norms and logsumexp of rows.
 #include "core/thread_pool.h"
-#include "ops.h"
+#include "ops_arithmetic.h"
+#include "ops_compare.h"
+#include "ops_factories.h"
+#include "ops_moments.h"
+#include "ops_unary.h"
+#include "ops_views.h"
 #include "runtime/fused.h"
 #include "testing.h"
 

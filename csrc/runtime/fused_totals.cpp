@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "core/error.h"
+#include "ops/programs.h"
 #include "ops/tile_plan.h"
-#include "tile_ops.h"
 
 namespace weft {
 namespace {

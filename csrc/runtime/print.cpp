@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "ops.h"
+#include "ops_views.h"
 #include "runtime/dict.h"
 #include "runtime/future.h"
 #include "runtime/list.h"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gen.cpp import quote
 from weft._ops.forms import Form
 from weft._ops.schema import Arg, is_optional, plain
 
-PRELUDE = """\
-#include "ops.h"
+_PRELUDE = """\
 #include "runtime/value.h"
 #include "runtime/boxed.h"
 
@@ -66,10 +65,11 @@ def function(form: Form) -> list[str]:
     return [*lines, "}", ""]
 
 
-def file(forms: Sequence[Form]) -> str:
-    """One translation unit of boxed calls."""
-    lines = [PRELUDE + "namespace weft::boxed {", ""]
-    for form in forms:
+def file(families: Mapping[str, Sequence[Form]]) -> str:
+    """One translation unit: the boxed calls of some families."""
+    includes = [f'#include "ops_{family}.h"' for family in families]
+    lines = [*includes, _PRELUDE + "namespace weft::boxed {", ""]
+    for form in (form for forms in families.values() for form in forms):
         lines += function(form)
     return "\n".join([*lines, "}  // namespace weft::boxed", ""])
 

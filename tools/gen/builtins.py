@@ -41,14 +41,13 @@ namespace {
 """
 
 
+FILES = ("builtin_bodies.h", "builtin_scalars.h", "builtin_records.cpp")
+
+
 def files() -> dict[str, str]:
     """Every file of the builtins, by name."""
     rows = list(builtins.load().values())
-    return {
-        "builtin_bodies.h": bodies_header(rows),
-        "builtin_scalars.h": scalars_header(rows),
-        "builtin_records.cpp": records(rows),
-    }
+    return dict(zip(FILES, (bodies_header(rows), scalars_header(rows), records(rows))))
 
 
 # Items and keys: bodies serve lists and dicts of every type.

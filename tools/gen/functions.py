@@ -1,9 +1,13 @@
-"""The C++ functions of operators: ops.h, native.h and the bodies in ops_<family>.cpp."""
+"""The C++ functions of operators: ops_<family>.h, native_<family>.h, ops_<family>.cpp.
+
+A family's source declares for itself what it calls of other families, and so does not wait for
+their headers: a new row is the business of those who call it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gen import nodes
 from gen.cpp import Printer, first_default, parameters, return_type, value_type
@@ -16,7 +20,7 @@ from weft._ops.table import Row
 from weft._ops.translate import Translator
 
 PRELUDE = """\
-#include "ops.h"
+#include "ops_{family}.h"
 
 #include <limits>
 #include <numbers>
@@ -26,89 +30,119 @@ PRELUDE = """\
 
 #include "autograd/record.h"
 #include "core/error.h"
-#include "native.h"
+#include "native_{family}.h"
 #include "ops/formula.h"
 #include "ops/precheck.h"
 #include "ops/retype.h"
 #include "ops/tile.h"
 #include "ops/views.h"
-#include "tile_ops.h"
 """
-OPS_HEADER = """\
+_OPS_HEADER = """\
 #pragma once
 
-#include <optional>
-#include <string>
-#include <tuple>
+#include "ops/signature.h"
 
-#include "core/device.h"
-#include "core/generator.h"
-#include "core/tensor.h"
-
-// Every operator of the table, with autograd. Undefined tensors stand for None.
+// Operators of the table, with autograd. Undefined tensors stand for None.
 namespace weft::ops {
 
-// Default arguments of list type.
-template <int64_t... values>
-inline constexpr int64_t list_values[] = {values...};
-template <int64_t... values>
-inline constexpr IntList list_default{list_values<values...>};
-
 """
-NATIVE_HEADER = """\
+_NATIVE_HEADER = """\
 #pragma once
 
-#include <optional>
-#include <string>
-#include <tuple>
-
-#include "core/device.h"
-#include "core/generator.h"
-#include "core/tensor.h"
+#include "ops/signature.h"
 
 // Bodies that are written by hand, in csrc/ops. They see no autograd of their own row.
 namespace weft::native {
 
 """
+_CALL = re.compile(r"\bops::(\w+)\(")
 
 
-def ops_header(forms: Sequence[Form]) -> str:
-    """The text of ops.h. The overload with the fewest parameters gets its defaults first."""
+def ops_headers(families: Mapping[str, Sequence[Form]]) -> dict[str, str]:
+    """The texts of ops_<family>.h, by family."""
+    defaults = _defaults([form for forms in families.values() for form in forms])
+    texts = {}
+    for family, forms in families.items():
+        lines = [f"// {form.schema}\n{_declaration(form, defaults[form])}\n" for form in forms]
+        texts[family] = _OPS_HEADER + "".join(lines) + "\n}  // namespace weft::ops\n"
+    return texts
+
+
+def _defaults(forms: Sequence[Form]) -> dict[Form, int]:
+    """Where defaults begin. The overload with the fewest parameters gets its own first."""
     taken: dict[str, set[tuple[str, ...]]] = {}
     defaults: dict[Form, int] = {}
     for form in sorted(forms, key=lambda form: len(form.schema.args)):
         calls = taken.setdefault(form.cpp_name, set())
         defaults[form] = first_default(form.schema.args, calls)
-    lines = []
-    for form in forms:
-        params = parameters(form.schema.args, defaults[form])
-        lines.append(f"// {form.schema}\n{return_type(form.schema)} {form.cpp_name}({params});\n")
-    return OPS_HEADER + "".join(lines) + "\n}  // namespace weft::ops\n"
+    return defaults
+
+
+def _declaration(form: Form, defaults_from: int | None = None) -> str:
+    params = parameters(form.schema.args, defaults_from)
+    return f"{return_type(form.schema)} {form.cpp_name}({params});"
 
 
 def native_header(rows: Sequence[Row]) -> str:
-    """The text of native.h: each body once, though several rows may share it."""
+    """The text of native_<family>.h: each body once, though several rows may share it."""
     lines: list[str] = []
     for row in rows:
         if row.kind in ("native", "random"):
             line = f"{return_type(row.schema)} {row.body}({parameters(row.schema.args)});\n"
             if line not in lines:
                 lines.append(line)
-    return NATIVE_HEADER + "".join(lines) + "\n}  // namespace weft::native\n"
+    return _NATIVE_HEADER + "".join(lines) + "\n}  // namespace weft::native\n"
+
+
+def umbrella(stem: str, families: Iterable[str]) -> str:
+    """The header that includes those of all families."""
+    lines = ["#pragma once", "", *(f'#include "{stem}_{family}.h"' for family in sorted(families))]
+    return "\n".join([*lines, ""])
 
 
 class FunctionEmitter:
     """Writes the definitions of one table's operators."""
 
-    def __init__(self, plans: Mapping[str, Plan], schemas: Mapping[str, Sequence[Schema]]) -> None:
+    def __init__(
+        self,
+        families: Mapping[str, Sequence[Form]],
+        plans: Mapping[str, Plan],
+        schemas: Mapping[str, Sequence[Schema]],
+    ) -> None:
+        self.families = families
         self.plans = plans
         self.schemas = schemas
 
-    def file(self, forms: Sequence[Form]) -> str:
+    def file(self, family: str) -> str:
         """One translation unit: nodes, their makers, and the functions."""
-        rows = {form.row.key: form.row for form in forms}
+        rows = {form.row.key: form.row for form in self.families[family]}
+        lines = self.definitions(self.families[family], rows)
+        declared = [*self.called(family, lines), *self.programs(rows.values())]
+        return "\n".join([PRELUDE.format(family=family), *declared, *lines])
+
+    def called(self, family: str, lines: Sequence[str]) -> list[str]:
+        """Declarations of what the lines call of other families, all overloads of it."""
+        names = {name for line in lines for name in _CALL.findall(line)}
+        found = [
+            _declaration(form)
+            for other, forms in self.families.items()
+            for form in forms
+            if other != family and form.cpp_name in names
+        ]
+        if not found:
+            return []
+        return ["namespace weft::ops {", "", *found, "", "}  // namespace weft::ops", ""]
+
+    def programs(self, rows: Iterable[Row]) -> list[str]:
+        """Declarations of the rows' tile programs."""
+        found = [f"extern const tile::Program {row.id};" for row in rows if row.is_program]
+        if not found:
+            return []
+        return ["namespace weft::tile_ops {", "", *found, "", "}  // namespace weft::tile_ops", ""]
+
+    def definitions(self, forms: Sequence[Form], rows: Mapping[str, Row]) -> list[str]:
         plans = [self.plans[key] for key in rows if key in self.plans]
-        lines = [PRELUDE, "namespace weft::nodes {", ""]
+        lines = ["namespace weft::nodes {", ""]
         lines += ["using autograd::Node;", "using autograd::SavedTensor;", ""]
         for plan in plans:
             lines += nodes.declare(plan) + nodes.apply(plan)
@@ -121,7 +155,7 @@ class FunctionEmitter:
         lines += ["}  // namespace", ""]
         for form in forms:
             lines += self.function(form)
-        return "\n".join([*lines, "}  // namespace weft::ops", ""])
+        return [*lines, "}  // namespace weft::ops", ""]
 
     def function(self, form: Form) -> list[str]:
         """The definition of one operator."""

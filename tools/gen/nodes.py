@@ -82,9 +82,8 @@ def _save(plan: Plan, name: str, keeps_self: bool) -> str:
     value = name
     if name == _first(plan) and (keeps_self or plan.row.writes):
         # The old values are about to be overwritten.
-        value = (
-            f"ops::clone({name})" if plan.row.writes else f"in_place ? ops::clone({name}) : {name}"
-        )
+        copy = f"ops::clone({name}, std::nullopt)"
+        value = copy if plan.row.writes else f"in_place ? {copy} : {name}"
     return f'node->{name}_.save({value}, false, "{name}");'
 
 

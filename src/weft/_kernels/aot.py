@@ -20,7 +20,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from . import convert
-from .emit import ISAS, Source, SymbolSet, header
+from .emit import ISAS, Source, SymbolSet
 from .kernel import Kernel
 from .lower import Function, module_text
 from .target import Target, is_x86, targets
@@ -117,10 +117,6 @@ class Job:
         for program in self.programs:
             source.add(program, self.symbols[program.row.id])
         return source.text(self.conversions)
-
-    def header(self) -> str:
-        """tile_ops.h."""
-        return header(self.programs)
 
 
 def shard_of(row: Any) -> str:
