@@ -81,6 +81,7 @@ def layers() -> Any:
 def test_layers_finds_offences(layers: Any, tmp_path: Path) -> None:
     for name, text in {
         "csrc/core/a.h": '#include "ops/tile.h"\n#include "core/b.h"\n',
+        "csrc/core/c.h": '#include "ops_unary.h"\n',
         "csrc/ops/b.cpp": '#include "builtin_bodies.h"\n#include "ops.h"\n',
         "src/weft/_ops/x.py": "import numpy\nimport re\n",
         "src/weft/_tensor.py": "from weft import nn\n",
@@ -94,6 +95,7 @@ def test_layers_finds_offences(layers: Any, tmp_path: Path) -> None:
     found = [*layers.check_cpp(), *layers.check_python()]
     assert found == [
         "csrc/core/a.h: core must not include ops/tile.h (ops)",
+        "csrc/core/c.h: core must not include ops_unary.h (ops)",
         "csrc/ops/b.cpp: ops must not include builtin_bodies.h (runtime)",
         "src/weft/_ops/x.py: weft._ops.x must not import numpy",
         "src/weft/_tensor.py: weft._tensor must not import weft.nn",
