@@ -152,13 +152,12 @@ class Tree:
             other.folder / "src", self.folder / "src", symlinks=True, dirs_exist_ok=True
         )
 
-    def seed(self, fault: Fault) -> None:
+    def seed(self, fault: Fault) -> str:
+        """Writes the fault into the tree; returns the file as it was."""
         path = self.folder / fault.file
-        path.write_text(path.read_text().replace(fault.text, fault.replacement))
-
-    def mend(self, fault: Fault) -> None:
-        path = self.folder / fault.file
-        shutil.copyfile(ROOT / fault.file, path)  # with the time of now: it is built anew
+        text = path.read_text()
+        path.write_text(text.replace(fault.text, fault.replacement))
+        return text
 
 
 def failures(output: str) -> list[str]:
@@ -184,7 +183,7 @@ def stages(fault: Fault, options: argparse.Namespace) -> list[tuple[str, list[st
 
 def judge(tree: Tree, fault: Fault, options: argparse.Namespace) -> str:
     """Which test finds a fault; an empty text when none does."""
-    tree.seed(fault)
+    before = tree.seed(fault)
     try:
         error = tree.make() if fault.is_built else ""
         if error:
@@ -199,7 +198,7 @@ def judge(tree: Tree, fault: Fault, options: argparse.Namespace) -> str:
     except subprocess.TimeoutExpired:
         return "a test hangs"
     finally:
-        tree.mend(fault)
+        (tree.folder / fault.file).write_text(before)
 
 
 def work_on(tree: Tree, queues: list[queue.SimpleQueue[Fault]], options: argparse.Namespace,
