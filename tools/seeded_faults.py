@@ -218,6 +218,16 @@ def work_on(tree: Tree, queues: list[queue.SimpleQueue[Fault]], options: argpars
             tree.make()  # what the last fault left
 
 
+def false_alarms(tree: Tree, results: dict[str, str]) -> set[str]:
+    """Those of the tests that found something which fail without a fault, too."""
+    tree.make()
+    found = {result.partition(": ")[2].partition(" and ")[0] for result in results.values()}
+    python = sorted(name for name in found if name.startswith("tests/"))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", *python]
+    output = tree.run(*command).stdout if python else ""
+    return found & {*failures(output), *failures(tree.run("build/weft_tests").stdout)}
+
+
 def seed_all(faults: list[Fault], options: argparse.Namespace) -> dict[str, str]:
     """What found each fault, by its name. One tree is built, the others copy its package."""
     built: queue.SimpleQueue[Fault] = queue.SimpleQueue()
@@ -239,6 +249,8 @@ def seed_all(faults: list[Fault], options: argparse.Namespace) -> dict[str, str]
         thread.start()
     for thread in threads:
         thread.join()
+    for test in sorted(false_alarms(trees[0], results)):
+        print(f"fails without a fault: {test}")
     return results
 
 

@@ -209,20 +209,21 @@ def test_random_numbers_are_drawn_each_time():
     )
 
 
-def test_what_blocks_draw_is_drawn_by_the_node():
-    lines = [
-        "%a : Tensor = prim::If(%b)",
-        "  block0():",
-        "    %r : Tensor = aten::DRAW(%x, %g)",
-        "    -> (%r)",
-        "  block1():",
-        "    -> (%y)",
-    ]
-    for draw, same in (("bernoulli", False), ("type_as", True)):
-        draws = [line.replace("DRAW", draw) for line in lines]
-        graph = read(body(["%g : Generator? = prim::Constant[value=None]()", *draws], INPUTS, "%a"))
-        (node,) = (node for node in graph.block if node.kind == "prim::If")
-        assert is_deterministic(node) is same
+@pytest.mark.parametrize(
+    ("drawn", "same"), [("aten::bernoulli(%x, %g)", False), ("aten::sin(%x)", True)]
+)
+def test_what_blocks_draw_is_drawn_by_the_node(drawn, same):
+    lines = f"""
+        %g : Generator? = prim::Constant[value=None]()
+        %a : Tensor = prim::If(%b)
+          block0():
+            %r : Tensor = {drawn}
+            -> (%r)
+          block1():
+            -> (%y)
+    """
+    (node,) = (node for node in read(body(lines, INPUTS, "%a")).block if node.blocks)
+    assert is_deterministic(node) is same
 
 
 # ---- algebra ----
