@@ -268,6 +268,18 @@ class TestAnomalyMode:
 
         assert agree(run)[1:] == [2, True]
 
+    @pytest.mark.filterwarnings("ignore")
+    def test_nan_behind_an_input_without_gradient(self):
+        """Every gradient of a node is looked at, also those behind one that nobody wants."""
+
+        def run(t):
+            wanted = t.ones(1, requires_grad=True)
+            with t.autograd.set_detect_anomaly(True), pytest.raises(RuntimeError) as error:
+                (t.mul(t.full((1,), float("inf")), wanted) * 0).backward()
+            return str(error.value).splitlines()[0]
+
+        assert agree(run) == "Function 'MulBackward0' returned nan values in its 1th output."
+
     def test_check_nan_off(self):
         def run(t):
             x = t.zeros(1, requires_grad=True)

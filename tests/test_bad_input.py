@@ -32,6 +32,8 @@ CASES: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ("len of none", lambda: len(weft.tensor(1)), TypeError, "len: expected a tensor with dims, got a 0-d tensor"),
     ("dtype", lambda: weft.ones(2).bitwise_and(weft.ones(2)), RuntimeError,
      "bitwise_and: expected dtype bool, uint8, int8, int16, int32, int64, uint16, uint32, uint64, got float32"),
+    ("map_", lambda: weft.ones(2).map_(3, max), TypeError, "map_: expected a Tensor, got int"),
+    ("resize_as_", lambda: weft.ones(2).resize_as_(3), TypeError, "resize_as_: expected a Tensor, got int"),
     ("device", lambda: weft.ones(2, device="cuda"), RuntimeError, "ones: expected device cpu, got cuda; this build has no other device"),
     ("device word", lambda: weft.device("gpu"), RuntimeError, 'device: expected "cpu", "cuda" or "meta", with an index as in "cuda:1" at most, got "gpu"'),
     ("non-scalar root", lambda: weft.ones(3, requires_grad=True).backward(), RuntimeError,

@@ -89,6 +89,20 @@ def test_collate_goes_into_containers() -> None:
         default_collate([[1], [1, 2]])
 
 
+def test_the_first_sample_says_which_keys_a_batch_has() -> None:
+    batch = default_collate([{"a": 1}, {"a": 2, "b": 3}])
+    assert list(batch) == ["a"] and batch["a"].tolist() == [1, 2]
+    with pytest.raises(KeyError, match="b"):
+        default_collate([{"a": 2, "b": 3}, {"a": 1}])
+
+
+@pytest.mark.parametrize("kind", [weft.utils.data.Dataset, weft.utils.data.IterableDataset])
+def test_datasets_without_samples_say_so(kind: Any) -> None:
+    empty = type("Empty", (kind,), {})()
+    with pytest.raises(NotImplementedError):
+        empty[0]
+
+
 class Name:
     """What default_collate knows nothing of."""
 

@@ -894,3 +894,14 @@ def test_the_end_of_a_program_is_quiet(tmp_path: Path) -> None:
     process, pids = start(tmp_path, "sys.exit(0)")
     assert process.communicate(timeout=40) == ("", "") and process.returncode == 0
     wait_until_gone(pids)
+
+
+@pytest.mark.parametrize("blocked", [set(), {signal.SIGINT}, {signal.SIGINT, signal.SIGTERM}])
+def test_starting_workers_leaves_signals_as_they_were(blocked: set[signal.Signals]) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        epoch = iter(DataLoader(weft.arange(4), batch_size=2, num_workers=1))
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before | blocked
+        assert [batch.tolist() for batch in epoch] == [[0, 1], [2, 3]]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

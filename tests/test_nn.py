@@ -199,6 +199,35 @@ def test_modes_and_conversion() -> None:
         net.to(weft.int64)
 
 
+DOUBLE = weft.zeros((), dtype=weft.float64)
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        ((weft.float64,), {}),
+        (("cpu", weft.float64), {}),
+        ((DOUBLE,), {}),
+        ((), {"tensor": DOUBLE}),
+        ((), {"device": weft.device("cpu"), "dtype": weft.float64}),
+    ],
+)
+def test_to_takes_its_arguments_in_all_forms(args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    blocking = ((), (False,), (True,)) if args else ((),)
+    forms = [((*args, *rest), named) for rest in blocking]
+    for given, names in (*forms, (args, {**named, "non_blocking": True})):
+        net = nn.Linear(1, 1)
+        assert net.to(*given, **names) is net
+        assert net.weight.dtype == weft.float64
+
+
+@pytest.mark.parametrize("value", [1.5, (weft.float64,), nn.ReLU()])
+def test_to_refuses_what_is_no_device_or_dtype(value: Any) -> None:
+    name = type(value).__name__
+    with pytest.raises(TypeError, match=f"Module.to: expected device or dtype, got {name}"):
+        nn.Linear(1, 1).to(value)
+
+
 def test_forward_hooks() -> None:
     net, seen = nn.Linear(2, 1), []
     pre = net.register_forward_pre_hook(lambda m, args: (args[0] * 2,))

@@ -317,6 +317,32 @@ def test_average_options_and_adaptive_pools() -> None:
         F.max_pool3d(weft.ones(2, 2, 2), 2)
 
 
+#: Arguments of the kinds of layers that take an image without a batch too.
+LAYERS: dict[str, tuple[float, ...]] = {
+    "AdaptiveAvgPool": (2,), "AdaptiveMaxPool": (2,), "AvgPool": (2,), "CircularPad": (1,),
+    "ConstantPad": (1, 3.5), "Conv": (2, 3, 2), "ConvTranspose": (2, 3, 2), "Dropout": (),
+    "InstanceNorm": (2,), "LPPool": (3, 2), "MaxPool": (2,), "MaxUnpool": (2,),
+    "ReflectionPad": (1,), "ReplicationPad": (1,), "ZeroPad": (1,),
+}  # fmt: skip
+IN_BATCHES_ONLY = ("BatchNorm", "UpsamplingBilinear", "UpsamplingNearest")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n in dir(nn) if n[-2:] in ("1d", "2d", "3d") and not n.startswith(IN_BATCHES_ONLY)],
+)
+def test_an_image_gives_what_it_gives_in_a_batch(name: str) -> None:
+    kind, dims = name[:-2], int(name[-2])
+    layer = getattr(nn, name)(*LAYERS[kind]).double().eval()
+    given = [weft.from_numpy(_distinct(3, 2, *[4, 6, 4][:dims]))]
+    if kind == "MaxUnpool":
+        given = getattr(F, f"max_pool{dims}d")(*given, 2, return_indices=True)
+    batch = layer(*given).detach().numpy()
+    for i, expected in enumerate(batch):
+        alone = layer(*(t[i] for t in given)).detach().numpy()
+        np.testing.assert_allclose(alone, expected, rtol=1e-12, atol=1e-12)
+
+
 # ---- windows and convolutions ----
 
 

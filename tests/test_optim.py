@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -325,7 +326,7 @@ SCHEDULES = [
 @pytest.mark.parametrize(("name", "options"), SCHEDULES)
 def test_schedules_equal_torch(name: str, options: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
-    histories = []
+    histories, groups = [], []
     for lib in (weft, torch):
         optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.5, momentum=0.9)
         home = lib.optim.swa_utils if "." in name else lib.optim.lr_scheduler
@@ -336,7 +337,10 @@ def test_schedules_equal_torch(name: str, options: dict[str, Any]) -> None:
             schedule.step()
             history.append((optimizer.param_groups[0]["lr"], optimizer.param_groups[0]["momentum"]))
         histories.append(history)
+        items = optimizer.param_groups[0].items()
+        groups.append({key: value for key, value in items if isinstance(value, float)})
     np.testing.assert_allclose(histories[0], histories[1], rtol=1e-9, atol=1e-12)
+    assert groups[0] == pytest.approx(groups[1], rel=1e-9)
 
 
 @pytest.mark.parity
@@ -403,6 +407,58 @@ def test_averaged_models_equal_torch(options: dict[str, Any]) -> None:
             # PyTorch averages counts of batches too, rounded down; here the last count is kept.
             if not (options.get("use_buffers") and key.endswith("num_batches_tracked")):
                 np.testing.assert_allclose(ours[key], theirs[key], rtol=1e-4, atol=1e-5)
+
+
+def nearly(words: tuple[str, ...]) -> set[str]:
+    """Words that look like one of those given."""
+    made = {near for w in words for near in (w[:-1], w[1:], w + "s", w.upper(), f" {w}")}
+    return {"", *made, *(a + b for a in words for b in words)} - {*words}
+
+
+@pytest.mark.parametrize(
+    ("make", "option", "words"),
+    [
+        (partial(lr_scheduler.OneCycleLR, max_lr=1.0, total_steps=9), "anneal_strategy",
+         ("cos", "linear")),
+        (partial(weft.optim.swa_utils.SWALR, swa_lr=1.0), "anneal_strategy", ("cos", "linear")),
+        (partial(lr_scheduler.CyclicLR, base_lr=0.1, max_lr=1.0), "mode",
+         ("triangular", "triangular2", "exp_range")),
+        (lr_scheduler.ReduceLROnPlateau, "mode", ("min", "max")),
+        (lr_scheduler.ReduceLROnPlateau, "threshold_mode", ("rel", "abs")),
+        (lambda o, **word: weft.optim.LBFGS(o.param_groups, **word), "line_search_fn",
+         ("strong_wolfe",)),
+    ],
+)  # fmt: skip
+def test_options_that_are_words_take_those_alone(
+    make: Any, option: str, words: tuple[str, ...]
+) -> None:
+    optimizer = SGD([parameter(1.0)], lr=1.0, momentum=0.9)
+    for word in words:
+        make(optimizer, **{option: word})
+    for word in nearly(words):
+        with pytest.raises((ValueError, RuntimeError), match=f"expected .*{option} .*{word!r}"):
+            make(optimizer, **{option: word})
+
+
+@pytest.mark.parametrize("make", [partial(SGD, momentum=0.5), Adam])
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        partial(lr_scheduler.CyclicLR, base_lr=0.1, max_lr=1.0, step_size_up=2),
+        partial(lr_scheduler.OneCycleLR, max_lr=1.0, total_steps=10),
+    ],
+    ids=["CyclicLR", "OneCycleLR"],
+)
+def test_momentum_goes_between_the_limits_that_its_group_keeps(make: Any, schedule: Any) -> None:
+    optimizer = make([parameter(1.0)])
+    steps = schedule(optimizer, base_momentum=0.6, max_momentum=0.7)
+    group, seen = optimizer.param_groups[0], []
+    for _ in range(9):
+        seen.append(group["betas"][0] if "betas" in group else group["momentum"])
+        optimizer.step()
+        steps.step()
+    assert (min(seen), max(seen)) == pytest.approx((0.6, 0.7))
+    assert (group["base_momentum"], group["max_momentum"]) == (0.6, 0.7)
 
 
 def test_a_schedule_can_be_saved() -> None:

@@ -7,9 +7,11 @@ import doctest
 import importlib
 import importlib.util
 import io
+import itertools
 import math
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import zipfile
@@ -417,6 +419,36 @@ def test_refused(name: str) -> None:
         weft.load(archive(pickled), weights_only=False)
 
 
+TARGETS = {
+    "list": b"]", "dict": b"}", "set": b"\x8f", "OrderedDict": b"ccollections\nOrderedDict\n)R",
+    "Counter": b"ccollections\nCounter\n}\x85R", "tuple": b")", "NoneType": b"N",
+    "bytearray": b"\x96" + bytes(8), "bytes": b"C\x00", "str": b"U\x00", "TensorType": b"ctorch\nTensor\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("change", "fits"),
+    [
+        (b"K\x01a", ("list",)),
+        (b"(K\x01e", ("list",)),
+        (b"(K\x01\x90", ("set",)),
+        (b"K\x01K\x02s", ("dict", "OrderedDict", "Counter")),
+        (b"(K\x01K\x02u", ("dict", "OrderedDict", "Counter")),
+    ],
+)
+def test_items_go_into_their_own_containers(
+    target: str, change: bytes, fits: tuple[str, ...]
+) -> None:
+    file = archive(TARGETS[target] + change)
+    if target in fits:
+        value = weft.load(file)
+        assert type(value).__name__ == target and list(value) == [1]
+        return
+    with pytest.raises(LoadError, match=rf"load: expected .*(list|set|dict).*, got {target}$"):
+        weft.load(file)
+
+
 def tensor_pickle(
     kind: bytes, count: int, offset: int, size: int, stride: int, grad: bytes = b"\x89"
 ) -> bytes:
@@ -484,6 +516,45 @@ def test_archives_zipped_again_load() -> None:
         weft.load(rezipped(records, zipfile.ZIP_LZMA))
 
 
+def widened(data: bytes, wide: tuple[bool, bool, bool], before: bytes) -> bytes:
+    """The archive with some numbers of its entries in zip64 fields, after other extra fields."""
+    with zipfile.ZipFile(io.BytesIO(data)) as reader:
+        entries, start = reader.infolist(), reader.start_dir
+    directory = b""
+    for entry in entries:
+        numbers = (entry.file_size, entry.compress_size, entry.header_offset)
+        field = b"".join(n.to_bytes(8, "little") for n, moved in zip(numbers, wide) if moved)
+        extra = before + struct.pack("<2H", 1, len(field)) + field
+        size, packed, header = (0xFFFFFFFF if moved else n for n, moved in zip(numbers, wide))
+        name = entry.filename.encode()
+        fixed = (45, 45, entry.flag_bits, entry.compress_type, 0, 0, entry.CRC, packed, size)
+        lengths = (len(name), len(extra), 0, 0, 0, 0, header)
+        directory += b"PK\1\2" + struct.pack("<6H3L5H2L", *fixed, *lengths) + name + extra
+    count = len(entries)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(directory), start, 0)
+    return data[:start] + directory + end
+
+
+@pytest.mark.parametrize(
+    "before",
+    [b"", b"UT\5\0\1\0\x18\0\0", b"FB\0\0ux\x0b\0\1\4\0\0\0\0\4\0\0\0\0"],
+    ids=["nothing", "time", "padding and owner"],
+)
+def test_archives_with_zip64_fields(before: bytes) -> None:
+    pickled = b"\x80\x02" + tensor_pickle(b"ByteStorage", 300, 0, 300, 1) + b"."
+    records = {"data.pkl": pickled, "data/0": bytes(range(100)) * 3}
+    data = rezipped(records).getvalue()
+    for wide in itertools.product((False, True), repeat=3):
+        file = io.BytesIO(widened(data, wide, before))
+        with zipfile.ZipFile(file) as reader:
+            assert {name: reader.read(f"top/{name}") for name in records} == records
+        file.seek(0)
+        assert weft.load(file).tolist() == [*range(100)] * 3
+    hidden = widened(data, (True, True, True), before + b"\2\0\xff\xff")
+    with pytest.raises(LoadError, match="expected a zip64 field for a record of more than 4 GiB"):
+        weft.load(io.BytesIO(hidden))
+
+
 def test_archives_that_grow() -> None:
     size = 200 << 20
     bomb = rezipped(
@@ -519,9 +590,13 @@ def test_archives_whose_records_overlap() -> None:
         (safetensors.save({"a": weft.ones(1)}), "looks like safetensors"),
     ],
 )
-def test_other_files(data: bytes, text: str) -> None:
-    with pytest.raises(LoadError, match=text):
-        weft.load(io.BytesIO(data))
+def test_other_files(tmp_path: Path, data: bytes, text: str) -> None:
+    path = tmp_path / "x.pt"
+    path.write_bytes(data)
+    ways = [(file, False) for file in (io.BytesIO(data), Trickle(data), path)]
+    for file, mmap in (*ways, (path, True)):
+        with pytest.raises(LoadError, match=text):
+            weft.load(file, mmap=mmap)
 
 
 @pytest.mark.parametrize(

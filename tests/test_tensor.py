@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -304,6 +306,25 @@ def test_to() -> None:
         x.to(3)  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize(
+    "first", [(weft.float64,), ("cpu",), ("cpu", weft.float64), (weft.zeros(3).double(),)], ids=str
+)
+def test_to_by_position(first: tuple[Any, ...]) -> None:
+    """non_blocking and copy come after the dtype, the device, both, or the other tensor."""
+    x = weft.ones(2, dtype=weft.float64)
+    for rest in ((), (True,), (False, False), (True, None)):
+        assert x.to(*first, *rest) is x
+    copy = x.to(*first, False, True)
+    assert copy is not x and copy.data_ptr() != x.data_ptr() and weft.equal(copy, x)
+    assert x.to(*first, non_blocking=True) is x and x.to(*first, copy=True) is not x
+    assert x.to(*first, False, copy=True) is not x
+    count = len(first) + 2
+    with strings(TypeError, f"to: expected at most {count} positional arguments, got {count + 1}"):
+        x.to(*first, False, False, False)
+    with strings(TypeError, "to: expected argument 'non_blocking' once, got it twice"):
+        x.to(*first, False, non_blocking=False)
+
+
 def test_python_numbers() -> None:
     assert float(weft.tensor(2)) == 2.0 and int(weft.tensor(2.7)) == 2
     assert complex(weft.tensor(2)) == 2 + 0j
@@ -421,6 +442,89 @@ def test_argument_forms() -> None:
     assert weft.add(x, x, out=out) is out and out.tolist() == (2 * x).tolist()
     assert weft.add(x, x, out=None).tolist() == out.tolist()
     assert x.to(weft.float32).mean(dim=np.int64(0)).shape == (3,)
+
+
+class Marked(weft.Tensor):
+    pass
+
+
+SOURCE = weft.ones(2, 3, 4, 5)
+LEAF, OTHER = (weft.tensor(value, requires_grad=True) for value in (2.0, 5.0))
+DTYPE_METHODS = ("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float",
+                 "double", "cfloat", "cdouble")  # fmt: skip
+
+
+def gradients(**named: Any) -> Any:
+    """What backward leaves: gradients, and whether it may be called again."""
+    LEAF.grad = OTHER.grad = None
+    root = LEAF * LEAF * OTHER
+    root.backward(**named)
+    first = LEAF.grad.item(), LEAF.grad.requires_grad, OTHER.grad is None
+    with contextlib.suppress(RuntimeError):
+        root.backward()
+    again = LEAF.grad.item()
+    LEAF.grad = OTHER.grad = None
+    return *first, again
+
+
+def parts(result: Any) -> Any:
+    """What arguments can change of a result."""
+    if isinstance(result, weft.Tensor):
+        shared = result is SOURCE, result.data_ptr() == SOURCE.data_ptr()
+        layout = result.shape, result.stride(), result.tolist()
+        return type(result), result.dtype, result.requires_grad, *shared, *layout
+    if isinstance(result, np.ndarray):
+        return result.dtype, result.shape, result.ctypes.data == SOURCE.data_ptr()
+    return str(result).partition(" at 0x")[0]
+
+
+#: functions written by hand, names that change what they give, and names that do not
+NAMED: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]] = {
+    "tensor": (weft.tensor, {"data": [1], "dtype": weft.float64, "requires_grad": True},
+               {"device": "cpu", "pin_memory": False}),
+    "as_tensor": (weft.as_tensor, {"data": [1], "dtype": weft.float64}, {"device": "cpu"}),
+    "asarray": (weft.asarray, {"obj": SOURCE.numpy(), "copy": True, "requires_grad": True},
+                {"device": "cpu", "dtype": weft.float32}),
+    "asarray of bytes": (weft.asarray, {"obj": bytearray(8), "dtype": weft.int16}, {}),
+    "frombuffer": (weft.frombuffer, {"buffer": bytearray(range(32)), "dtype": weft.float16,
+                                     "count": 3, "offset": 8, "requires_grad": True}, {}),
+    "from_dlpack": (weft.from_dlpack, {"ext_tensor": SOURCE.numpy(), "copy": True},
+                    {"device": "cpu"}),
+    "__dlpack__": (weft.from_numpy(np.arange(3)[::-1]).__dlpack__,
+                   {"copy": True, "max_version": (1, 0)}, {"dl_device": (1, 0), "stream": None}),
+    "numpy": (LEAF.numpy, {"force": True}, {}),
+    "__array__ dtype": (SOURCE.__array__, {"dtype": np.float64}, {}),
+    "__array__ copy": (SOURCE.__array__, {"copy": True}, {}),
+    "_make_subclass": (weft.Tensor._make_subclass,
+                       {"cls": Marked, "data": SOURCE, "require_grad": True}, {}),
+    "size": (SOURCE.size, {"dim": 1}, {}),
+    "stride": (SOURCE.stride, {"dim": 1}, {}),
+    "is_contiguous": (SOURCE.is_contiguous, {"memory_format": weft.channels_last}, {}),
+    "type": (SOURCE.type, {"dtype": weft.float64}, {"non_blocking": True}),
+    "to dtype": (SOURCE.to, {"dtype": weft.float64}, {"device": "cpu", "non_blocking": True}),
+    "to other": (SOURCE.to, {"other": weft.tensor(1)}, {"copy": True}),
+    "to copy": (SOURCE.to, {"copy": True}, {"memory_format": weft.preserve_format}),
+    "to memory_format": (SOURCE.to, {"memory_format": weft.channels_last}, {"dtype": weft.float32}),
+    **{name: (getattr(SOURCE, name), {"memory_format": weft.channels_last}, {})
+       for name in DTYPE_METHODS},
+    "requires_grad_": (lambda **names: weft.ones(1).requires_grad_(**names),
+                       {"requires_grad": False}, {}),
+    "backward": (gradients, {"gradient": weft.tensor(3.0), "create_graph": True,
+                             "retain_graph": False, "inputs": [LEAF]}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_arguments_by_name(name: str) -> None:
+    function, named, idle = NAMED[name]
+    result = parts(function(**named))
+    assert parts(function(**named, **idle)) == result
+    for left_out in named:
+        rest = {key: value for key, value in named.items() if key != left_out}
+        with contextlib.suppress(TypeError, RuntimeError, BufferError):
+            assert parts(function(**rest)) != result, left_out
+    with pytest.raises(TypeError, match=r": expected known argument names, got 'foo'"):
+        function(**named, foo=1)
 
 
 def test_named_results() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import subprocess
 import sys
 import threading
@@ -37,6 +38,29 @@ def test_inplace_returns_self() -> None:
     y = x
     y += 1
     assert y is x
+
+
+V, M, B = (weft.ones(*shape) for shape in ((2,), (2, 2), (1, 2, 2)))
+PLACES = weft.tensor([0, 1])
+#: arguments of methods that change their tensor: some of these fit each
+GIVEN: list[tuple[Any, ...]] = [
+    (), (1.0,), (0.5,), (0,), (0, 1), (2, 0, 1.0), ((2,),), (abs,),
+    (V,), (M,), (PLACES,), (V, V), (M, V), (M, M), (B, B), (V, pow), (V > 0, V), (V > 0, 1.0),
+    (0, PLACES, V), (0, PLACES, 1.0), (0, PLACES, V, "mean"), ((PLACES,), V),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n in dir(weft.Tensor) if n[-1] == "_" and n[0] != "_"])
+def test_methods_that_change_their_tensor_return_it(name: str) -> None:
+    for like, dtype, given in itertools.product((V, M, B), (weft.float32, weft.int64), GIVEN):
+        x = like.to(dtype, copy=True)
+        try:
+            result = getattr(x, name)(*given)
+        except (TypeError, RuntimeError, ValueError, IndexError):
+            continue
+        assert result is x
+        return
+    raise AssertionError("expected arguments that fit among GIVEN, got none")
 
 
 def test_attributes_survive_while_cpp_holds_the_tensor() -> None:

@@ -240,6 +240,8 @@ def _map(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
 
     RuntimeError where a gradient is asked for.
     """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"map_: expected a Tensor, got {type(tensor).__name__}")
     others = tensor.expand(self.shape).reshape(-1).tolist()
     pairs = zip(self.reshape(-1).tolist(), others)
     return _replace(self, "map_", [callable(x, y) for x, y in pairs])

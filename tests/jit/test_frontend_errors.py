@@ -22,6 +22,29 @@ def test_texts(source, text):
     )
 
 
+MERGES = {
+    "conditional expression": "y = {0} if b else {1}",
+    "or": "y = {0} or {1}",
+    "return": "if b:\n        return {0}\n    return {1}",
+    "return in a loop": "for _ in range(2):\n        if b:\n            return {0}\n    return {1}",
+    "variable": "if b:\n        y = {0}\n    else:\n        y = {1}\n    return y",
+    "carried variable": "y = {1}\n    while b:\n        if b:\n            y = {0}",
+}
+HINTS = {
+    ("n", "x"): "float(...) around the int",
+    ("n", "s"): "a declaration before the if, as x: Union[int, str]",
+}
+
+
+@pytest.mark.parametrize("form", MERGES)
+@pytest.mark.parametrize("names", HINTS)
+def test_values_of_two_types_come_with_what_to_write_instead(form, names):
+    body = MERGES[form].format(*names)
+    with pytest.raises(RuntimeError, match="expected one type on both paths") as caught:
+        jit.CompilationUnit(f"def f(b: bool, n: int, x: float, s: str):\n    {body}\n")
+    assert str(caught.value).endswith(f"Write instead: {HINTS[names]}")
+
+
 EXAMPLES = {**REFUSED, **REFUSED_FORMS}
 LATER = pytest.mark.skipif(sys.version_info < (3, 12), reason="no syntax of Python before 3.12")
 

@@ -248,18 +248,33 @@ def test_batch_norm_before_padding_is_written_out(affine):
         assert errors[0] == errors[1]
 
 
-def test_batch_norm_of_unknown_rank_stays():
-    graph, _ = norm_conv("one")
-    (guard,) = (node for node in graph.walk() if node.kind == "prim::If")
-    guard.destroy()
-    assert not norm_affine.run(graph)
+def raise_otherwise(guard):
+    raising, other = guard.blocks
+    for node in raising.nodes:
+        node.move_to_end(other)
 
 
-def test_batch_norm_whose_rank_is_asked_for_behind_it_stays():
+def ask_behind_equality(guard):
+    test = guard.inputs[0].node
+    with guard.graph.inserting(before=guard):
+        guard.set_input(0, guard.graph.emit("aten::eq.int", test.inputs, [ir.BOOL]).output)
+
+
+UNTOLD_RANKS = {
+    "no guard": lambda guard: guard.destroy(),
+    "nothing raised": lambda guard: guard.blocks[0].last.destroy(),
+    "behind the norm": lambda guard: guard.move_to_end(guard.graph.block),
+    "raises otherwise": raise_otherwise,
+    "raises for that rank": ask_behind_equality,
+}
+
+
+@pytest.mark.parametrize("name", UNTOLD_RANKS)
+def test_batch_norm_whose_rank_is_not_told_before_it_stays(name):
     graph, _ = norm_conv("one")
     (guard,) = (node for node in graph.walk() if node.kind == "prim::If")
-    (conv,) = (node for node in graph.walk() if node.kind == "aten::conv2d")
-    guard.move_after(conv)
+    UNTOLD_RANKS[name](guard)
+    ir.verify(graph, schemas.of)
     assert not norm_affine.run(graph)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import itertools
 import math
+import operator
+import pickle
 import random
 import re
 import threading
@@ -37,7 +41,7 @@ def equal(a: Any, b: Any) -> None:
             equal(one, other)
         return
     if not isinstance(a, Tensor):
-        assert a == b
+        assert (a, type(a)) == (b, type(b))
         return
     assert a.dtype == b.dtype
     assert a.requires_grad == b.requires_grad
@@ -118,6 +122,65 @@ def test_a_number_of_the_trace_is_a_plain_one_afterwards() -> None:
     assert {2: "two"}[kept[0]] == "two"
 
 
+BINARY = (
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod),
+    *(operator.pow, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
+)
+
+
+@pytest.mark.parametrize("operation", BINARY)
+def test_arithmetic_on_sizes_is_that_of_each_call(operation: Any) -> None:
+    def f(x):
+        n, m = x.shape
+        results = []
+        for a, b in itertools.product((n, n * 0.5), (3, 2.5, True, m, m * 0.5)):
+            with contextlib.suppress(TypeError):
+                results += [operation(a, b), operation(b, a)]
+        return (x, *results)
+
+    traced = quiet_trace(f, weft.ones(4, 2))
+    for shape in ((4, 2), (3, 5), (1, 1)):
+        equal(traced(weft.ones(shape)), f(weft.ones(shape)))
+
+
+QUESTIONS = {
+    **{f.__name__: f for f in (int, float, bool, complex, round, abs, hash, repr, str, copy.copy)},
+    **{f.__name__: f for f in (math.trunc, math.floor, math.ceil, math.isnan, copy.deepcopy)},
+    **{f.__name__: f for f in (operator.index, operator.neg, operator.pos, operator.invert)},
+    "attribute": lambda n: (n.real, n.conjugate()), "compare": lambda n: (n == 2.5, n < 0, n >= 5),
+    "count": lambda n: [0] * n, "digits": lambda n: round(n, 1), "format": lambda n: f"{n:7.2f} {n}",
+    "divmod": lambda n: (divmod(n, 3), divmod(7, n)), "key": lambda n: {5: "five", 2.5: 1}.get(n),
+    "isinstance": lambda n: (isinstance(n, int), isinstance(n, float), isinstance(n, bool)),
+    "pickle": lambda n: pickle.loads(pickle.dumps(n)), "percent": "%d".__mod__,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_numbers_of_a_trace_answer_as_those_of_python(name: str) -> None:
+    def answer(number):
+        try:
+            return repr(QUESTIONS[name](number))
+        except Exception as error:
+            return type(error)
+
+    def numbers(n):
+        return n, -n, n - n, n / 2, -n / 2, n / 2 + 1, n / 4 - 2
+
+    kept: list[Any] = []
+    answers: list[Any] = []
+
+    def f(x):
+        kept.extend(numbers(x.size(0)))
+        answers.extend(map(answer, kept))
+        return x
+
+    jit.trace(f, weft.ones(5), check_trace=False)
+    expected = [*map(answer, numbers(5))]
+    assert answers == expected
+    assert [*map(answer, kept)] == expected  # behind the trace
+
+
 # In place, views, indexing ----------------------------------------------------------------------
 
 
@@ -155,6 +218,34 @@ def test_indexing(name: str) -> None:
     traced = quiet_trace(function, X)
     for x in (X, -X, X.flip(1) * 2):
         equal(function(x), traced(x))
+
+
+ITEMS = (1, slice(None, None, 2), None, ..., True, [1, 0], weft.tensor([True, False]))
+
+
+def read(x: Tensor, index: Any) -> Tensor:
+    return x[index]
+
+
+def write(x: Tensor, index: Any) -> Tensor:
+    y = x * 1
+    y[index] = 7.0
+    return y
+
+
+@pytest.mark.parametrize("use", [read, write])
+def test_every_index_of_up_to_three_items(use: Any) -> None:
+    taken = []
+    for index in (each for n in range(4) for each in itertools.product(ITEMS, repeat=n)):
+        try:
+            use(X, index)
+        except (IndexError, RuntimeError) as error:
+            with pytest.raises(type(error), match="expected"):
+                jit.trace(lambda x, index=index: use(x, index), X)
+        else:
+            taken.append(index)
+    traced = jit.trace(lambda x: tuple(use(x, i) for i in taken), X, check_trace=False)
+    equal(traced(-X), tuple(use(-X, i) for i in taken))
 
 
 def test_writes_to_inputs_are_writes_of_the_program() -> None:
@@ -510,13 +601,19 @@ def test_lists_and_dicts_as_results_ask_for_strict_false() -> None:
     equal(jit.trace(lambda x: {"a": x, "b": x * 2}, X, strict=False)(-X), {"a": -X, "b": -X * 2})
 
 
-@pytest.mark.parametrize("given", [(X, 3), (X, None), ("a",), ([],), ({1: X},), ([X, (X,)],)])
+NO_INPUTS = [
+    *[(X, 3), (X, None), ("a",), ([],), ({},), ([{}],), ({"a": []},), ((X, {}),)],
+    *[({1: X},), ({"a": X, 1: X},), ([X, (X,)],), ({"a": X, "b": [X]},)],
+]
+
+
+@pytest.mark.parametrize("given", NO_INPUTS)
 def test_inputs_are_tensors(given: Any) -> None:
     with pytest.raises(RuntimeError, match=r"trace: expected"):
         jit.trace(lambda *args: args[0], given)
 
 
-@pytest.mark.parametrize("given", [None, "text", (), [], 1.5])
+@pytest.mark.parametrize("given", [None, "text", (), [], {}, 1.5, (X, []), ({}, X)])
 def test_results_are_tensors(given: Any) -> None:
     with (
         pytest.raises(RuntimeError, match="as output") if given != () else warnings.catch_warnings()
@@ -549,8 +646,11 @@ def test_tensors_from_outside() -> None:
     traced = quiet_trace(lambda x: x * scale, X)
     equal(traced(X), X * scale)
     weight = scale.clone().requires_grad_()
-    with pytest.raises(RuntimeError, match=r"from outside that do not require grad, got one of"):
-        jit.trace(lambda x: x * weight, X)
+    for each in (weight, weight * 2, weight[:1], weight.sum()):
+        with pytest.raises(RuntimeError, match="from outside that do not require grad, got one of"):
+            jit.trace(lambda x, each=each: x * each, X)
+        constant = each.detach()
+        equal(quiet_trace(lambda x, constant=constant: x * constant, X)(-X), -X * constant)
 
 
 def test_random_numbers() -> None:

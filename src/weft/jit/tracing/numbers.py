@@ -44,6 +44,11 @@ def _kind(name: str, a: Any, b: Any) -> str:
     return f"aten::{name}.{overload}"
 
 
+def _operand(recorder: Recorder, number: Any) -> Value:
+    """The value of a number in arithmetic, where a bool is the int that it is in Python."""
+    return recorder.number(int(number) if isinstance(number, bool) else number)
+
+
 def _binary(name: str, function: Callable[[Any, Any], Any], reflected: bool) -> Any:
     def method(self: Any, other: Any, modulus: Any = None) -> Any:
         if modulus is not None or not isinstance(other, (int, float, complex)):
@@ -56,7 +61,7 @@ def _binary(name: str, function: Callable[[Any, Any], Any], reflected: bool) -> 
             return result
         if recorder is None or not isinstance(result, (int, float)):
             return result
-        inputs = [recorder.number(a), recorder.number(b)]
+        inputs = [_operand(recorder, a), _operand(recorder, b)]
         return recorder.emit_number(_kind(name, plain(a), plain(b)), inputs, result)
 
     return method
@@ -110,7 +115,7 @@ def _whole(name: str, function: Callable[[Any], int]) -> Any:
 def _guard(recorder: Recorder, name: str, a: Any, b: Any, truth: bool) -> None:
     types = ["float" if isinstance(x, float) else "int" for x in (a, b)]
     overload = types[0] if types[0] == types[1] else "_".join(types)
-    values = [recorder.number(a), recorder.number(b)]
+    values = [_operand(recorder, a), _operand(recorder, b)]
     recorder.guard(f"aten::{name}.{overload}", values, truth)
 
 
@@ -142,6 +147,9 @@ _ARITHMETIC = {
     "add": ("add", operator.add), "sub": ("sub", operator.sub), "mul": ("mul", operator.mul),
     "truediv": ("div", operator.truediv), "floordiv": ("floordiv", operator.floordiv),
     "mod": ("remainder", operator.mod), "pow": ("pow", operator.pow),
+    "and": ("__and__", operator.and_), "or": ("__or__", operator.or_),
+    "xor": ("__xor__", operator.xor), "lshift": ("__lshift__", operator.lshift),
+    "rshift": ("__rshift__", operator.rshift),
 }  # fmt: skip
 
 
@@ -151,6 +159,7 @@ def _methods() -> dict[str, Any]:
         made[f"__{word}__"] = _binary(name, function, False)
         made[f"__r{word}__"] = _binary(name, function, True)
     made["__neg__"] = _unary("aten::neg", operator.neg)
+    made["__invert__"] = _unary("aten::bitwise_not", operator.invert)
     made["__abs__"] = _unary("prim::abs", operator.abs)
     made["__pos__"] = lambda self: self
     for word in ("lt", "le", "gt", "ge", "eq", "ne"):
