@@ -97,7 +97,7 @@ PyObject* storage_key(PyObject* self, PyObject*) {
 
 // ---- subclasses ----
 
-// _make_subclass(cls, data, requires_grad=False): `data` without its history, as an object of cls.
+// _make_subclass(cls, data, require_grad=False): `data` without its history, as an object of cls.
 PyObject* make_subclass(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     auto [type, data, flag] =
