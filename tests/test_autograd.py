@@ -96,6 +96,16 @@ class TestErrors:
             (x * 2).backward(weft.ones(4))
         assert str(error.value) == "backward: expected a gradient of shape (2, 3), got (4,)"
 
+    @pytest.mark.parametrize(("roots", "gradients"), [(1, 2), (2, 1), (2, 3)])
+    def test_other_gradients_than_roots(self, roots: int, gradients: int) -> None:
+        x, one = leaf(1), weft.ones((), dtype=weft.float64)
+        ys = [(x * i).sum() for i in range(roots)]
+        expected = f"expected one gradient per root, got {gradients} for {roots}"
+        with pytest.raises(RuntimeError, match=f"^backward: {expected}$"):
+            weft.autograd.backward(ys, [one] * gradients)
+        with pytest.raises(RuntimeError, match=f"^grad: {expected}$"):
+            weft.autograd.grad(ys, x, [one] * gradients)
+
     def test_root_without_grad(self) -> None:
         with pytest.raises(RuntimeError) as error:
             weft.ones(()).backward()
@@ -304,6 +314,22 @@ class TestHooks:
         node.register_hook(lambda inputs, outputs: tuple(g and g * 5 for g in inputs))
         y.backward()
         assert x.grad.tolist() == [20]
+
+    @pytest.mark.parametrize("kind", ["tensor", "before a node", "after a node", "accumulated"])
+    def test_a_hook_that_returns_none_does_not_end_the_list(self, kind: str) -> None:
+        x = leaf(1)
+        y = x * 2
+        register = {
+            "tensor": y.register_hook,
+            "before a node": y.grad_fn.register_prehook,
+            "after a node": y.grad_fn.register_hook,
+            "accumulated": x.register_post_accumulate_grad_hook,
+        }[kind]
+        seen: list[int] = []
+        for i in range(3):
+            register(lambda *_, i=i: seen.append(i))
+        y.sum().backward()
+        assert seen == [0, 1, 2] and x.grad.tolist() == [2]
 
     def test_repr(self) -> None:
         node = (leaf(1) * leaf(2)).grad_fn

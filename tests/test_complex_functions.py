@@ -56,6 +56,12 @@ def test_gradients(name):
     assert weft.autograd.gradcheck(getattr(weft, name), z.requires_grad_())
 
 
+@pytest.mark.parametrize("name", ["abs", "angle", "sgn"])
+def test_gradients_of_polar_parts(name):
+    z = weft.tensor([0.3 + 0.4j, -1.2 + 0.7j, 0.5 - 2j, -2.5 - 0.3j], dtype=weft.complex128)
+    assert weft.autograd.gradcheck(getattr(weft, name), z.requires_grad_())
+
+
 @pytest.mark.parametrize("near", [1 + 1e-8j, 1.0001 + 0j, -0.9999 + 1e-3j])
 def test_atanh_near_its_poles(near):
     got = weft.atanh(weft.tensor([near], dtype=weft.complex128)).tolist()[0]

@@ -53,6 +53,21 @@ def test_winograd_convolution(name: str) -> None:
         assert np.abs(got - want).max() < 3e-6 * np.abs(want).max()
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("m", "n"), [(3, 9), (20, 40), (20, 140), (280, 40), (280, 140)], ids=lambda n: str(n)
+)
+def test_products_deeper_than_a_block(m: int, n: int, dtype: str) -> None:
+    """Of small whole numbers, which are exact: parts of the depth are added once each."""
+    a, b, c = (np.round(3 * _random(*s)) for s in ((m, 520), (520, n), (m, n)))
+    start = weft.tensor(c.astype(dtype))
+    for left in (weft.tensor(a.astype(dtype)), weft.tensor(a.T.astype(dtype).copy()).t()):
+        for right in (weft.tensor(b.astype(dtype)), weft.tensor(b.T.astype(dtype).copy()).t()):
+            np.testing.assert_array_equal((left @ right).numpy(), a @ b)
+            got = weft.addmm(start, left, right, beta=3, alpha=2)
+            np.testing.assert_array_equal(got.numpy(), 3 * c + 2 * (a @ b))
+
+
 # Batch, input channels, kernels of each, height, width, kernel sizes and options.
 _PLANES = {
     "depthwise 3x3": ((2, 8, 1, 17, 19), (3, 3), {"padding": 1}),

@@ -13,7 +13,7 @@ import pytest
 from kernel_support import F32, F64, NUMPY, Compiled, apply, pointwise, supported_isas
 
 import weft
-from weft._kernels import lang
+from weft._kernels import lang, lookup_tables
 
 BINARY = ("pow", "atan2", "fmod")
 
@@ -159,3 +159,45 @@ def test_roots_of_every_significand_are_rounded_correctly() -> None:
         got = weft.sqrt(weft.from_numpy(x)).numpy()
         assert np.array_equal(got.view(np.uint32)[want == want], want.view(np.uint32)[want == want])
         assert np.isnan(got[want != want]).all()
+
+
+# ---- the tables that only AVX-512 looks up, on every processor ----
+
+
+def _horner(x: np.ndarray, coefficients: Any) -> np.ndarray:
+    result = 0.0
+    for c in reversed(coefficients):
+        result = result * x + c
+    return result
+
+
+def _entries(x: np.ndarray, shift: int) -> np.ndarray:
+    """By the four lowest bits that stay of the float32."""
+    return x.view(np.int32) >> shift & 15
+
+
+def test_table_of_exp() -> None:
+    powers, lost = np.array(lookup_tables.EXP_POWERS), np.array(lookup_tables.EXP_LOST)
+    np.testing.assert_allclose(powers * (1 + lost), 2 ** (np.arange(16) / 16), rtol=1e-14)
+    r = np.linspace(-1, 1, 101) * math.log(2) / 32
+    near = 1 + r + r * r * _horner(r, lookup_tables.EXP_TAIL)
+    np.testing.assert_allclose(near, np.exp(r), rtol=3e-9)
+
+
+def test_table_of_log() -> None:
+    m = np.linspace(0.75, 1.5, 3001, dtype=np.float32)[:-1]
+    index = _entries(m, 19)
+    assert set(index) == set(range(16))
+    r = m * np.array(lookup_tables.LOG_INVERSES)[index] - 1
+    rest = r + r * r * _horner(r, lookup_tables.LOG_TAIL)
+    got = np.array(lookup_tables.LOG_VALUES)[index] + rest
+    np.testing.assert_allclose(got, np.log(m.astype("float64")), rtol=3e-8)
+
+
+def test_table_of_tanh() -> None:
+    a = np.geomspace(1e-3, 15.9, 3001, dtype=np.float32)
+    index = _entries(np.maximum(a, np.float32(2.0**-4)), 22)
+    assert set(index) == set(range(16))
+    r = a - np.array(lookup_tables.TANH_CENTRES)[index]
+    columns = [np.array(getattr(lookup_tables, f"TANH_{k}"))[index] for k in range(7)]
+    np.testing.assert_allclose(_horner(r, columns), np.tanh(a.astype("float64")), rtol=6e-8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any
 
 import numpy as np
@@ -184,3 +185,41 @@ def test_a_read_only_tensor_refuses_every_in_place_form() -> None:
         tensors = to_library(arrays, weft, case.dtypes[0])
         with pytest.raises(RuntimeError, match="expected a writable tensor, got a read-only one"):
             calling.call(case.name, tensors, "_")
+
+
+#: operators that an index tensor says the places of
+INDEXED: dict[str, Any] = {
+    "gather": lambda x, i, y: x.gather(0, i),
+    "index_select": lambda x, i, y: x.index_select(0, i),
+    "take_along_dim": lambda x, i, y: x.take_along_dim(i, 0),
+    "scatter.src": lambda x, i, y: x.scatter(0, i, y),
+    "scatter.value": lambda x, i, y: x.scatter(0, i, 7.0),
+    "scatter.reduce": lambda x, i, y: x.scatter(0, i, y, reduce="multiply"),
+    "scatter_add": lambda x, i, y: x.scatter_add(0, i, y),
+    "scatter_reduce": lambda x, i, y: x.scatter_reduce(0, i, y, "amax"),
+    "index_add": lambda x, i, y: x.index_add(0, i, y),
+    "index_copy": lambda x, i, y: x.index_copy(0, i, y),
+    "index_fill": lambda x, i, y: x.index_fill(0, i, 7.0),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_numbers_are_indexed_as_vectors_of_one(name: str) -> None:
+    numbers = weft.tensor(2.0), weft.tensor(0), weft.tensor(5.0)
+    result = INDEXED[name](*numbers)
+    assert result.shape == () and result == INDEXED[name](*(x.reshape(1) for x in numbers))
+
+
+@pytest.mark.parametrize("name", ["sum", "any", "all", "count_nonzero"])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3), (0, 2, 0), (2, 3, 0)])
+def test_empty_parts_of_a_tensor_are_not_touched(name: str, shape: tuple[int, ...]) -> None:
+    whole = weft.full((4,) * len(shape), 3.0)
+    part = whole[tuple(slice(1, 1 + n) for n in shape)]
+    for x in (part, part.movedim(0, -1), part.movedim(-1, 0)):
+        for count in range(1, x.dim() + 1):
+            for dims in itertools.combinations(range(x.dim()), count):
+                wanted = getattr(np, name)(x.numpy(), axis=dims)
+                np.testing.assert_array_equal(getattr(weft, name)(x, dims).numpy(), wanted)
+        x.mul_(weft.full(x.shape, 2))
+        weft.mul(x, weft.full(x.shape, 2), out=x)
+    assert (whole == 3).all()

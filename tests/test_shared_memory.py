@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -169,6 +170,20 @@ def test_name_outlives_the_storage_by_a_ticket() -> None:
     del again
     with pytest.raises(RuntimeError, match=r"which all have freed|has ended or let go"):
         weft.UntypedStorage._new_shared_filename_cpu(manager, name, size)
+
+
+def test_descriptor_of_another_file_is_refused() -> None:
+    """What a sender's descriptor means once it is closed and something else is opened."""
+    name = b"/weft_00000000000000010000000000000002_0"
+    ends = os.pipe()
+    with tempfile.TemporaryFile() as file:
+        file.truncate(1 << 20)
+        for descriptor in (ends[0], file.fileno()):
+            manager = f"/proc/{os.getpid()}/fd/{descriptor}".encode()
+            with pytest.raises(RuntimeError, match="memory of its tensor, got another file; keep"):
+                weft.UntypedStorage._new_shared_filename_cpu(manager, name, 8)
+    for end in ends:
+        os.close(end)
 
 
 def test_freed_with_the_last_tensor(strategy: str) -> None:

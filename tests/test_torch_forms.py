@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_cases import calling
 
 import weft
 import weft.nn
@@ -162,6 +163,29 @@ def test_gradients_of_normal_numbers_are_zeros() -> None:
     mean, std = weft.zeros(3, requires_grad=True), weft.ones(2, 3, requires_grad=True)
     weft.normal(mean, std).sum().backward()
     assert mean.grad.tolist() == [0] * 3 and std.grad.tolist() == [[0] * 3] * 2
+
+
+def test_in_place_forms_are_seen_where_pytorch_shows_them() -> None:
+    places = ((weft, torch), (weft.Tensor, torch.Tensor))
+    names = {row.name + "_" for row in calling.ROWS.values() if row.inplace is not None}
+    other = [n for n in names for ours, theirs in places if hasattr(ours, n) != hasattr(theirs, n)]
+    assert other == []
+
+
+def test_all_overloads_of_a_name_have_out_forms() -> None:
+    """Those that PyTorch documents, of names of which weft has any."""
+    ours: dict[str, set[str]] = {}
+    for row in calling.ROWS.values():
+        if row.out is not None and row.variants:
+            ours.setdefault(row.name, {"dtype_out"}).add(row.out)
+    missing = []
+    for name, known in ours.items():
+        packet = getattr(torch.ops.aten, name)
+        theirs = {o for o in packet.overloads() if o.endswith("out")} - known
+        missing += [
+            f"{name}.{o}" for o in theirs if torch.Tag.generated not in getattr(packet, o).tags
+        ]
+    assert missing == []
 
 
 def test_scatter_refuses_other_reductions() -> None:

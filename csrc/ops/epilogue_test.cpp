@@ -68,9 +68,9 @@ void check_parts(Fn&& run) {
 
 template <class T>
 void check_products() {
-  const int64_t shapes[][3] = {{1, 1, 1},     {1, 300, 40},  {300, 1, 40},   {5, 7, 0},
-                               {3, 16, 200},  {13, 33, 70},  {70, 100, 300}, {270, 130, 260},
-                               {12, 600, 33}, {40, 1060, 7}, {256, 160, 256}};
+  const int64_t shapes[][3] = {{1, 1, 1},     {1, 300, 40},  {300, 1, 40},    {5, 7, 0},
+                               {3, 16, 200},  {13, 33, 70},  {70, 100, 300},  {270, 130, 260},
+                               {12, 600, 33}, {40, 1060, 7}, {256, 160, 256}, {5, 9, 300}};
   for (const auto& [m, n, k] : shapes) {
     const Tensor a = noise<T>({m, k}, 1), b = noise<T>({k, n}, 2);
     const Tensor at = transposed(noise<T>({k, m}, 3)), bt = transposed(noise<T>({n, k}, 4));

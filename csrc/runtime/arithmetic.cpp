@@ -221,7 +221,7 @@ double angle(double a) {
 }
 
 Complex polar(double length, double angle) {
-  if (length == 0) return 0.0;
+  if (length == 0 && !std::isfinite(angle)) return 0.0;
   if (std::isinf(angle) && !std::isnan(length)) fail_domain();
   // Products with the sine and cosine would be NaN here; C99's annex G has these limits.
   if (std::isinf(length) && std::isnan(angle)) return {std::fabs(length), angle};

@@ -139,7 +139,10 @@ def same(a: Any, b: Any, rounded: bool) -> bool:
     if isinstance(a, complex):
         if any(map(math.isnan, (a.real, a.imag, b.real, b.imag))):
             return same(a.real, b.real, True) and same(a.imag, b.imag, True)
-        return a == b or abs(a - b) <= 1e-12 * abs(b)
+        zeros = [(x, y) for x, y in ((a.real, b.real), (a.imag, b.imag)) if x == y == 0]
+        return (a == b or abs(a - b) <= 1e-12 * abs(b)) and all(
+            math.copysign(1, x) == math.copysign(1, y) for x, y in zeros
+        )
     if isinstance(a, float):
         if math.isnan(a) or rounded:
             return math.isnan(a) == math.isnan(b) and (
@@ -213,6 +216,18 @@ def typed(results: tuple[Any, ...], row: Builtin) -> tuple[Any, ...]:
         kinds[strip_alias(type_)[0]](value) if strip_alias(type_)[0] in kinds else value
         for value, type_ in zip(results, row.returns)
     )
+
+
+CODES = [0, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF]
+
+
+@pytest.mark.parametrize("code", CODES, ids=hex)
+def test_characters_where_they_take_a_byte_more(code: int) -> None:
+    for kind, args in {
+        "aten::chr": (code,), "aten::format_spec": (code, "c"), "aten::percentFormat": ("%c", (code,)),
+    }.items():  # fmt: skip
+        assert format_outcome(kind, *args) == (chr(code), None)
+    assert format_outcome("aten::ord", chr(code)) == (code, None)
 
 
 # ---- formats ----

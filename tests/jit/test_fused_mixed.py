@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
+from jit.allocations import use_of
 from jit.groups import NATIVE, bits, results, run_group
 
 
@@ -160,6 +161,23 @@ def test_results_in_the_memory_of_operands_change_nothing_that_is_seen(function,
         assert [bits(g) for g in got] == [bits(w) for w in wanted]
         assert (bits(a), bits(b)) == before
     assert len({g.data_ptr() for g in got}) == len(got)
+
+
+def test_integers_take_no_memory_of_floats():
+    """The result that may is the second one."""
+
+    def numbered(x, ids):
+        y = weft.cumsum(x, 0)
+        k = ids * 2 + 1
+        return k, y * k
+
+    x, ids = weft.randn(256, 256), weft.randint(-9, 9, (256, 256))
+    wanted, scripted = numbered(x, ids), weft.jit.script(numbered)
+    for _ in range(4):
+        got = scripted(x, ids)
+        assert [(g.dtype, bits(g)) for g in got] == [(w.dtype, bits(w)) for w in wanted]
+    used = use_of(scripted, x, ids, least=x.nbytes)
+    assert used == (x.nbytes + ids.nbytes, 2)
 
 
 def test_arguments_are_no_temporaries():

@@ -113,6 +113,16 @@ def of_a_gradient(call, inputs):
     return [g]
 
 
+def of_a_gradient_behind_a_residual(call, inputs):
+    """What has arrived is there again when the sum is left to the operators."""
+    x, w = inputs
+    y = call(x, w)
+    seeds = [weft.randn(y.shape), weft.randn(x.shape)]
+    (g,) = weft.autograd.grad([y, x * 3.0], [x], seeds, create_graph=True)
+    assert g.requires_grad
+    return [g]
+
+
 def in_anomaly_mode(call, inputs):
     with weft.autograd.detect_anomaly():
         alone(call, inputs)
@@ -120,7 +130,7 @@ def in_anomaly_mode(call, inputs):
 
 USES = [
     alone, behind_a_residual, before_others, of_an_inner_tensor, behind_an_expanded_gradient,
-    twice_and_kept, of_one_input, of_a_gradient,
+    twice_and_kept, of_one_input, of_a_gradient, of_a_gradient_behind_a_residual,
 ]  # fmt: skip
 
 

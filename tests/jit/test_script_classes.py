@@ -655,6 +655,29 @@ def test_gradients_inside_programs():
     assert jit.script(second_derivative)(x).tolist() == [6.0, 12.0]
 
 
+def gradients_of_two(
+    x: Tensor, y: Tensor, given: Optional[List[Optional[Tensor]]]
+) -> List[Optional[Tensor]]:
+    roots = [(x * y).sum(), x.exp().sum()]
+    torch.autograd.backward(roots, given, retain_graph=True)
+    return torch.autograd.grad(roots, [x, y], given)
+
+
+@pytest.mark.parametrize("given", [None, [weft.tensor(2.0), None], [weft.tensor(2.0)]])
+def test_gradients_of_several_roots(given):
+    """Each has a gradient of one where none is given."""
+    found = []
+    for run in (gradients_of_two, jit.script(gradients_of_two)):
+        x, y = (weft.linspace(-1, 2, 5).requires_grad_() for _ in "xy")
+        try:
+            got = [*run(x, y, given), x.grad, y.grad]
+            found.append([g.tolist() for g in got])
+        except (RuntimeError, ValueError) as error:
+            assert given is not None and len(given) == 1
+            found.append(type(error))
+    assert found[0] == found[1]
+
+
 @jit.script
 class Chain:
     def __init__(self, n: int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 import itertools
 import math
 import operator
@@ -12,6 +13,7 @@ import random
 import re
 import threading
 import warnings
+import weakref
 from collections import namedtuple
 from typing import Any
 
@@ -503,6 +505,22 @@ def test_a_trace_ends_when_the_function_raises() -> None:
         jit.trace(f, X)
     assert not jit.is_tracing()
     assert type(X.shape[0]) is int
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_trace_that_is_done_holds_no_tensors(fails: bool) -> None:
+    made = []
+
+    def f(x):
+        y = x * 2
+        made.append(weakref.ref(y))
+        repr(y)  # a pause
+        return y.gather() if fails else y + 1
+
+    with pytest.raises(TypeError) if fails else contextlib.nullcontext():
+        jit.trace(f, X, check_trace=False)
+    gc.collect()
+    assert [each() for each in made] == [None]
 
 
 def test_other_threads_are_not_recorded() -> None:

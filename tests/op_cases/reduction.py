@@ -130,7 +130,9 @@ def _layer_norm(x: np.ndarray, shape: Any, weight: Any = None, bias: Any = None,
 
 
 case("layer_norm", [S(A((3, 8)), [8]), S(A((3, 8)), [8], A((8,)), A((8,))), S(A((2, 4, 5)), [4, 5], A((4, 5)), A((4, 5)))],
-     _layer_norm, tolerance=20)  # fmt: skip
+     _layer_norm, tolerance=20,
+     fails=tuple(Fails(S(A((3, 8)), [8], *affine), RuntimeError, f"layer_norm: expected {which} of shape (8,), got (1,)")
+                 for which, *affine in (("weight", A((1,))), ("weight", A((1,)), A((8,))), ("bias", None, A((1,))), ("bias", A((8,)), A((1,))))))  # fmt: skip
 
 # ---- older names and overloads ----
 case("any.dims", [S(A((2, 3, 5)), [0, 2]), S(A((3, 4)), [1], True)], _over(np.any), dtypes=ALL)
