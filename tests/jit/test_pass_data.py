@@ -477,6 +477,41 @@ def test_aliases(lines, first, second, expected):
     assert AliasAnalysis(graph).may_alias(named[first], named[second]) is expected
 
 
+WRITTEN_LATER = """
+def through_a_branch(flag: bool) -> Tuple[int, int, int]:
+    a, b = [1, 2], [3]
+    chosen = a if flag else b
+    chosen.append(7)
+    chosen[0] = 9
+    return len(a), a[0], len(b)
+
+def size_of_a_shape(x: Tensor, flag: bool) -> Tuple[int, int]:
+    shape = [2, 3]
+    if flag:
+        shape[0] = 3
+        shape[1] = 2
+    y = x.reshape(shape)
+    return y.size(0), y.shape[1]
+
+def size_by_another_name(x: Tensor, flag: bool) -> int:
+    shape = [2, 3]
+    other = shape if flag else [1]
+    other[0] = 6
+    shape[1] = 6 // shape[0]
+    return x.reshape(shape).size(0)
+"""
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_lists_written_through_another_name_are_not_known(flag):
+    unit = weft.jit.CompilationUnit(WRITTEN_LATER)
+    x = weft.arange(6)
+    for _ in range(3):  # the second call runs what passes have made
+        assert unit.through_a_branch(flag) == ((3, 9, 1) if flag else (2, 1, 2))
+        assert unit.size_of_a_shape(x, flag) == ((3, 2) if flag else (2, 3))
+        assert unit.size_by_another_name(x, flag) == (6 if flag else 2)
+
+
 def test_writes_and_the_outside():
     graph = read(
         body(
