@@ -15,6 +15,9 @@ endif()
 
 enable_testing()
 add_test(NAME weft_tests COMMAND weft_tests)
+# Those whose threads share more than the parts of one result: what the thread sanitizer has time for.
+add_test(NAME weft_tests_threads COMMAND weft_tests thread fork pool region shared slab semaphore
+  cache generator autograd future watch allocator mutex interpreter fused random)
 # Products and convolutions take other ways on machines with narrower registers.
 foreach(isa v2 v3)
   foreach(tests blas matmul conv epilogue prologue)
