@@ -221,6 +221,24 @@ TEST(fork_while_threads_allocate_and_run_regions) {
   CHECK_EQ(failed, 0);
 }
 
+TEST(fork_inside_a_piece_that_a_worker_took_over) {
+  const int before = num_threads();
+  set_num_threads(2);
+  std::atomic<pid_t> child{-1};
+  // Pieces 0 and 1 are the caller's, which is busy until the worker has taken the second.
+  parallel_for(4, 1, [&](int64_t begin, int64_t) {
+    while (begin == 0 && child.load() == -1) std::this_thread::yield();
+    if (begin != 1) return;
+    const pid_t made = fork();
+    if (made == 0) alarm(60);
+    child = made;
+  });
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child.load());
+  CHECK_EQ(status, 0);
+  set_num_threads(before);
+}
+
 TEST(fork_inside_a_region) {
   const int before = num_threads();
   set_num_threads(2);

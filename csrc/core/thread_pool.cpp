@@ -7,6 +7,7 @@
 #include "core/thread_pool.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -189,6 +190,9 @@ uint32_t Pool::run_others(uint32_t own, uint32_t lanes) {
 }
 
 void Pool::report(uint32_t pieces) {
+  // A piece of a worker's was forked in: this is the child's only thread, and nobody waits for it.
+  // It ends without the exit handlers of libraries, which would wait for threads that are gone.
+  if (is_of_parent()) _exit(0);
   if (pieces == 0) return;
   done_.fetch_add(pieces, std::memory_order_acq_rel);
   done_.notify_one();
@@ -201,7 +205,6 @@ void Pool::work(uint32_t own) {
   while (!stopped_.load(std::memory_order_acquire)) {
     const Stopwatch watch;
     if (const uint32_t ran = run_lane(own)) {
-      if (is_of_parent()) return;  // the only thread there is: its end is that of the process
       report(ran);
       watch.wait_a_part(called);
       if (!called()) report(run_others(own, static_cast<uint32_t>(threads_)));
