@@ -355,6 +355,14 @@ class TestViews:
             x.add_(1)
         assert x.tolist() == [2, 3] and x.is_leaf
 
+    def test_a_view_keeps_its_history_when_the_base_is_detached(self) -> None:
+        x = leaf(1, 2)
+        base = x * 2
+        view = base[:1]
+        base.detach_().requires_grad_()
+        view.sum().backward()
+        assert x.grad.tolist() == [2, 0] and base.grad is None
+
     def test_write_into_a_view(self) -> None:
         x, w = leaf(1, 2, 3), leaf(5)
         y = x * 1

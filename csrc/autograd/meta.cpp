@@ -130,7 +130,6 @@ void detach_(const Tensor& tensor) {
   meta->leaf = true;
   meta->requires_grad = false;
   meta->retains_grad = false;
-  meta->epoch.fetch_add(1, std::memory_order_release);
 }
 
 void data_changed(const Tensor& tensor) {

@@ -190,6 +190,19 @@ TEST(allocator_thread_exit_returns_cache) {
   CHECK_EQ(bytes_in_use(), in_use);
 }
 
+TEST(allocator_statistics_add_the_threads_up) {
+  Allocator& allocator = caching_allocator();
+  allocator.free(allocator.allocate(500), 500);
+  const size_t cached = allocator.stats().bytes_cached;
+  CHECK_TRUE(cached > 0);
+  size_t now = 0;
+  std::thread([&] {
+    allocator.free(allocator.allocate(2000), 2000);
+    now = allocator.stats().bytes_cached;
+  }).join();
+  CHECK_EQ(now, cached + detail::class_bytes(detail::size_class(2000)));
+}
+
 TEST(allocator_many_threads) {
   const size_t before = bytes_in_use();
   std::vector<std::thread> threads;

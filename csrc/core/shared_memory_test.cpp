@@ -254,6 +254,27 @@ TEST(shared_arena_refuses_wrong_names) {
                    "_new_shared_filename_cpu: expected 8 bytes, got 9");
 }
 
+TEST(shared_arena_refuses_a_file_cut_short) {
+  const Ref<Storage> first = new_shared_storage(8, SharingStrategy::FileSystem);
+  std::string manager;
+  shared_name(*first, &manager);
+  const int file = open(manager.c_str(), O_RDWR | O_CLOEXEC);
+  const off_t before = lseek(file, 0, SEEK_END);
+  Ref<Storage> second = new_shared_storage(8, SharingStrategy::FileSystem);
+  const off_t after = lseek(file, 0, SEEK_END);
+  const auto page = static_cast<off_t>(sysconf(_SC_PAGESIZE));
+  const std::string name = shared_name(*second, &manager);
+  issue_shared_ticket(*second);
+  second.reset();
+  CHECK_EQ(ftruncate(file, before), 0);
+  CHECK_THROWS_MSG(adopt_shared_storage(manager, name, 8, false),
+                   str("_new_shared_filename_cpu: expected a file of at least ",
+                       (before + page - 1) / page * page + 8, " bytes, got ", before));
+  CHECK_EQ(ftruncate(file, after), 0);
+  adopt_shared_storage(manager, name, 8, false);
+  close(file);
+}
+
 // ---- limits ----
 
 TEST(shared_memory_names_the_limit_of_files) {
