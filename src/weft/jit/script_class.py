@@ -12,6 +12,7 @@ from weft.jit.frontend.class_methods import compile_method
 from weft.jit.frontend.classes import class_info, type_of_class
 from weft.jit.frontend.errors import FrontendError
 from weft.jit.ir import types as ty
+from weft.jit.shared_objects import can_share, instance_of, shared_object
 
 
 def script_class(cls: type, extra: dict[str, Any]) -> type:
@@ -52,9 +53,14 @@ _GENERATED = frozenset(
 )
 
 
+def is_plain(cls: type) -> bool:
+    """Whether a class is compiled only because a module has objects of it: those are copied."""
+    return hasattr(cls, "_from_jit") and not hasattr(cls, "__weft_script__")
+
+
 def object_of(given: Any, made: dict[int, Any]) -> Any:
-    """The object of a program for a Python object: its attributes are copied. One that is found
-    twice is one object in the program, too; `made` holds those by the id of Python's."""
+    """A new object of a program with the attributes of a Python object. One that is found twice is
+    one object in the program, too; `made` holds those by the id of Python's."""
     known = made.get(id(given))
     if known is not None:
         return known
@@ -69,11 +75,12 @@ def object_of(given: Any, made: dict[int, Any]) -> Any:
 
 
 def _to_jit(self: Any) -> Any:
-    return object_of(self, {})
+    return shared_object(self) if can_share(type(self)) else object_of(self, {})
 
 
 def _from_jit(cls: Any, made: Any) -> Any:
-    """The Python object for one of a program: its attributes are copied."""
+    if can_share(cls):
+        return instance_of(cls, made)
     result = cls.__new__(cls)
     for name in made._class.attributes:
         object.__setattr__(result, name, getattr(made, name))

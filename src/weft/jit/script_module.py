@@ -22,7 +22,7 @@ from weft.jit.frontend.source import Code
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.script import Program, absent
-from weft.jit.script_class import object_of
+from weft.jit.script_class import is_plain, object_of
 from weft.jit.script_method import (
     ScriptMethod,
     compiled_method,
@@ -322,7 +322,7 @@ def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveSc
             setattr(obj, name, child._jit_object)
             continue
         try:
-            if isinstance(declared.type, ty.ClassType) and hasattr(type(value), "_from_jit"):
+            if isinstance(declared.type, ty.ClassType) and is_plain(type(value)):
                 value = object_of(value, made)
             setattr(obj, name, value)
         except (TypeError, AttributeError) as error:
