@@ -1,6 +1,8 @@
 // weft._C.JitProgram: bytes made by weft.jit.codegen, ready to run.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <memory>
 
@@ -8,6 +10,7 @@
 #include "bindings/tensor_object.h"
 #include "core/error.h"
 #include "runtime/interpreter_ops.h"
+#include "runtime/interrupt.h"
 #include "runtime/print.h"
 
 namespace nb = nanobind;
@@ -49,6 +52,14 @@ class PythonExternal final : public External {
  private:
   std::shared_ptr<PyObject> callable_;
 };
+
+// Runs the handlers of signals that have arrived, as Python does between two instructions: Ctrl-C
+// ends a program. Python runs them on its main thread only.
+void run_signal_handlers() {
+  if (syscall(SYS_gettid) != getpid()) return;
+  const TakeGil gil;
+  if (PyErr_CheckSignals() != 0) throw PythonFailure::fetch();
+}
 
 ProgramInputs take_inputs(nb::sequence constants, nb::sequence callables, nb::dict classes) {
   ProgramInputs inputs;
@@ -126,6 +137,7 @@ std::string text_of_tensor(const Tensor& tensor) {
 }  // namespace
 
 void bind_jit_program(nb::module_& module) {
+  interrupt::set_check(run_signal_handlers);
   set_print_hook(print_to_python);
   set_tensor_text_hook(text_of_tensor);
   nb::class_<JitProgram>(module, "JitProgram",

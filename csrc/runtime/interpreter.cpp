@@ -4,6 +4,7 @@
 #include "runtime/arithmetic.h"  // what the scalar instructions are written with
 #include "runtime/interpreter_calls.h"
 #include "runtime/interpreter_ops.h"
+#include "runtime/interrupt.h"
 #include "runtime/list.h"
 #include "runtime/program_reader.h"
 
@@ -28,10 +29,12 @@ using interpreter::put;
     ++ip;       \
     DISPATCH(); \
   } while (0)
-#define JUMP(to) \
-  do {           \
-    ip = (to);   \
-    DISPATCH();  \
+#define JUMP(to)                   \
+  do {                             \
+    ip = (to);                     \
+    if (--credit < 0) [[unlikely]] \
+      goto poll;                   \
+    DISPATCH();                    \
   } while (0)
 #define SHORT_TARGET() (ip + short_target(*ip))
 
@@ -67,6 +70,7 @@ Value run(RegisterStack& stack) {
   const Value* constants = function->program->constants.data();
   const Instruction* ip = function->code.data();
   const Function* callee = nullptr;
+  int credit = interrupt::kCredit;
   Value result;
   try {
 #ifdef WEFT_COMPUTED_GOTO
@@ -210,10 +214,12 @@ Value run(RegisterStack& stack) {
 
       // ---- calls ----
       CASE(call_operator) {
+        credit -= interrupt::kOperatorCost;
         interpreter::call_operator(*function, *ip->site, registers, constants);
         NEXT();
       }
       CASE(call_reusing) {
+        credit -= interrupt::kOperatorCost;
         interpreter::call_reusing(*function, *ip->site, registers, constants);
         NEXT();
       }
@@ -238,6 +244,7 @@ Value run(RegisterStack& stack) {
         NEXT();
       }
       CASE(run_group) {
+        credit -= interrupt::kOperatorCost;
         const Site& site = *ip->site;
         Value* results = registers + function->objects + function->scalars;
         Value* args = results + function->scratch;
@@ -375,6 +382,10 @@ Value run(RegisterStack& stack) {
     }
 #endif
 
+  poll:
+    credit = interrupt::kCredit;
+    interrupt::poll();
+    DISPATCH();
   call:
     if (stack.frames.size() >= kDeepestCall) [[unlikely]] {
       throw ProgramError("RecursionError",

@@ -4,6 +4,7 @@
 
 #include "autograd/mode.h"
 #include "runtime/future.h"
+#include "runtime/interrupt.h"
 #include "runtime/program_testing.h"
 #include "runtime/register_stack.h"
 #include "testing.h"
@@ -55,6 +56,24 @@ ProgramError raised(Fn&& fn) {
     return error;
   }
   testing::fail_check(__FILE__, __LINE__, "expected a ProgramError");
+}
+
+struct Ended final : ForeignError {
+  [[noreturn]] void throw_with(const std::string&) const override { throw Ended(); }
+};
+
+TEST(interpreter_asks_the_host) {
+  const Ref<Program> program = summing().load();
+  interrupt::set_check([] { throw Ended(); });
+  bool ended = false;
+  try {
+    call(*program, {Value(int64_t{1} << 62)});
+  } catch (const Ended&) {
+    ended = true;
+  }
+  interrupt::set_check(nullptr);
+  CHECK_TRUE(ended);
+  CHECK_EQ(call(*program, {Value(int64_t{2000})}).to_int(), 1999000);
 }
 
 TEST(interpreter_loops) {
