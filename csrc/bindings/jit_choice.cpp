@@ -1,8 +1,5 @@
 // A compiled function that has two programs: one for calls that may record gradients, one for those
-// that do not. Each is made at its first call; the very first one, if it is small, may have a
-// program of its own, that is sooner there.
-#include <utility>
-
+// that do not. Python makes them, and says which program calls take before they are there.
 #include "autograd/mode.h"
 #include "autograd/node.h"
 #include "bindings/errors.h"
@@ -18,9 +15,8 @@ namespace {
 
 struct ChoiceObject {
   PyObject_HEAD vectorcallfunc vectorcall;
-  PyObject* make;         // make(records: bool) -> the program's function
-  PyObject* first;        // first() -> that of the first call; null once it is over
-  PyObject* programs[2];  // [0] without gradients, [1] with; null until made
+  PyObject* choose;       // choose(records, is_large) -> (program's function, whether it stays)
+  PyObject* programs[2];  // [0] without gradients, [1] with; null until one stays
 };
 ChoiceObject& as_choice(PyObject* object) { return *reinterpret_cast<ChoiceObject*>(object); }
 
@@ -127,19 +123,19 @@ bool has_large(PyObject* const* args, Py_ssize_t count) {
   return elements >= kLarge;
 }
 
-// The program of this call, made if need be: a new reference, or null with an error.
+// The program of this call: a new reference, or null with an error.
 Object program_for(ChoiceObject& self, PyObject* const* args, Py_ssize_t count) {
   const bool records = may_record(args, count);
   PyObject*& program = self.programs[records];
   if (program) return Object::borrow(program);
-  if (self.first) {
-    const Object first = Object::steal(std::exchange(self.first, nullptr));
-    if (!has_large(args, count)) return Object::steal(PyObject_CallNoArgs(first.get()));
-  }
-  Object made = Object::steal(PyObject_CallOneArg(self.make, records ? Py_True : Py_False));
-  if (!made) return made;
-  if (!program) program = made.release();  // meanwhile another thread may have been here
-  return Object::borrow(program);
+  const Object chosen = Object::steal(
+      PyObject_CallFunctionObjArgs(self.choose, records ? Py_True : Py_False,
+                                   has_large(args, count) ? Py_True : Py_False, nullptr));
+  PyObject* function = nullptr;
+  int stays = 0;
+  if (!chosen || !PyArg_ParseTuple(chosen.get(), "Op", &function, &stays)) return {};
+  if (stays && !program) program = Py_NewRef(function);  // another thread may have been here
+  return Object::borrow(function);
 }
 
 PyObject* choice_vectorcall(PyObject* object, PyObject* const* args, size_t flags,
@@ -151,30 +147,27 @@ PyObject* choice_vectorcall(PyObject* object, PyObject* const* args, size_t flag
 }
 
 PyObject* choice_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *make = nullptr, *first = Py_None;
-  if (!PyArg_ParseTuple(args, "O|O", &make, &first)) return nullptr;
+  PyObject* choose = nullptr;
+  if (!PyArg_ParseTuple(args, "O", &choose)) return nullptr;
   PyObject* made = type->tp_alloc(type, 0);
   if (!made) return nullptr;
   ChoiceObject& self = as_choice(made);
   self.vectorcall = choice_vectorcall;
-  self.make = Py_NewRef(make);
-  self.first = first == Py_None ? nullptr : Py_NewRef(first);
+  self.choose = Py_NewRef(choose);
   return made;
 }
 
 int choice_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   ChoiceObject& self = as_choice(object);
-  Py_VISIT(self.make);
-  Py_VISIT(self.first);
+  Py_VISIT(self.choose);
   for (PyObject* program : self.programs) Py_VISIT(program);
   return 0;
 }
 
 int choice_clear(PyObject* object) {
   ChoiceObject& self = as_choice(object);
-  Py_CLEAR(self.make);
-  Py_CLEAR(self.first);
+  Py_CLEAR(self.choose);
   for (PyObject*& program : self.programs) Py_CLEAR(program);
   return 0;
 }

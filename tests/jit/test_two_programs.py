@@ -10,6 +10,7 @@ import pytest
 
 import weft
 from weft import jit
+from weft.jit import execution
 from weft.jit.passes.gradients import may_start
 from weft.jit.script import ScriptFunction
 
@@ -290,3 +291,17 @@ def test_first_calls_of_many_threads():
         for thread in threads:
             thread.join()
         assert not wrong and made(scripted) == (True, False)
+
+
+def test_calls_do_not_wait_for_the_passes_of_a_long_function():
+    lines = "".join(f"    x = (x * {i}.5).sin()\n" for i in range(150))
+    unit = jit.CompilationUnit(f"def f(x: Tensor) -> Tensor:\n{lines}    return x\n")
+    programs = execution.executable(unit.f.function)
+    x = weft.full((3,), 1e-3)
+    expected = unit.f(x)
+    with execution.LOCK:  # so the passes wait, on their thread
+        for _ in range(3):
+            assert weft.equal(programs(x), expected) and programs.programs == (None, None)
+    while programs.programs == (None, None):
+        assert weft.equal(programs(x), expected)
+    assert weft.equal(programs(x), expected)

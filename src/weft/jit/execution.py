@@ -2,65 +2,37 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from weft import _C
+from weft._fork_lock import ForkLock
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.passes import gradients
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 from weft.jit.recursion import DeepRecursion
 
-_FORK_WAITS = 10.0  # seconds
-
 
 class _Compiling:
     """One compiler at a time, since the frontend and the passes share tables."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._taken = False  # by a thread that forks
-        self._entered = 0  # by the thread that has the lock
+        self._lock = ForkLock()
         self._deep = DeepRecursion()
 
     def __enter__(self) -> None:
-        self._lock.acquire()
-        self._entered += 1
-        if self._entered == 1:
+        self._lock.__enter__()
+        if self._lock.depth == 1:
             self._deep.__enter__()
 
     def __exit__(self, *exception: object) -> None:
-        self._entered -= 1
-        if not self._entered:
+        if self._lock.depth == 1:
             self._deep.__exit__()
-        self._lock.release()
-
-    def before_fork(self) -> None:
-        """No child is made while another thread compiles, unless that takes too long."""
-        self._taken = self._lock.acquire(timeout=_FORK_WAITS)
-
-    def after_fork_in_parent(self) -> None:
-        if self._taken:
-            self._lock.release()
-
-    def after_fork_in_child(self) -> None:
-        """The thread that compiles, if there still is one, is not in this process."""
-        if self._taken:
-            self._lock.release()
-        else:
-            self._lock = threading.RLock()
-            self._entered = 0
+        self._lock.__exit__()
 
 
 LOCK = _Compiling()
-os.register_at_fork(
-    before=LOCK.before_fork,
-    after_in_parent=LOCK.after_fork_in_parent,
-    after_in_child=LOCK.after_fork_in_child,
-)
 _LEVEL = 2
 programs_made = 0  # in this process; weft.jit.stats tells
 
@@ -105,31 +77,80 @@ def executable(
     function: Function, classes: Iterable[ty.ClassType] = (), level: int | None = None
 ) -> Callable[..., Any]:
     """The function, ready to be called with Python objects. `classes` are those whose objects may
-    stand behind interfaces.
-
-    There are two programs, each made when it is first needed: for calls in which no gradient can
-    be recorded, because grad mode is off or no argument requires one, passes are freer and groups
-    carry no gradient. Before them the very first call takes the function as the frontend made it,
-    unless there are loops: many functions are called once, and its result is sooner there than the
-    optimised program. A `level` of the pipeline has its programs from the first call on.
+    stand behind interfaces. With a `level` of the pipeline calls run its programs from the first
+    on.
     """
-    classes = list(classes)
-    made: dict[bool, Any] = {}
-    wanted = _LEVEL if level is None else level
+    return _C.JitChoice(_Programs(function, list(classes), level).choose)
 
-    def first() -> Any:
+
+class _Programs:
+    """The programs of a function, each made when it is first needed: one for calls in which no
+    gradient can be recorded, because grad mode is off or no argument requires one, and one for
+    the others. For the former passes are freer and groups carry no gradient.
+
+    Before them calls take the function as the frontend made it, unless there are loops: the very
+    first call, because many functions are called once and its result is sooner there than the
+    optimised program, and, where the function is long, all calls until the passes have run beside
+    them.
+    """
+
+    def __init__(self, function: Function, classes: list[ty.ClassType], level: int | None) -> None:
+        self.function, self.classes = function, classes
+        self.level = _LEVEL if level is None else level
+        self.is_tiered = level is None and not _may_repeat(function)
+        self.is_long = self.is_tiered and _nodes_within(function) > _LONG
+        self.was_called = False
+        self.first: Any = None  # as the frontend made it
+        self.optimized: dict[bool, Any] = {}  # by whether gradients may be recorded
+        self.jobs: dict[bool, Any] = {}
+
+    def choose(self, records: bool, is_large: bool) -> tuple[Any, bool]:
+        """The program of a call, and whether it is that of all calls like it. `is_large`: the
+        arguments are, so that an optimised program is worth waiting for."""
+        is_first, self.was_called = not self.was_called, True
+        if is_first and self.is_tiered and not is_large:
+            return self._unoptimized(), False
+        records = records or not self.level or gradients.may_start(self.function.graph)
+        if self.is_long and not self._is_ready(records):
+            return self._unoptimized(), False
+        return self._make(records), True
+
+    def _unoptimized(self) -> Any:
+        if self.first is None:
+            with LOCK:
+                self.first = _load(self.function, self.classes, 0, DEFAULT)
+        return self.first
+
+    def _make(self, records: bool) -> Any:
         with LOCK:
-            return _load(function, classes, 0, DEFAULT)
+            if records not in self.optimized:
+                options = DEFAULT if records else INFERENCE
+                self.optimized[records] = _load(self.function, self.classes, self.level, options)
+            return self.optimized[records]
 
-    def make(records: bool) -> Any:
-        with LOCK:
-            records = records or not wanted or gradients.may_start(function.graph)
-            if records not in made:
-                made[records] = _load(function, classes, wanted, DEFAULT if records else INFERENCE)
-            return made[records]
+    def _is_ready(self, records: bool) -> bool:
+        """Whether the passes have run, or can only run in this thread."""
+        from weft.jit.native import compiler
 
-    is_tiered = level is None and not _may_repeat(function)
-    return _C.JitChoice(make, first if is_tiered else None)
+        if records not in self.jobs:
+            self.jobs[records] = compiler.submit(lambda: self._make(records))
+        return compiler.is_over(self.jobs[records])
+
+
+_LONG = 300  # nodes; the passes take some tenths of a second
+
+
+def _nodes_within(function: Function, known: dict[int, int] | None = None) -> int:
+    """How many nodes a function has with those that it calls in the places of the calls."""
+    from weft.jit.passes.inlining import callee
+
+    known = {} if known is None else known
+    if id(function) not in known:
+        known[id(function)] = 0  # should it call itself
+        nodes = list(function.graph.walk())
+        called = [callee(node) for node in nodes if node.kind in _CALLS]
+        known[id(function)] = len(nodes) + sum(_nodes_within(f, known) for f in called if f)
+    return known[id(function)]
 
 
 _LOOPS = frozenset({"prim::Loop", "prim::fork"})
@@ -158,7 +179,7 @@ def _optimized(function: Function, level: int, options: Options) -> Function:
     from weft.jit.pipeline import optimize
 
     native.start()
-    return optimize(function, level, options)
+    return optimize(function, level, options, native.compiler.raise_if_stopping)
 
 
 def _load(

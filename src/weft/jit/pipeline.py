@@ -125,10 +125,25 @@ def optimize_graph(
 ) -> bool:
     """Runs the passes on a graph, in place; True if anything changed. `finish`: those behind the
     repeated ones too, which commit it to one kind of program: with gradients, or without."""
-    before, repeated, behind = _active(level)
-    changed = _run(before, graph, options, observer)
+    inlining, repeated, behind = _active(level)
+    changed = bool(inlining) and _inline(repeated, graph, options, observer)
     changed |= _settle(repeated, graph, options, observer)
     return (finish and _run(behind, graph, options, observer)) or changed
+
+
+def _inline(passes: list[Pass], graph: Graph, options: Options, observer: Observer | None) -> bool:
+    """Inlines calls. The passes that repeat run once on a function that is called often, not on
+    each of its copies."""
+    inlining = _module("inlining")
+    bodies: dict[Function, Graph] = {}
+    for function in inlining.called_often(graph):
+        body = bodies[function] = function.graph.copy()
+        inlining.run(body, options, bodies, (function,))
+        _settle(passes, body, options, observer)
+    changed = bool(inlining.run(graph, options, bodies))
+    if changed and observer is not None:
+        observer(PASSES[0], graph)
+    return changed
 
 
 def _active(level: int) -> tuple[list[Pass], list[Pass], list[Pass]]:

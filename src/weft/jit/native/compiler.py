@@ -1,4 +1,5 @@
-"""The thread that turns fusion groups into native code while the program goes on.
+"""The thread that compiles while the program goes on: fusion groups to native code, and the graphs
+of long functions to optimised ones.
 
 A group runs on its operators' kernels until its native code is there; no call ever waits for the
 compiler. What could not be compiled stays as it is (`failures` lists why).
@@ -7,13 +8,17 @@ compiler. What could not be compiled stays as it is (`failures` lists why).
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import threading
 import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from weft import _C
+from weft._fork_lock import ForkLock
 from weft._kernels.machine import is_aarch64, is_x86
 from weft.jit.native.polite import yielding
 from weft.jit.recursion import DeepRecursion
@@ -24,10 +29,9 @@ FORMAT = "1"  # of keys in the cache: raise it when the code for the same text c
 failures: list[str] = []
 compiled: list[str] = []  # names of images made or loaded, in order
 _lock = threading.Lock()
-_busy = threading.Lock()  # held while a group is compiled
-FORK_WAITS = 10.0  # seconds that a fork waits for the compilation of a group to end
 _thread: threading.Thread | None = None
 _stopping = False
+_jobs: deque[_Job] = deque()
 
 
 def available() -> bool:
@@ -78,39 +82,69 @@ def stop() -> None:
 atexit.register(stop)
 
 
-def _before_fork() -> None:
-    """LLVM has locks of its own: no child is made while it works."""
-    global _idle
-    _idle = _busy.acquire(timeout=FORK_WAITS)
-
-
-def _after_fork_in_parent() -> None:
-    if _idle:
-        _busy.release()
+def _lost() -> None:
+    """No native code is made any more: some lock of LLVM's may be taken for good."""
+    global _usable
+    _usable = False
 
 
 def _after_fork_in_child() -> None:
-    """The child has no compiling thread: start one when the next program is made.
-
-    It never has one where LLVM was at work for too long: some lock of LLVM's may be taken for good.
-    """
-    global _thread, _lock, _busy, _usable
-    _thread, _lock, _busy = None, threading.Lock(), threading.Lock()
-    _usable = _usable and _idle
+    """The child has no compiling thread: start one when the next program is made."""
+    global _thread, _lock
+    _thread, _lock = None, threading.Lock()
+    _jobs.clear()
     _C._fused_compile_after(None)
 
 
-_idle = True
 _usable = True
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_in_parent,
-    after_in_child=_after_fork_in_child,
-)
+_busy = ForkLock(_lost)  # held while a group is compiled: LLVM has locks of its own
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+class _Job:
+    """Work for the thread; what it raises is raised again by work in the caller's thread."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.work, self.is_over, self.process = work, False, os.getpid()
+
+    def run(self) -> None:
+        with contextlib.suppress(Exception):
+            self.work()
+        self.is_over = True
+
+
+def submit(work: Callable[[], object]) -> _Job | None:
+    """Has the thread do some work; None if there is no thread."""
+    start()
+    if _thread is None:
+        return None
+    job = _Job(work)
+    _jobs.append(job)
+    _C._fused_wake()
+    return job
+
+
+def is_over(job: _Job | None) -> bool:
+    """Whether nobody works on a job: it is done, or the thread is another process's."""
+    return job is None or job.is_over or job.process != os.getpid()
+
+
+class _Stopped(Exception):
+    pass
+
+
+def raise_if_stopping(*_: object) -> None:
+    """Ends a job of the thread when Python ends."""
+    if _stopping and threading.current_thread() is not threading.main_thread():
+        raise _Stopped
 
 
 def _serve() -> None:
     while True:
+        if _jobs:
+            with yielding():
+                _jobs.popleft().run()
+            continue
         request = _C._fused_requests(1.0)
         if request is not None:
             with _busy, yielding():

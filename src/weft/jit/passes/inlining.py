@@ -8,21 +8,51 @@ large. Nodes remember where they were called from.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from weft.jit.ir import ClassType, Function, clone_node
 from weft.jit.ir.graph import Block, Graph, Node, Value
 from weft.jit.passes.options import DEFAULT, Options
 
 
-def run(graph: Graph, options: Options = DEFAULT) -> bool:
-    """Inlines every call it can; True if there was one."""
-    inliner = _Inliner(options.inline_limit)
-    inliner.block(graph.block, ())
+def run(
+    graph: Graph,
+    options: Options = DEFAULT,
+    bodies: Mapping[Function, Graph] | None = None,
+    within: tuple[Function, ...] = (),
+) -> bool:
+    """Inlines every call it can; True if there was one. `bodies`: graphs to take for those of
+    functions. `within`: the function that the graph is of, if calls of it are to stay."""
+    inliner = _Inliner(options.inline_limit, bodies or {})
+    inliner.block(graph.block, within)
     return inliner.changed
 
 
+def called_often(graph: Graph) -> list[Function]:
+    """The functions that inlining would put into the graph more than once, each behind those that
+    it calls."""
+    counts: dict[Function, int] = {}
+    order: list[Function] = []
+
+    def visit(inner: Graph) -> None:
+        for node in inner.walk():
+            function = callee(node)
+            if function is None:
+                continue
+            known = function in counts
+            counts[function] = counts.get(function, 0) + 1
+            if not known:
+                visit(function.graph)
+                order.append(function)
+
+    visit(graph)
+    return [function for function in order if counts[function] > 1]
+
+
 class _Inliner:
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, bodies: Mapping[Function, Graph]) -> None:
         self.room = limit
+        self.bodies = bodies
         self.changed = False
 
     def block(self, block: Block, callers: tuple[Function, ...]) -> None:
@@ -35,17 +65,17 @@ class _Inliner:
         function = callee(node)
         if function is None or function in callers:
             return
-        size = sum(1 for _ in function.graph.walk())
+        graph = self.bodies.get(function, function.graph)
+        size = sum(1 for _ in graph.walk())
         if size > self.room:
             return
         self.room -= size
         self.changed = True
-        for inner in self._replace(node, function):
+        for inner in self._replace(node, graph.block):
             self.node(inner, (*callers, function))
 
-    def _replace(self, call: Node, function: Function) -> list[Node]:
-        """Puts a copy of the function's nodes in the place of the call."""
-        body = function.graph.block
+    def _replace(self, call: Node, body: Block) -> list[Node]:
+        """Puts a copy of a function's nodes in the place of the call."""
         mapping: dict[Value, Value] = dict(zip(body.params, call.inputs))
         added = [clone_node(node, call.owner, mapping, before=call) for node in body]
         for node in added:
