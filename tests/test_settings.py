@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -126,6 +127,39 @@ def test_modules_are_called_with_other_tensors() -> None:
         call(model, {"0.weight": weight}, x, strict=True)
     with pytest.raises(ValueError, match="expected each name once"):
         call(model, ({"0.weight": weight}, {"0.weight": weight}), x)
+    with pytest.raises(ValueError, match="expected one value for the tied"):
+        call(model, {"0.weight": weight, "1.twin.weight": weight + 1}, x)
+
+
+class Counter(weft.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("anew", weft.zeros(1))
+        self.register_buffer("twin", self.anew)
+        self.register_buffer("inplace", weft.zeros(1))
+
+    def forward(self, fails: bool) -> weft.Tensor:
+        self.anew = self.anew + 1
+        self.inplace += 2
+        if fails:
+            raise ArithmeticError
+        return self.anew
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("ties", [False, True])
+def test_buffers_that_a_call_changed_are_in_the_dict(fails: bool, ties: bool) -> None:
+    model, given = Counter(), {"anew": weft.full((1,), 5.0), "inplace": weft.full((1,), 7.0)}
+    anew = model.anew
+    for expected in (6.0, 7.0):
+        with pytest.raises(ArithmeticError) if fails else contextlib.nullcontext():
+            weft.func.functional_call(model, given, (fails,), tie_weights=ties)
+        assert given["anew"].item() == expected
+    assert list(given) == ["anew", "inplace"] and given["inplace"].item() == 11.0
+    assert model.anew is anew and model.twin is anew and anew.item() == 0.0
+    parts = ({"anew": weft.ones(1)}, {"inplace": weft.ones(1)})
+    weft.func.functional_call(model, parts, (False,))
+    assert parts[0]["anew"].item() == 1.0 and parts[1]["inplace"].item() == 3.0
 
 
 def test_settings_are_kept() -> None:

@@ -20,8 +20,9 @@ def functional_call(
 
     parameter_and_buffer_dicts: one dict or a sequence of dicts, by dotted names; gradients flow to
     the tensors. tie_weights: a member that has several names is replaced under all of them. strict:
-    KeyError unless every parameter and buffer is given, and nothing else. The module is the same
-    afterwards; it must not be called by another thread meanwhile.
+    RuntimeError unless every parameter and buffer is given, and nothing else. The module is the
+    same afterwards; a member that it assigned anew meanwhile is put into the dict (where one dict
+    is given). It must not be called by another thread meanwhile.
 
     >>> layer = weft.nn.Linear(2, 1, bias=False)
     >>> weft.func.functional_call(layer, {"weight": weft.ones(1, 2)}, (weft.ones(2),))
@@ -47,16 +48,23 @@ def functional_call(
         for name, value in list(given.items()):
             same = names.get(name)
             for other, member in names.items():
-                if same is not None and member is same:
-                    given.setdefault(other, value)
-    replaced: list[tuple[Any, str, Any]] = []
+                if (
+                    same is not None
+                    and member is same
+                    and given.setdefault(other, value) is not value
+                ):
+                    raise ValueError(
+                        f"functional_call: expected one value for the tied {name!r} and {other!r}, "
+                        "got two"
+                    )
+    replaced: list[tuple[Any, str, str, Any]] = []
     try:
         for name, value in given.items():
             path, _, last = name.rpartition(".")
             owner = module.get_submodule(path)
             if last not in owner.__dict__:
                 raise KeyError(f"functional_call: expected a member of the module, got {name!r}")
-            replaced.append((owner, last, owner.__dict__[last]))
+            replaced.append((owner, name, last, owner.__dict__[last]))
             owner.__dict__[last] = value
         if args is None:
             args = ()
@@ -64,5 +72,7 @@ def functional_call(
             args = (args,)
         return module(*args, **(kwargs or {}))
     finally:
-        for owner, last, value in reversed(replaced):
+        for owner, name, last, value in reversed(replaced):
+            if isinstance(dicts, dict) and name in dicts:
+                dicts[name] = owner.__dict__[last]
             owner.__dict__[last] = value
