@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -266,6 +267,29 @@ def test_pools(dims: int, names: str) -> None:
         _check(lambda t, w=window: getattr(F, f"avg_pool{names}")(t, *w), [x], mean)
     norm = (np.abs(_windows(x + 1, 2, 2, 0, 0, dims)) ** 3).sum(last) ** (1 / 3)
     _check(lambda t: getattr(F, f"lp_pool{names}")(t, 3.0, 2), [x + 1], norm)
+    signs = np.where(np.arange(x.size).reshape(x.shape) % 3, 1.0, -1.0)
+    sizes = np.abs(_windows(x + 1, 2, 2, 0, 0, dims))
+    for p, extreme in ((np.inf, sizes.max(last)), (-np.inf, sizes.min(last))):
+        _check(lambda t, p=p: getattr(F, f"lp_pool{names}")(t, p, 2), [(x + 1) * signs], extreme)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("p", [1, 3, 5, 2, 0.5, -1, math.inf, -math.inf])
+def test_power_pools_of_negative_numbers_equal_torch(p: float) -> None:
+    """Values and gradients: NaN where a sum of odd powers is negative, 0 where it is 0."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    for dims in (1, 2, 3):
+        values = rng.standard_normal((2, 2, *[5] * dims))
+        values[0, 0] = 0.0
+        for options in ({"kernel_size": 2}, {"kernel_size": 3, "stride": 1, "ceil_mode": True}):
+            results = []
+            for lib in (weft, torch):
+                x = lib.tensor(values).requires_grad_()
+                y = getattr(lib.nn.functional, f"lp_pool{dims}d")(x, p, **options)
+                results.append((y.detach().numpy(), *lib.autograd.grad(y.sum(), x)))
+            for ours, theirs in zip(*results):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-12)
 
 
 def test_max_pool_indices_lead_back() -> None:

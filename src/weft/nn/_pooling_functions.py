@@ -3,6 +3,7 @@ dimensional operators. `weft.nn.functional` shows them."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import weft
@@ -179,6 +180,9 @@ def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
     """The p-norm of each window of [n, c, l], p being norm_type."""
+    if math.isinf(norm_type):
+        sign = math.copysign(1.0, norm_type)
+        return sign * max_pool1d(sign * input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     (kernel,) = _times("lp_pool1d", "kernel_size", kernel_size, 1)
     means = avg_pool1d(input.pow(norm_type), kernel, stride, 0, ceil_mode)
     return _root(means, kernel, norm_type)
@@ -190,6 +194,9 @@ def lp_pool2d(
     """The p-norm of each window of [n, c, h, w], p being norm_type."""
     kernel = _times("lp_pool2d", "kernel_size", kernel_size, 2)
     step = _stride("lp_pool2d", stride, kernel)
+    if math.isinf(norm_type):
+        sign = math.copysign(1.0, norm_type)
+        return sign * weft.max_pool2d(sign * input.abs(), kernel, step, 0, 1, ceil_mode)
     means = _nn.avg_pool2d(input.pow(norm_type), kernel, step, 0, ceil_mode)
     return _root(means, kernel[0] * kernel[1], norm_type)
 
@@ -198,6 +205,9 @@ def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
     """The p-norm of each window of [n, c, d, h, w], p being norm_type."""
+    if math.isinf(norm_type):
+        sign = math.copysign(1.0, norm_type)
+        return sign * max_pool3d(sign * input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     kernel = _times("lp_pool3d", "kernel_size", kernel_size, 3)
     means = avg_pool3d(input.pow(norm_type), kernel, stride, 0, ceil_mode)
     return _root(means, kernel[0] * kernel[1] * kernel[2], norm_type)
