@@ -89,6 +89,42 @@ def test_gradients_may_be_zeroed_or_dropped(name: str) -> None:
     assert runs[0] == runs[1]
 
 
+@pytest.mark.parametrize("name", [*EVERY, "LBFGS"])
+def test_a_complex_parameter_moves_as_its_two_parts_do(name: str) -> None:
+    paths, start = [], weft.tensor([[1.0, 2.0], [-2.0, -1.0], [3.0, 0.0]])
+    for twice in (False, True):
+        p = weft.nn.Parameter(weft.view_as_complex(start) if twice else start.clone())
+        still = weft.nn.Parameter(weft.ones(1, dtype=weft.complex64))
+        optimizer = EVERY.get(name, weft.optim.LBFGS)([p, still])
+
+        def closure(p: Any = p, twice: bool = twice, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            parts = weft.view_as_real(p) if twice else p
+            loss = ((parts - 1) ** 2 * weft.tensor([[1.0, 2.0], [3.0, 0.5], [1.0, 0.2]])).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(3):
+            optimizer.step(closure)
+        state = optimizer.state.get(p, {})
+        paths.append([weft.view_as_real(p).tolist() if twice else p.tolist()])
+        for value in state.values():
+            if isinstance(value, weft.Tensor) and value.shape == p.shape:
+                paths[-1].append(weft.view_as_real(value).tolist() if twice else value.tolist())
+        assert twice or name == "LBFGS" or still not in optimizer.state or name == "Adagrad"
+    assert paths[0] == paths[1] and len(set(map(str, optimizer.state))) <= 2
+
+
+def test_rprop_keeps_the_digits_of_its_factors() -> None:
+    p = weft.nn.Parameter(weft.ones(1, dtype=weft.float64))
+    optimizer = weft.optim.Rprop([p], lr=0.1, etas=(0.3, 1.7))
+    for grad in (1.0, 1.0, -1.0):
+        p.grad = weft.full_like(p.detach(), grad)
+        optimizer.step()
+    assert optimizer.state[p]["step_size"].item() == 0.1 * 1.7 * 0.3
+    assert p.item() == 1.0 - 0.1 - 0.1 * 1.7
+
+
 def test_parameters_without_gradient_stay() -> None:
     p, q = parameter(1.0), parameter(1.0)
     q.grad = weft.ones(1)
@@ -191,12 +227,16 @@ OPTIMIZERS = [
 
 
 @pytest.mark.parity
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize(("name", "options"), OPTIMIZERS)
-def test_fifty_steps_equal_torch(name: str, options: dict[str, Any]) -> None:
+def test_fifty_steps_equal_torch(name: str, options: dict[str, Any], dtype: str) -> None:
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
-    start = rng.standard_normal((7, 5), dtype=np.float32)
-    grads = rng.standard_normal((50, 7, 5), dtype=np.float32)
+    start = rng.standard_normal((7, 5)).astype(dtype)
+    grads = rng.standard_normal((50, 7, 5)).astype(dtype)
+    if dtype == "complex64":
+        start, grads = start * (1 + 2j), grads * (2 - 1j) + 0.1j * grads[::-1].real
+    exact = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 3e-6, "atol": 3e-7}
     states = []
     for lib in (weft, torch):
         p = lib.nn.Parameter(lib.tensor(start))
@@ -207,13 +247,13 @@ def test_fifty_steps_equal_torch(name: str, options: dict[str, Any]) -> None:
         states.append((p.detach().numpy(), optimizer.state_dict()))
     (ours, our_state), (theirs, their_state) = states
     # Each step may differ in the last bit (a product and sum rounded once or twice).
-    np.testing.assert_allclose(ours, theirs, rtol=3e-6, atol=3e-7)
+    np.testing.assert_allclose(ours, theirs, **exact)
     assert set(our_state["param_groups"][0]) == set(their_state["param_groups"][0])
     kept, theirs_kept = (state["state"].get(0, {}) for state in (our_state, their_state))
     given = {key: value for key, value in theirs_kept.items() if value is not None}
     assert set(kept) == set(given)
     for key, value in given.items():
-        np.testing.assert_allclose(kept[key].numpy(), value.numpy(), rtol=3e-6, atol=1e-7)
+        np.testing.assert_allclose(kept[key].numpy(), value.numpy(), **exact)
 
 
 def as_other(lib: Any, value: Any) -> Any:
@@ -321,6 +361,51 @@ SCHEDULES = [
 ]  # fmt: skip
 
 
+def made(lib: Any, name: str, options: dict[str, Any], lr: Any) -> tuple[Any, Any]:
+    """An optimizer and its schedule."""
+    optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=lr, momentum=0.9)
+    home = lib.optim.swa_utils if "." in name else lib.optim.lr_scheduler
+    return optimizer, getattr(home, name.split(".")[-1])(optimizer, **options)
+
+
+@pytest.mark.parametrize(("name", "options"), SCHEDULES)
+def test_a_rate_in_a_tensor_goes_as_a_number_does(name: str, options: dict[str, Any]) -> None:
+    """It stays the same tensor, and nothing that a schedule keeps or tells is a view of it."""
+    rates = weft.tensor(0.5, dtype=weft.float64)
+    (plain, by_number), (optimizer, schedule) = (
+        made(weft, name, options, lr) for lr in (0.5, rates)
+    )
+    for _ in range(8):
+        (group,) = optimizer.param_groups
+        assert group["lr"] is rates and schedule.get_last_lr()[0] is not rates
+        kept = [*schedule.base_lrs, *schedule.get_last_lr(), group["initial_lr"]]
+        assert all(one is not rates for one in kept)
+        assert rates.item() == pytest.approx(plain.param_groups[0]["lr"], rel=1e-12)
+        assert float(schedule.get_last_lr()[0]) == rates.item()
+        for part in (plain, by_number, optimizer, schedule):
+            part.step()
+
+
+def test_a_rate_in_a_tensor_stays_in_other_schedules_and_out_of_checkpoints() -> None:
+    rate = weft.tensor(1.0)
+    optimizer = SGD([parameter(1.0)], lr=rate)
+    parts = [lr_scheduler.ConstantLR(optimizer, 0.5, 2), lr_scheduler.ExponentialLR(optimizer, 0.5)]
+    both = lr_scheduler.SequentialLR(optimizer, parts, [1])
+    assert rate.item() == 0.5 and [float(lr) for lr in both.get_last_lr()] == [0.5]
+    for expected in (1.0, 0.5):
+        both.step()
+        assert optimizer.param_groups[0]["lr"] is rate and rate.item() == expected
+    plateau = lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+    for loss in (1.0, 2.0):
+        plateau.step(loss)
+    assert rate.item() == pytest.approx(0.05)
+    saved = optimizer.state_dict()
+    twin = SGD([parameter(1.0)], lr=1.0)
+    twin.load_state_dict(saved)
+    lr_scheduler.ExponentialLR(twin, 0.5).step()
+    assert saved["param_groups"][0]["lr"].item() == pytest.approx(0.05)
+
+
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "options"), SCHEDULES)
@@ -328,9 +413,7 @@ def test_schedules_equal_torch(name: str, options: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
     histories, groups = [], []
     for lib in (weft, torch):
-        optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.5, momentum=0.9)
-        home = lib.optim.swa_utils if "." in name else lib.optim.lr_scheduler
-        schedule = getattr(home, name.split(".")[-1])(optimizer, **options)
+        optimizer, schedule = made(lib, name, options, 0.5)
         history = [(schedule.get_last_lr()[0], optimizer.param_groups[0]["momentum"])]
         for _ in range(11):
             optimizer.step()

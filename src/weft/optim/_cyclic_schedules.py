@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from weft.optim._schedule import LRScheduler
+from weft.optim._schedule import LRScheduler, for_each, own, set_rate
 from weft.optim.optimizer import Optimizer
 
 
@@ -65,7 +65,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self._go_to(epoch)
         self.last_epoch = math.floor(epoch)
         for group, lr in zip(self.optimizer.param_groups, self.get_lr()):
-            group["lr"] = lr
+            set_rate(group, lr)
         self._last_lr = self._current()
 
     def _go_to(self, epoch: float) -> None:
@@ -118,9 +118,10 @@ class CyclicLR(LRScheduler):
             )
         groups = optimizer.param_groups
         if last_epoch == -1:
-            for group, lr in zip(groups, _for_each(groups, base_lr)):
-                group["lr"] = group["initial_lr"] = lr
-        self.max_lrs = _for_each(groups, max_lr)
+            for group, lr in zip(groups, for_each("CyclicLR", groups, base_lr)):
+                set_rate(group, lr)
+                group["initial_lr"] = own(lr)
+        self.max_lrs = for_each("CyclicLR", groups, max_lr)
         down = float(step_size_up if step_size_down is None else step_size_down)
         self.total_size = float(step_size_up) + down
         self.step_ratio = float(step_size_up) / self.total_size
@@ -134,14 +135,14 @@ class CyclicLR(LRScheduler):
                     "CyclicLR: expected an optimizer with momentum or betas, or "
                     f"cycle_momentum=False, got {type(optimizer).__name__}"
                 )
-            self.base_momentums = _for_each(groups, base_momentum)
-            self.max_momentums = _for_each(groups, max_momentum)
+            self.base_momentums = for_each("CyclicLR", groups, base_momentum)
+            self.max_momentums = for_each("CyclicLR", groups, max_momentum)
             for group, low, high in zip(groups, self.base_momentums, self.max_momentums):
                 group.update(base_momentum=low, max_momentum=high)
                 if last_epoch == -1:
                     set_momentum(group, high)
         super().__init__(optimizer, last_epoch)
-        self.base_lrs = _for_each(groups, base_lr)
+        self.base_lrs = for_each("CyclicLR", groups, base_lr)
 
     def scale_fn(self, x: float) -> float:
         """The height of cycle (or step) x, as a share of max_lr - base_lr."""
@@ -172,13 +173,6 @@ class CyclicLR(LRScheduler):
 
 
 _SCALE_MODES = {"triangular": "cycle", "triangular2": "cycle", "exp_range": "iterations"}
-
-
-def _for_each(groups: list[dict[str, Any]], value: Any) -> list[float]:
-    values = list(value) if isinstance(value, (list, tuple)) else [value] * len(groups)
-    if len(values) != len(groups):
-        raise ValueError(f"CyclicLR: expected {len(groups)} values, got {len(values)}")
-    return values
 
 
 def set_momentum(group: dict[str, Any], value: float) -> None:

@@ -4,7 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft import Tensor
 from weft.optim.optimizer import Optimizer
+
+
+def own(value: Any) -> Any:
+    """An option's value; a copy of a tensor, so that writing one place changes no other."""
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def values_of(optimizer: Optimizer, key: str) -> list[Any]:
+    """An option of each group, tensors as copies."""
+    return [own(group[key]) for group in optimizer.param_groups]
+
+
+def for_each(schedule: str, groups: list[dict[str, Any]], value: Any) -> list[Any]:
+    """A value for each group, from a list of them or one for all; tensors as copies."""
+    values = value if isinstance(value, (list, tuple)) else [value] * len(groups)
+    if len(values) != len(groups):
+        raise ValueError(f"{schedule}: expected {len(groups)} values, got {len(values)}")
+    return [own(one) for one in values]
+
+
+def set_rate(group: dict[str, Any], lr: Any) -> None:
+    """Sets the rate of a group; a tensor stays that tensor, which programs may hold."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(float(lr))
+    else:
+        group["lr"] = lr
 
 
 class LRScheduler:
@@ -22,13 +49,13 @@ class LRScheduler:
         self.optimizer = optimizer
         for number, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", own(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"{type(self).__name__}: expected 'initial_lr' in parameter group {number} "
                     f"to resume at epoch {last_epoch}, got none"
                 )
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs = values_of(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         self._last_lr: list[float] = []
         self.step()
@@ -50,8 +77,8 @@ class LRScheduler:
             self.last_epoch = epoch
             rates = self._get_closed_form_lr()
         for group, lr in zip(self.optimizer.param_groups, rates):
-            group["lr"] = lr
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+            set_rate(group, lr)
+        self._last_lr = self._current()
 
     def _get_closed_form_lr(self) -> list[float]:
         """The rates for `self.last_epoch` from the base rates alone."""
@@ -61,7 +88,7 @@ class LRScheduler:
         raise NotImplementedError(f"{type(self).__name__}: expected step() without an epoch")
 
     def _current(self) -> list[float]:
-        return [group["lr"] for group in self.optimizer.param_groups]
+        return values_of(self.optimizer, "lr")
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import weft
-from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
+from weft.optim.optimizer import Optimizer, check_at_least_zero, full_like, gradients
 
 
 class Adagrad(Optimizer):
@@ -66,7 +66,7 @@ class Adagrad(Optimizer):
     def _start(self, param: weft.Tensor, group: dict[str, Any]) -> None:
         state = self.state[param]
         state["step"] = weft.tensor(0.0)
-        state["sum"] = weft.full_like(param.detach(), group["initial_accumulator_value"])
+        state["sum"] = full_like(param, group["initial_accumulator_value"])
 
     def _update(self, group: dict[str, Any]) -> None:
         for param, grad in gradients(group):

@@ -8,7 +8,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft.optim._line_search import Point, strong_wolfe
-from weft.optim.optimizer import Optimizer, check_at_least_zero
+from weft.optim.optimizer import Optimizer, check_at_least_zero, real_parts
 
 
 class LBFGS(Optimizer):
@@ -75,14 +75,14 @@ class LBFGS(Optimizer):
 
     def _flat_grad(self) -> Tensor:
         parts = [
-            weft.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1)
+            real_parts(weft.zeros_like(p) if p.grad is None else p.grad).reshape(-1)
             for p in self._params
         ]
         return weft.cat(parts, 0)
 
     def _move(self, length: float, direction: Tensor) -> None:
         at = 0
-        for param in self._params:
+        for param in map(real_parts, self._params):
             part = direction[at : at + param.numel()]
             param.add_(part.view(param.shape), alpha=length)
             at += param.numel()

@@ -13,7 +13,7 @@ from weft.optim._cyclic_schedules import (
     CyclicLR,
     set_momentum,
 )
-from weft.optim._schedule import LRScheduler
+from weft.optim._schedule import LRScheduler, for_each, set_rate, values_of
 from weft.optim._simple_schedules import (
     ChainedScheduler,
     ConstantLR,
@@ -237,12 +237,13 @@ class OneCycleLR(LRScheduler):
         self.anneal_strategy = anneal_strategy
         self.cycle_momentum = cycle_momentum
         self.phases = _one_cycle_phases(total_steps, pct_start, three_phase)
-        peaks = max_lr if isinstance(max_lr, list) else [max_lr] * len(optimizer.param_groups)
-        for group, peak in zip(optimizer.param_groups, peaks):
+        groups = optimizer.param_groups
+        for group, peak in zip(groups, for_each("OneCycleLR", groups, max_lr)):
             if last_epoch != -1:
                 continue
             start = peak / div_factor
-            group.update(lr=start, initial_lr=start, max_lr=peak, min_lr=start / final_div_factor)
+            set_rate(group, start)
+            group.update(initial_lr=start, max_lr=peak, min_lr=start / final_div_factor)
             if cycle_momentum:
                 group.update(base_momentum=base_momentum, max_momentum=max_momentum)
                 set_momentum(group, max_momentum)
@@ -307,7 +308,7 @@ class SequentialLR(LRScheduler):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
+            set_rate(group, group["initial_lr"])
         for scheduler in schedulers:  # each has taken its first step already: take it back
             scheduler.last_epoch -= 1
         schedulers[0].step()
@@ -351,7 +352,7 @@ class ReduceLROnPlateau:
         self.cooldown, self.min_lr, self.eps = cooldown, min_lr, eps
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
-        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        self._last_lr = values_of(optimizer, "lr")
 
     def get_last_lr(self) -> list[float]:
         """The rates set last."""
@@ -371,7 +372,7 @@ class ReduceLROnPlateau:
         if self.num_bad_epochs > self.patience:
             self._reduce()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = values_of(self.optimizer, "lr")
 
     def _is_better(self, value: float) -> bool:
         sign = 1 if self.mode == "min" else -1
@@ -383,7 +384,7 @@ class ReduceLROnPlateau:
         for group in self.optimizer.param_groups:
             lr = max(group["lr"] * self.factor, self.min_lr)
             if group["lr"] - lr > self.eps:
-                group["lr"] = lr
+                set_rate(group, lr)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""

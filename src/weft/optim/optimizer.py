@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -91,8 +92,27 @@ class Optimizer:
                 loss = closure()
         with weft.no_grad():
             for group in self.param_groups:
-                self._update(group)
+                if any(param.is_complex() for param in group["params"]):
+                    self._update_parts(group)
+                else:
+                    self._update(group)
         return loss
+
+    def _update_parts(self, group: dict[str, Any]) -> None:
+        """`_update`, given complex parameters and their state as real tensors of their parts."""
+        complexes, params = {}, []
+        for param in group["params"]:
+            params.append(real_parts(param))
+            if param.is_complex():
+                complexes[params[-1]] = param
+                params[-1].grad = None if param.grad is None else real_parts(param.grad)
+                state = self.state.pop(param, {}).items()
+                self.state[params[-1]] = {name: real_parts(value) for name, value in state}
+        self._update({**group, "params": params})
+        for parts, param in complexes.items():
+            state = self.state.pop(parts)
+            if state:
+                self.state[param] = {n: _joined(value, parts) for n, value in state.items()}
 
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__}: expected step or _update, got neither")
@@ -117,7 +137,7 @@ class Optimizer:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes back what state_dict returned, for the same groups in the same order."""
-        saved_groups = state_dict["param_groups"]
+        saved_groups = copy.deepcopy(state_dict["param_groups"])  # tensors among the options
         if len(saved_groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         owners: dict[Any, Tensor] = {}
@@ -158,9 +178,28 @@ def _as_state(name: str, value: Any, param: Tensor) -> Any:
     """A loaded value as this parameter keeps it: own memory, the parameter's dtype."""
     if not isinstance(value, Tensor):
         return value
-    if name == "step" or not param.is_floating_point():
+    if name == "step" or not (param.is_floating_point() or param.is_complex()):
         return value.clone()
     return value.to(param.dtype).clone()
+
+
+def real_parts(value: Any) -> Any:
+    """A complex tensor [*] as the real one [*, 2] over its memory; anything else as it is."""
+    complex_ = isinstance(value, Tensor) and value.is_complex()
+    return weft.view_as_real(value.detach()) if complex_ else value
+
+
+def _joined(value: Any, parts: Tensor) -> Any:
+    """A state of a complex parameter's `parts` as a complex tensor."""
+    matches = isinstance(value, Tensor) and value.shape == parts.shape
+    return weft.view_as_complex(value) if matches else value
+
+
+def full_like(param: Tensor, value: float) -> Tensor:
+    """A state in which every number, each part of a complex one too, is `value`."""
+    state = weft.empty_like(param.detach())
+    real_parts(state).fill_(value)
+    return state
 
 
 def check_at_least_zero(name: str, value: Any) -> None:

@@ -11,7 +11,7 @@ import weft
 from weft import Tensor
 from weft.nn import Module
 from weft.nn.modules.batchnorm import _BatchNorm
-from weft.optim._schedule import LRScheduler
+from weft.optim._schedule import LRScheduler, for_each
 from weft.optim.optimizer import Optimizer
 
 Averages = Callable[[list[Tensor], list[Tensor], Any], None]
@@ -175,10 +175,7 @@ class SWALR(LRScheduler):
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"SWALR: expected anneal_epochs at least 0, got {anneal_epochs}")
         groups = optimizer.param_groups
-        rates = list(swa_lr) if isinstance(swa_lr, (list, tuple)) else [swa_lr] * len(groups)
-        if len(rates) != len(groups):
-            raise ValueError(f"SWALR: expected {len(groups)} rates, got {len(rates)}")
-        for group, rate in zip(groups, rates):
+        for group, rate in zip(groups, for_each("SWALR", groups, swa_lr)):
             group["swa_lr"] = rate
         self.anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
