@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,42 @@ class TestGrad:
         assert grads[0] is None and grads[1].tolist() == [150]
         grads = weft.autograd.grad(y, (unused,), materialize_grads=True)
         assert grads[0].tolist() == [0]
+
+    def test_tensors_in_any_order_of_things(self) -> None:
+        def given(*tensors: weft.Tensor) -> Iterator[weft.Tensor]:
+            yield from tensors
+
+        x, w = leaf(3), leaf(5)
+        grad = weft.autograd.grad
+        for inputs in (given(x, w), {"a": x, "b": w}.values(), iter([x, w])):
+            found = grad(given((x * w).sum()), inputs)
+            assert [one.tolist() for one in found] == [[5], [3]]
+        assert grad(given(x * w), given(x), given(weft.tensor([2.0])))[0].tolist() == [10]
+        layer = weft.nn.Linear(2, 1)
+        assert len(grad(layer(weft.ones(2)), layer.parameters())) == 2
+        batch = grad(given(x * w), given(x), given(weft.ones(2, 1)), is_grads_batched=True)
+        assert batch[0].tolist() == [[5], [5]]
+        weft.autograd.backward(given(x.sum(), w.sum()), inputs=given(x))
+        (x * w).sum().backward(inputs=given(x))
+        assert x.grad.tolist() == [6] and w.grad is None
+
+        def fails() -> Iterator[weft.Tensor]:
+            yield x
+            raise ArithmeticError
+
+        for call in ((x * w).backward, lambda inputs: grad(x * w, inputs)):
+            with pytest.raises(ArithmeticError):
+                call(inputs=fails())
+        with pytest.raises(TypeError, match="'inputs' of type Tensor or tuple of Tensors, got int"):
+            (x * w).backward(inputs=3)
+
+    def test_only_inputs_has_its_place_and_no_effect(self) -> None:
+        x = leaf(3)
+        grad = weft.autograd.grad
+        assert grad(x * 2, x, None, None, False, True)[0].tolist() == [2]
+        assert grad(x * 2, [x, leaf(1)], None, None, False, True, True)[1] is None
+        with pytest.warns(FutureWarning, match="only_inputs argument is deprecated"):
+            assert grad(x * 2, x, only_inputs=False)[0].tolist() == [2]
 
     def test_wrong_arguments(self) -> None:
         x = leaf(1)

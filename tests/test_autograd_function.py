@@ -299,12 +299,46 @@ class TestGradcheck:
     def test_inputs(self) -> None:
         with pytest.raises(ValueError):
             gradcheck(lambda x: x * 2, weft.ones(1, dtype=weft.float64))
-        with pytest.raises(TypeError) as error:
-            gradcheck(lambda x: x * 2, weft.ones(1, requires_grad=True))
-        assert str(error.value) == (
-            "gradcheck: expected inputs of dtype float64 or complex128, got torch.float32 "
-            "for input 0"
-        )
+        x = weft.ones(1, requires_grad=True)
+        with pytest.warns(UserWarning, match=r"expected inputs of dtype .* got torch.float32 for"):
+            assert gradcheck(lambda x: x * 2, x, eps=1e-2, atol=1e-2)
+
+    @pytest.mark.parametrize("complex_", [False, True])
+    def test_every_way_to_a_derivative(self, complex_: bool) -> None:
+        x, y = leaf(0.5, -0.25), leaf(1.5, 2.0)
+        if complex_:
+            x = weft.complex(x.detach(), y.detach()).requires_grad_()
+        ways = {"check_forward_ad": True, "check_batched_grad": True, "fast_mode": True}
+        assert gradcheck(lambda x, y: (x.sin() * y, x.abs()), (x, y), **ways)
+        assert gradcheck(weft.exp, x, check_backward_ad=False, check_forward_ad=True, masked=True)
+        both = {"check_fwd_over_rev": True, "gen_non_contig_grad_outputs": True}
+        assert gradgradcheck(lambda x, y: x.exp() * y, (x, y), check_batched_grad=True, **both)
+        with pytest.raises(AssertionError, match="expected check_forward_ad or check_backward_ad"):
+            gradcheck(weft.exp, x, check_backward_ad=False)
+        with pytest.raises(AssertionError, match="expects check_forward_ad=True"):
+            gradcheck(weft.exp, x, check_batched_forward_grad=True)
+
+    @pytest.mark.parametrize("wrong", ["several", "second"])
+    def test_what_only_other_ways_see(self, wrong: str) -> None:
+        class Counted(Function):
+            calls = 0
+
+            @staticmethod
+            def forward(ctx: Any, x: weft.Tensor) -> weft.Tensor:
+                return x * 3
+
+            @staticmethod
+            def backward(ctx: Any, grad: weft.Tensor) -> weft.Tensor:
+                Counted.calls += 1
+                if wrong == "second":  # right, but not as a function of the gradient
+                    return grad * 1.5 + grad.detach() * 1.5
+                return grad * (3 if Counted.calls <= 2 else 4)
+
+        assert gradcheck(Counted.apply, leaf(1, 2))
+        Counted.calls = 0
+        option = {"several": "check_batched_grad", "second": "check_forward_ad"}[wrong]
+        with pytest.raises(weft.autograd.GradcheckError, match=r"by (a backward of two|the deriv)"):
+            gradcheck(Counted.apply, leaf(1, 2), **{option: True})
 
     def test_linear_and_constant_functions(self) -> None:
         x = leaf(1, 2)

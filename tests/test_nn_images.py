@@ -346,7 +346,7 @@ LAYERS: dict[str, tuple[float, ...]] = {
     "AdaptiveAvgPool": (2,), "AdaptiveMaxPool": (2,), "AvgPool": (2,), "CircularPad": (1,),
     "ConstantPad": (1, 3.5), "Conv": (2, 3, 2), "ConvTranspose": (2, 3, 2), "Dropout": (),
     "InstanceNorm": (2,), "LPPool": (3, 2), "MaxPool": (2,), "MaxUnpool": (2,),
-    "ReflectionPad": (1,), "ReplicationPad": (1,), "ZeroPad": (1,),
+    "ReflectionPad": (1,), "ReplicationPad": (1,), "Softmax": (), "ZeroPad": (1,),
 }  # fmt: skip
 IN_BATCHES_ONLY = ("BatchNorm", "UpsamplingBilinear", "UpsamplingNearest")
 
@@ -455,6 +455,46 @@ def test_groups_bias_and_layers_of_convolutions() -> None:
         F.conv3d(x, w)
     with pytest.raises(ValueError, match="Conv2d: expected padding_mode 'zeros', 'reflect'"):
         nn.Conv2d(1, 1, 3, padding_mode="mirror")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"],
+)
+def test_dropout_in_place_that_changes_nothing_takes_leaves(name: str) -> None:
+    x = weft.ones(2, 3, 4, 4, requires_grad=True)
+    x = x[0].detach().requires_grad_() if name == "dropout1d" else x
+    for p, training in ((0.5, False), (1.0, False), (0.0, True)):
+        y = getattr(F, name)(x, p, training=training, inplace=True)
+        assert y.is_leaf or name in ("dropout1d", "dropout3d")
+        assert y.data_ptr() == x.data_ptr() and weft.equal(y, x)
+    with pytest.raises(RuntimeError, match=r"got a (view of a )?leaf that requires grad"):
+        getattr(F, name)(x, 0.5, training=True, inplace=True)
+
+
+@pytest.mark.parametrize("name", ["softmax", "softmin", "log_softmax"])
+def test_softmax_without_dim_takes_what_pytorch_takes(name: str) -> None:
+    function = getattr(F, name)
+    shapes = {(): 0, (3,): 0, (2, 3): 1, (2, 3, 2): 0, (2, 3, 1, 2): 1, (2, 3, 1, 2, 1): 1}
+    for shape, dim in shapes.items():
+        x = weft.randn(shape)
+        with pytest.warns(UserWarning, match=f"Implicit dimension choice for {name} has") as seen:
+            got = function(x)
+        assert weft.equal(got, function(x, dim)) and seen[0].filename == __file__
+    layer = {"softmax": nn.Softmax, "softmin": nn.Softmin, "log_softmax": nn.LogSoftmax}[name]()
+    assert repr(layer).endswith("(dim=None)")
+    with pytest.warns(UserWarning, match="Implicit dimension choice"):
+        assert weft.equal(layer(x), function(x, 1))
+    with pytest.warns(UserWarning, match="Implicit dimension choice"):
+        assert weft.equal(weft.jit.trace(layer, x)(x), function(x, 1))
+
+
+def test_softmax_over_channels() -> None:
+    for shape in ((2, 3, 4, 5), (3, 4, 5)):
+        x = weft.randn(shape)
+        assert weft.equal(nn.Softmax2d()(x), x.softmax(-3))
+    with pytest.raises(ValueError, match=r"Softmax2d: expected 3 or 4 dims, got shape \(3,\)"):
+        nn.Softmax2d()(weft.ones(3))
 
 
 def test_channels_dropped_and_instances_normalised() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft import _typed
 
 
 def strings(error: type[BaseException], text: str) -> Any:
@@ -46,6 +47,37 @@ def test_views_by_attribute() -> None:
     assert x.real is x
     with strings(RuntimeError, "mT: expected a tensor with at least 2 dims, got shape (2,)"):
         weft.ones(2).mT  # noqa: B018
+
+
+def test_real_and_imag_are_assigned() -> None:
+    x = weft.tensor([1 + 2j, 3 + 4j])
+    view = x.real
+    x.real = weft.tensor([5.0, 6.0])
+    x.imag = 7
+    x.imag[0] = 8
+    x.real *= 2
+    x.imag += weft.ones(2)
+    assert x.tolist() == [10 + 9j, 12 + 8j] and view.tolist() == [10, 12]
+    leaf = weft.tensor([3 + 4j], requires_grad=True)
+    y = leaf * 1
+    y.real = weft.tensor([0.0])
+    weft.view_as_real(y).sum().backward()
+    assert leaf.grad.tolist() == [1j]  # type: ignore[union-attr]
+    plain = weft.zeros(2)
+    plain.real = weft.tensor([3.0, 4.0])
+    assert plain.tolist() == [3, 4]
+    with strings(RuntimeError, "imag: expected a complex tensor, got float32"):
+        plain.imag = 1
+    with strings(TypeError, "real: expected a value to set, got del"):
+        del x.real
+    traced = weft.jit.trace(_set_real, (x,))
+    assert traced(weft.tensor([1 + 1j])).tolist() == [3 + 1j]
+
+
+def _set_real(x: weft.Tensor) -> weft.Tensor:
+    y = x.clone()
+    y.real = y.imag + 2
+    return y
 
 
 def test_attribute_errors() -> None:
@@ -99,6 +131,10 @@ def test_device_objects() -> None:
     assert str(weft.device("cuda:1")) == "cuda:1" and weft.device("cuda:1").index == 1
     assert weft.device("cpu") == weft.device(type="cpu") != weft.device("cuda")
     assert len({weft.device("cpu"), weft.device("cpu")}) == 1
+    for other in (None, "cpu", 0, weft.float32):
+        assert weft.device("cpu") != other and other not in [weft.device("cpu")]
+    node = weft.ones(1, requires_grad=True).exp().grad_fn
+    assert node != None and node == node  # noqa: E711
     with pytest.raises(RuntimeError):
         weft.device("nonsense")
     with pytest.raises(RuntimeError):
@@ -300,6 +336,13 @@ def test_to() -> None:
     assert x.long().dtype is weft.int64 and x.double().dtype is weft.float64
     assert x.type() == "torch.FloatTensor" and x.type(weft.int32).dtype is weft.int32
     assert x.type_as(weft.tensor(1)).dtype is weft.int64
+    for name, dtype in _typed.TYPES.items():
+        assert x.type(getattr(weft, name)).dtype is getattr(weft, dtype)
+        assert weft.nn.Linear(1, 1).type(f"torch.{name}").bias.dtype is getattr(weft, dtype)
+    assert x.type(weft.FloatTensor) is x and x.double().type(weft.Tensor).dtype is weft.float32
+    assert x.type(dtype=weft.LongTensor, non_blocking=True).dtype is weft.int64
+    with strings(ValueError, "type: expected a dtype or a tensor type, got int"):
+        x.type(int)
     with pytest.raises(RuntimeError):
         x.to("cuda")
     with strings(TypeError, "to: expected argument 'device' of type device, got int"):
@@ -432,7 +475,12 @@ def test_argument_forms() -> None:
     x = weft.arange(6).reshape(2, 3)
     assert x.sum(0).tolist() == x.sum(dim=0).tolist() == x.sum((0,)).tolist() == [3, 5, 7]
     assert x.sum(axis=0, keepdims=True).shape == (1, 3)
-    assert weft.sum(input=x, dim=1).tolist() == [3, 12]
+    for name in ("input", "self", "a", "x", "x1"):
+        assert weft.sum(**{name: x}, dim=1).tolist() == [3, 12]
+    assert weft.add(x1=x, x2=x).tolist() == x.add(x2=x).tolist() == (x * 2).tolist()
+    for sizes, count in (([1, 2], 2), (1, 3)):
+        assert len(weft.split(tensor=x, split_size_or_sections=sizes, dim=1)) == count
+        assert len(x.split(split_size=sizes, axis=1)) == count
     assert x.view(3, 2).shape == x.view((3, 2)).shape == x.view(weft.Size([3, 2])).shape == (3, 2)
     assert x.view(-1).shape == (6,) and x.permute(1, 0).shape == (3, 2)
     assert x.expand(4, 2, 3).shape == (4, 2, 3)

@@ -143,11 +143,13 @@ void bind_node(nb::module_& module) {
              return str("<", self.node->name(), " object at ", static_cast<void*>(self.node.get()),
                         ">");
            })
-      .def("__eq__",
-           [](const NodeObject& self, nb::handle other) {
-             const NodeObject* node = nullptr;
-             return nb::try_cast(other, node) && node && node->node == self.node;
-           })
+      .def(
+          "__eq__",
+          [](const NodeObject& self, nb::handle other) {
+            const NodeObject* node = nullptr;
+            return nb::try_cast(other, node) && node && node->node == self.node;
+          },
+          nb::arg("other").none())
       .def("__hash__",
            [](const NodeObject& self) { return reinterpret_cast<intptr_t>(self.node.get()) >> 4; })
       .def_prop_ro("_context",

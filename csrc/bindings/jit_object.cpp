@@ -92,11 +92,13 @@ void bind_jit_objects(nb::module_& module) {
                         "An instance of a compiled class, shared by reference.")
       .def("__getattr__", get_attribute)
       .def("__setattr__", set_attribute, nb::arg("name"), nb::arg("value").none())
-      .def("__eq__",
-           [](const JitObject& self, nb::handle other) {
-             JitObject* object = nullptr;
-             return nb::try_cast(other, object) && object && object->object == self.object;
-           })
+      .def(
+          "__eq__",
+          [](const JitObject& self, nb::handle other) {
+            JitObject* object = nullptr;
+            return nb::try_cast(other, object) && object && object->object == self.object;
+          },
+          nb::arg("other").none())
       .def("__hash__",
            [](const JitObject& self) { return reinterpret_cast<intptr_t>(self.object.get()) >> 4; })
       .def("__dir__", [](const JitObject& self) { return class_of(self).attributes; })
@@ -122,11 +124,13 @@ void bind_jit_objects(nb::module_& module) {
                      for (const Ref<Type>& type : self.def->types) texts.push_back(type->str());
                      return texts;
                    })
-      .def("__eq__",
-           [](const JitClass& self, nb::handle other) {
-             JitClass* known = nullptr;
-             return nb::try_cast(other, known) && known && known->def == self.def;
-           })
+      .def(
+          "__eq__",
+          [](const JitClass& self, nb::handle other) {
+            JitClass* known = nullptr;
+            return nb::try_cast(other, known) && known && known->def == self.def;
+          },
+          nb::arg("other").none())
       .def("__hash__",
            [](const JitClass& self) { return reinterpret_cast<intptr_t>(self.def.get()) >> 4; });
   nb::class_<JitFuture>(module, "JitFuture", "The result of a forked call.")

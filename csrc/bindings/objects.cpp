@@ -111,11 +111,13 @@ void bind_device(nb::module_& module) {
              return text + ")";
            })
       .def("__str__", [](nb::handle self) { return nb::inst_ptr<Device>(self)->str(); })
-      .def("__eq__",
-           [](nb::handle self, nb::handle other) {
-             if (Py_TYPE(other.ptr()) != device_type) return false;
-             return *nb::inst_ptr<Device>(self) == *nb::inst_ptr<Device>(other);
-           })
+      .def(
+          "__eq__",
+          [](nb::handle self, nb::handle other) {
+            if (Py_TYPE(other.ptr()) != device_type) return false;
+            return *nb::inst_ptr<Device>(self) == *nb::inst_ptr<Device>(other);
+          },
+          nb::arg("other").none())
       .def("__hash__",
            [](nb::handle self) {
              Device device = *nb::inst_ptr<Device>(self);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "bindings/bindings.h"
 #include "bindings/tensor_object.h"
@@ -12,16 +13,26 @@
 namespace weft::py {
 namespace {
 
-// Names NumPy users write, and the schema's own name for `input`.
+// Names NumPy users write, the schema's own name for `input`, and those of torch.split.
 struct Alias {
   PyObject* given;
   PyObject* name;
 };
-const std::array<Alias, 3>& aliases() {
-  auto intern = PyUnicode_InternFromString;
-  static const std::array<Alias, 3> all{{{intern("self"), intern("input")},
-                                         {intern("axis"), intern("dim")},
-                                         {intern("keepdims"), intern("keepdim")}}};
+const std::vector<Alias>& aliases() {
+  auto alias = [](const char* given, const char* name) {
+    return Alias{PyUnicode_InternFromString(given), PyUnicode_InternFromString(name)};
+  };
+  static const std::vector<Alias> all{
+      alias("self", "input"),
+      alias("axis", "dim"),
+      alias("keepdims", "keepdim"),
+      alias("a", "input"),
+      alias("x", "input"),
+      alias("x1", "input"),
+      alias("x2", "other"),
+      alias("tensor", "input"),
+      alias("split_size_or_sections", "split_size"),
+  };
   return all;
 }
 

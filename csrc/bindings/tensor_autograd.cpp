@@ -7,15 +7,18 @@
 namespace weft::py {
 namespace {
 
-// None, one tensor, or a list of them.
+// None, one tensor, or anything that gives some.
 TensorList tensors_arg(const char* op, const char* name, PyObject* object) {
   TensorList tensors;
   if (absent(object)) return tensors;
   if (is_tensor(object)) return {unwrap(object)};
-  WEFT_CHECK_TYPE(PyTuple_Check(object) || PyList_Check(object), op, ": expected argument '", name,
+  Object iterator = Object::steal(PyObject_GetIter(object));
+  if (!iterator) PyErr_Clear();
+  WEFT_CHECK_TYPE(iterator, op, ": expected argument '", name,
                   "' of type Tensor or tuple of Tensors, got ", short_type_name(object));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
-    PyObject* item = PySequence_Fast_ITEMS(object)[i];
+  Object items = Object::checked(PySequence_List(iterator.get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyList_GET_ITEM(items.get(), i);
     WEFT_CHECK_TYPE(is_tensor(item), op, ": expected argument '", name,
                     "' of type Tensor or tuple of Tensors, got ", short_type_name(object), " with ",
                     short_type_name(item));

@@ -145,6 +145,16 @@ PyObject* get_real(PyObject* self, void*) {
 PyObject* get_imag(PyObject* self, void*) {
   return get(self, [](const Tensor& t) { return wrap(ops::imag(t)); });
 }
+// x.real = value, in which x.real *= 2 ends too: x.real[...] = value.
+int set_part(PyObject* self, PyObject* value, void* name) {
+  return guarded([&] {
+    auto* part = static_cast<const char*>(name);
+    WEFT_CHECK_TYPE(value, part, ": expected a value to set, got del");
+    Object view = Object::checked(PyObject_GetAttrString(self, part));
+    check_status(PyObject_SetItem(view.get(), Py_Ellipsis, value));
+    return 0;
+  });
+}
 
 }  // namespace
 
@@ -172,9 +182,10 @@ PyGetSetDef tensor_getset[] = {
     {"H", Traced<"H", get_H>::call, nullptr, "Conjugate transpose of a matrix.", nullptr},
     {"mH", Traced<"mH", get_mH>::call, nullptr, "Conjugate transpose of the last two dimensions.",
      nullptr},
-    {"real", Traced<"real", get_real>::call, nullptr,
-     "View of the real parts; a real tensor itself.", nullptr},
-    {"imag", Traced<"imag", get_imag>::call, nullptr, "View of the imaginary parts.", nullptr},
+    {"real", Traced<"real", get_real>::call, set_part,
+     "View of the real parts; a real tensor itself.", const_cast<char*>("real")},
+    {"imag", Traced<"imag", get_imag>::call, set_part, "View of the imaginary parts.",
+     const_cast<char*>("imag")},
     {"is_cpu", get_is_cpu, nullptr, "Whether it is in main memory.", nullptr},
     {"is_cuda", get_false, nullptr, "False: this build has the CPU only.", nullptr},
     {"is_sparse", get_false, nullptr, "False: all tensors are strided.", nullptr},

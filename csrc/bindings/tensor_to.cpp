@@ -34,6 +34,19 @@ std::optional<int64_t> format_arg(const char* op, PyObject* object) {
   return code;
 }
 
+// The dtype of FloatTensor and its kind; of Tensor the default one.
+DType dtype_of_class(PyObject* type) {
+  if (type == reinterpret_cast<PyObject*>(tensor_type)) return default_dtype();
+  Object member = Object::steal(PyObject_GetAttrString(type, "dtype"));
+  if (!member) PyErr_Clear();
+  DType dtype;
+  if (!member || !to_dtype(member.get(), &dtype)) {
+    fail(ErrorKind::Value, str("type: expected a dtype or a tensor type, got ",
+                               reinterpret_cast<PyTypeObject*>(type)->tp_name));
+  }
+  return dtype;
+}
+
 // The method that converts to each dtype; null where there is none.
 constexpr const char* kMethods[] = {"bool",     "byte",  "char",   "short",  "int",
                                     "long",     nullptr, nullptr,  nullptr,  "half",
@@ -122,6 +135,7 @@ PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t c
       }
       fail(ErrorKind::Value, str("type: expected the name of a tensor type, got \"", text, "\""));
     }
+    if (PyType_Check(dtype)) return convert(self, dtype_of_class(dtype), false);
     return convert(self, dtype_arg("type", dtype), false);
   });
 }

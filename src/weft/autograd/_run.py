@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from weft import _C
 from weft._C import Tensor
 
-Tensors: TypeAlias = Tensor | Sequence[Tensor]
-Gradients: TypeAlias = Tensor | Sequence[Tensor | None] | None
+Tensors: TypeAlias = Tensor | Iterable[Tensor]
+Gradients: TypeAlias = Tensor | Iterable[Tensor | None] | None
 
 
 def backward(
@@ -50,6 +51,7 @@ def grad(
     grad_outputs: Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -58,6 +60,7 @@ def grad(
 
     - grad_outputs: one gradient per output, of its shape; None is allowed for one-element outputs.
     - retain_graph, create_graph: as for `backward`.
+    - only_inputs: has no effect; False warns.
     - allow_unused: give None for inputs that the outputs do not depend on, instead of an error;
       default: `materialize_grads`.
     - is_grads_batched: the first dim of each of `grad_outputs` counts gradients; the results get
@@ -66,17 +69,24 @@ def grad(
 
     Raises RuntimeError as `backward` does.
     """
-    if is_grads_batched:
-        batch = _gradients("grad", grad_outputs, len(_as_tuple("grad", "outputs", outputs)))
-        flags = (create_graph, allow_unused, materialize_grads)
-        return _grad_batched(outputs, inputs, batch, retain_graph, *flags)
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use "
+            "torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: expected allow_unused=True with materialize_grads=True, got False")
     roots = _as_tuple("grad", "outputs", outputs)
     targets = _as_tuple("grad", "inputs", inputs)
+    gradients = _gradients("grad", grad_outputs, len(roots))
+    if is_grads_batched:
+        flags = (create_graph, allow_unused, materialize_grads)
+        return _grad_batched(roots, targets, gradients, retain_graph, *flags)
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
-    gradients = _gradients("grad", grad_outputs, len(roots))
     result = _start(roots, gradients, targets, retain, create_graph, False, unused)
     if materialize_grads:
         return tuple(
@@ -93,8 +103,8 @@ def _start(*args: Any) -> Any:
 
 
 def _grad_batched(
-    outputs: Tensors,
-    inputs: Tensors,
+    outputs: tuple[Tensor, ...],
+    inputs: tuple[Tensor, ...],
     batch: tuple[Tensor | None, ...],
     retain_graph: bool | None,
     create_graph: bool,
@@ -125,8 +135,7 @@ def _grad_batched(
         for i in range(count)
     ]
     if not rows:
-        targets = _as_tuple("grad", "inputs", inputs)
-        return tuple(target.new_zeros((0, *target.shape)) for target in targets)
+        return tuple(target.new_zeros((0, *target.shape)) for target in inputs)
     return tuple(
         None if column[0] is None else weft.stack(column)  # type: ignore[misc]
         for column in zip(*rows)
@@ -142,7 +151,7 @@ def _zeros_like(tensor: Tensor) -> Tensor:
 def _as_tuple(op: str, what: str, value: Tensors) -> tuple[Tensor, ...]:
     if isinstance(value, Tensor):
         return (value,)
-    if not isinstance(value, (tuple, list)):
+    if not isinstance(value, Iterable):
         got = type(value).__name__
         raise TypeError(f"{op}: expected {what} as a Tensor or a sequence of them, got {got}")
     return tuple(value)
@@ -151,9 +160,4 @@ def _as_tuple(op: str, what: str, value: Tensors) -> tuple[Tensor, ...]:
 def _gradients(op: str, value: Gradients, count: int) -> tuple[Tensor | None, ...]:
     if value is None:
         return (None,) * count
-    if isinstance(value, Tensor):
-        return (value,)
-    if not isinstance(value, (tuple, list)):
-        got = type(value).__name__
-        raise TypeError(f"{op}: expected gradients as a Tensor or a sequence of them, got {got}")
-    return tuple(value)
+    return _as_tuple(op, "gradients", value)  # type: ignore[arg-type, return-value]

@@ -12,9 +12,11 @@ values are Re(conj(a) b).
 
 from __future__ import annotations
 
+import itertools
 import random
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import weft
 from weft._C import Tensor
@@ -22,10 +24,21 @@ from weft.autograd._run import grad
 from weft.autograd.grad_mode import enable_grad, no_grad
 
 Function = Callable[..., Any]
+_Way = Callable[[Tensor, Tensor, Tensor, Tensor], float]
 
 
 class GradcheckError(RuntimeError):
     """A gradient that differs from finite differences."""
+
+
+class _Options(NamedTuple):
+    """How far results may differ, and by which ways derivatives are computed."""
+
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    ways: dict[str, _Way]
 
 
 def gradcheck(
@@ -37,23 +50,47 @@ def gradcheck(
     rtol: float = 1e-3,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:
     """Checks the gradients of `func(*inputs)` in every input that requires grad.
 
-    - inputs: those that require grad must be float64 or complex128 (TypeError otherwise).
+    - inputs: those that require grad should be float64 or complex128 (a UserWarning otherwise).
     - eps: step of the finite differences.
     - atol, rtol: |got - expected| <= atol + rtol * |expected|, for a direction of length one per
       entry on average.
     - raise_exception: False returns False instead of raising GradcheckError.
     - nondet_tol: how far two runs of backward may differ.
+    - check_backward_ad, check_batched_grad, check_forward_ad: the derivatives that are compared:
+      those of backward, of a backward of several gradients at once (is_grads_batched), and along
+      a direction, which is the derivative of backward by its gradient.
+
+    The other arguments have no effect: the check is always the fast one, takes the gradient of
+    each output alone (the others are undefined), and a gradient always has its input's dtype.
 
     Returns True when all gradients agree.
+
+    >>> x = weft.ones(2, dtype=weft.float64, requires_grad=True)
+    >>> weft.autograd.gradcheck(weft.sin, (x,), check_forward_ad=True)
+    True
     """
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("gradcheck: check_batched_forward_grad expects check_forward_ad=True")
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("gradcheck: expected check_forward_ad or check_backward_ad, got none")
+    wanted = (check_backward_ad, check_batched_grad, check_forward_ad)
+    ways = dict(itertools.compress(_WAYS.items(), wanted))
     args = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     checked = _checked_inputs(args)
     try:
         for seed, index in enumerate(checked):
-            _check_input(func, args, index, seed, (eps, atol, rtol, nondet_tol))
+            _check_input(func, args, index, seed, _Options(eps, atol, rtol, nondet_tol, ways))
     except GradcheckError:
         if raise_exception:
             raise
@@ -69,19 +106,32 @@ def gradgradcheck(
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
 ) -> bool:
     """Checks the second derivatives: gradcheck of the gradients of `func`.
 
-    - grad_outputs: gradients of the outputs to start from; random ones by default.
+    - grad_outputs: gradients of the outputs to start from; random ones by default, with
+      gen_non_contig_grad_outputs not contiguous.
+    - check_fwd_over_rev, check_rev_over_rev: check_forward_ad and check_backward_ad of that check.
     - The other arguments are those of `gradcheck`.
     """
     args = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     checked = _checked_inputs(args)
     if grad_outputs is None:
         outputs = _outputs(func, args)
-        starts = [_direction(out, seed).requires_grad_() for seed, out in enumerate(outputs)]
+        starts = [_direction(out, seed) for seed, out in enumerate(outputs)]
+        if gen_non_contig_grad_outputs:
+            starts = [weft.stack([start, start], -1)[..., 0] for start in starts]
+        starts = [start.requires_grad_() for start in starts]
     else:
         starts = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
 
@@ -109,6 +159,9 @@ def gradgradcheck(
         rtol=rtol,
         raise_exception=raise_exception,
         nondet_tol=nondet_tol,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
     )
 
 
@@ -118,9 +171,10 @@ def _checked_inputs(args: tuple[Any, ...]) -> list[int]:
         raise ValueError("gradcheck: expected an input that requires grad, got none")
     for i in checked:
         if args[i].dtype not in (weft.float64, weft.complex128):
-            raise TypeError(
+            warnings.warn(
                 f"gradcheck: expected inputs of dtype float64 or complex128, got {args[i].dtype} "
-                f"for input {i}"
+                f"for input {i}, in which finite differences are coarse",
+                stacklevel=3,
             )
     return checked
 
@@ -137,33 +191,31 @@ def _outputs(func: Function, args: Sequence[Any]) -> list[Tensor]:
 
 
 def _check_input(
-    func: Function,
-    args: tuple[Any, ...],
-    index: int,
-    seed: int,
-    tolerances: tuple[float, float, float, float],
+    func: Function, args: tuple[Any, ...], index: int, seed: int, options: _Options
 ) -> None:
-    eps, atol, rtol, nondet_tol = tolerances
     direction = _direction(args[index], 1000 + seed)
     with enable_grad():
         outputs = _outputs(func, args)
     weights = [_direction(out, 2000 + i) for i, out in enumerate(outputs)]
-    high = _shifted(func, args, index, direction, eps)
-    low = _shifted(func, args, index, direction, -eps)
+    high = _shifted(func, args, index, direction, options.eps)
+    low = _shifted(func, args, index, direction, -options.eps)
     for i, (out, weight) in enumerate(zip(outputs, weights)):
-        expected = (_inner(weight, high[i]) - _inner(weight, low[i])) / (2 * eps)
-        got = _derivative(out, args[index], weight, direction)
-        again = _derivative(out, args[index], weight, direction)
-        if abs(got - again) > nondet_tol:
-            raise GradcheckError(
-                f"gradcheck: expected the same gradient twice, got {got:.10g} and {again:.10g} "
-                f"(output {i}, input {index})"
+        expected = (_inner(weight, high[i]) - _inner(weight, low[i])) / (2 * options.eps)
+        for name, way in options.ways.items():
+            got, again = (
+                way(out, args[index], weight, direction) if out.requires_grad else 0.0
+                for _ in range(2)
             )
-        if not abs(got - expected) <= atol + rtol * abs(expected):
-            raise GradcheckError(
-                f"gradcheck: expected a derivative of {expected:.10g} by finite differences, got "
-                f"{got:.10g} by backward (output {i}, input {index})"
-            )
+            if abs(got - again) > options.nondet_tol:
+                raise GradcheckError(
+                    f"gradcheck: expected the same gradient twice, got {got:.10g} and "
+                    f"{again:.10g} (output {i}, input {index})"
+                )
+            if not abs(got - expected) <= options.atol + options.rtol * abs(expected):
+                raise GradcheckError(
+                    f"gradcheck: expected a derivative of {expected:.10g} by finite differences, "
+                    f"got {got:.10g} by {name} (output {i}, input {index})"
+                )
 
 
 def _shifted(
@@ -175,11 +227,33 @@ def _shifted(
         return [out.detach() for out in _outputs(func, moved)]
 
 
-def _derivative(out: Tensor, value: Tensor, weight: Tensor, direction: Tensor) -> float:
-    if not out.requires_grad:
-        return 0.0
+def _backward(out: Tensor, value: Tensor, weight: Tensor, direction: Tensor) -> float:
     (got,) = grad(out, value, weight, retain_graph=True, allow_unused=True)
     return 0.0 if got is None else _inner(got, direction)
+
+
+def _batched_backward(out: Tensor, value: Tensor, weight: Tensor, direction: Tensor) -> float:
+    both = weft.stack([weight * 2, weight])
+    (got,) = grad(out, value, both, retain_graph=True, allow_unused=True, is_grads_batched=True)
+    return 0.0 if got is None else _inner(got[1], direction)
+
+
+def _forward(out: Tensor, value: Tensor, weight: Tensor, direction: Tensor) -> float:
+    """The derivative of backward, which is linear, by its gradient."""
+    start = weft.zeros_like(out, requires_grad=True)
+    (back,) = grad(out, value, start, create_graph=True, allow_unused=True)
+    if back is None:
+        return 0.0
+    (got,) = grad(back, start, direction, allow_unused=True)
+    return 0.0 if got is None else _inner(weight, got)
+
+
+# The derivative of <weight, out> along a direction of `value`, in three ways.
+_WAYS: dict[str, _Way] = {
+    "backward": _backward,
+    "a backward of two gradients": _batched_backward,
+    "the derivative along the direction": _forward,
+}
 
 
 def _direction(like: Tensor, seed: int) -> Tensor:

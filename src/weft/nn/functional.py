@@ -6,6 +6,7 @@ operator itself here, without a Python frame around it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -106,28 +107,42 @@ def sigmoid(input: Tensor) -> Tensor:
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """exp(input) / sum(exp(input)) along `dim`; `dtype` converts first."""
-    return _softmax(input, _softmax_dim("softmax", input, dim), dtype)
+    """exp(input) / sum(exp(input)) along `dim`; `dtype` converts first.
+
+    Without `dim`: along the first dimension of 0-, 1- and 3-d input, else the second, with a
+    UserWarning.
+    """
+    if dim is None:
+        dim = _softmax_dim("softmax", input.dim(), _stacklevel)
+    return _softmax(input, dim, dtype)
 
 
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """softmax of -input."""
-    return _softmax(-input, _softmax_dim("softmin", input, dim), dtype)
+    if dim is None:
+        dim = _softmax_dim("softmin", input.dim(), _stacklevel)
+    return _softmax(-input, dim, dtype)
 
 
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """log(softmax(input)) along `dim`, computed without overflow."""
-    return _log_softmax(input, _softmax_dim("log_softmax", input, dim), dtype)
-
-
-def _softmax_dim(function: str, input: Tensor, dim: int | None) -> int:
+    """log(softmax(input)) along `dim`, computed without overflow; `dim` as in softmax."""
     if dim is None:
-        raise TypeError(f"{function}: expected dim as an int, got None")
-    return dim
+        dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
+    return _log_softmax(input, dim, dtype)
+
+
+def _softmax_dim(function: str, dims: int, stacklevel: int) -> int:
+    """The dimension that PyTorch takes where none is given."""
+    warnings.warn(
+        f"Implicit dimension choice for {function} has been deprecated. "
+        "Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if dims in (0, 1, 3) else 1
 
 
 # Layers ---------------------------------------------------------------------------------------
@@ -137,6 +152,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """Zeroes each element with probability p and scales the rest by 1 / (1 - p) in training."""
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout: expected p between 0 and 1, got {p}")
+    if inplace and (p == 0 or not training):
+        return input
     result = _dropout(input, p, training)
     return input.copy_(result) if inplace else result
 

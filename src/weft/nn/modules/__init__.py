@@ -8,6 +8,7 @@ from weft.nn.modules.activation import (
     Sigmoid,
     SiLU,
     Softmax,
+    Softmax2d,
     Tanh,
 )
 from weft.nn.modules.activation_more import (
@@ -261,6 +262,7 @@ __all__ = [
     "SmoothL1Loss",
     "SoftMarginLoss",
     "Softmax",
+    "Softmax2d",
     "Softmin",
     "Softplus",
     "Softshrink",

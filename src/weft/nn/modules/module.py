@@ -126,8 +126,8 @@ class Module(Stateful, Hookable):
         return self._apply(lambda tensor: tensor.share_memory_())
 
     def type(self: T, dst_type: Any) -> T:
-        """Converts all parameters and buffers to `dst_type`; returns self."""
-        return self._apply(lambda tensor: tensor.to(dst_type))
+        """Converts all parameters and buffers as Tensor.type does; returns self."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
 
     def float(self: T) -> T:
         """Converts the floating-point members to float32; returns self."""
