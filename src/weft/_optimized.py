@@ -190,7 +190,7 @@ class OptimizedModule(weft.nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's forward, between its hooks if it has any."""
         mod = self._orig_mod
-        if mod._hooks is None:
+        if not mod._has_hooks():
             return self._run(*args, **kwargs)
         self._run.runner.in_python(_state_of(mod))
         return mod(*args, **kwargs)
@@ -211,7 +211,7 @@ def _state_of(module: Any) -> Any:
     """What the program of a module depends on, or the reason why it cannot be one."""
     state: list[Any] = []
     for part in module.modules():
-        if part._hooks is not None:
+        if part._has_hooks():
             return f"hooks of {type(part).__name__}, which programs do not call"
         for name, value in part.__dict__.items():
             if isinstance(value, _PLAIN):

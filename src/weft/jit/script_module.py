@@ -33,9 +33,9 @@ from weft.jit.script_method import (
 Module = weft.nn.Module
 PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
 
-_OWN = frozenset(("_jit_object", "_jit_info", "_jit_python", "_children", "_kinds", "_hooks",
-                  "_non_persistent_buffers_set", "_load_pre_hooks",
-                  "_load_post_hooks"))  # fmt: skip
+_OWN = frozenset(
+    ("_jit_object", "_jit_info", "_jit_python", "_children", *weft.nn.modules.module.INTERNAL)
+)
 
 
 class ScriptModule(Module):
@@ -64,7 +64,7 @@ class RecursiveScriptModule(Program, ScriptModule):
     # Calls ------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooks is not None:
+        if self._hooked:
             return self._call_with_hooks(args, kwargs)
         return self._run(*args, **kwargs)
 
@@ -76,7 +76,7 @@ class RecursiveScriptModule(Program, ScriptModule):
     @property
     def forward(self) -> Any:  # type: ignore[override]
         """The compiled forward."""
-        if self.__dict__.get("_hooks") is not None or self._jit_info.hooks:
+        if "_hooked" in self.__dict__ or self._jit_info.hooks:
             return self._run  # between the hooks of Python
         return ScriptMethod(self, "forward")
 

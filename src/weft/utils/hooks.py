@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 _next_id = itertools.count()
@@ -11,14 +12,27 @@ _next_id = itertools.count()
 class RemovableHandle:
     """Takes its hook out of the dictionary it was put in; also works as a `with` block."""
 
-    def __init__(self, hooks: dict[int, Any]) -> None:
+    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
         self.id = next(_next_id)
-        self._hooks = hooks
+        extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()
+        self._dicts = (hooks_dict, *extra)
 
     @classmethod
-    def insert(cls, hooks: dict[int, Any], entry: Any, *, prepend: bool = False) -> RemovableHandle:
-        """Adds `entry` to `hooks`, at the end or (prepend) at the front, and returns its handle."""
-        handle = cls(hooks)
+    def insert(
+        cls,
+        hooks: dict[int, Any],
+        entry: Any,
+        *,
+        prepend: bool = False,
+        flags: Sequence[dict[int, Any]] = (),
+    ) -> RemovableHandle:
+        """Adds `entry` to `hooks`, at the end or (prepend) at the front, and returns its handle.
+
+        Its id is set in each of `flags`.
+        """
+        handle = cls(hooks, extra_dict=flags)
+        for flag in flags:
+            flag[handle.id] = True
         if prepend:
             others = dict(hooks)
             hooks.clear()
@@ -30,7 +44,8 @@ class RemovableHandle:
 
     def remove(self) -> None:
         """Removes the hook; a second call does nothing."""
-        self._hooks.pop(self.id, None)
+        for hooks in self._dicts:
+            hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 else:
     inspect = Later("inspect")
 
-_INTERNAL = frozenset(
-    ("_kinds", "_hooks", "_non_persistent_buffers_set", "_load_pre_hooks", "_load_post_hooks")
-)
-
 
 class JitAttribute:
     """weft.jit.Attribute(value, type): the value of an attribute with its type."""
@@ -129,8 +125,9 @@ class _Survey:
         for name, kind in module._kinds.items():
             self._member(name, kind, module.__dict__[name])
         self._plain("training", module.training)
+        internal = {*module._kinds, *weft.nn.modules.module.INTERNAL, "training"}
         for name, value in vars(module).items():
-            if name not in module._kinds and name not in _INTERNAL and name != "training":
+            if name not in internal:
                 self._plain(name, value)
         for name in self.written:
             if name not in self.attributes and name not in vars(module):
@@ -258,12 +255,9 @@ class _Survey:
         return made
 
     def _hook_functions(self) -> tuple[list[Any], list[Any]]:
-        own = self.module.__dict__.get("_hooks")
-        if own is None:
-            return [], []
-        return [entry[0] for entry in own.forward_pre.values()], [
-            entry[0] for entry in own.forward.values()
-        ]
+        kinds = ("_forward_pre_hooks", "_forward_hooks")
+        before, after = (list(self.module.__dict__.get(kind, {}).values()) for kind in kinds)
+        return before, after
 
     def fill(self, info: ModuleInfo) -> None:
         """Gives a new type what was found."""

@@ -355,7 +355,7 @@ for _name, _to_dtype in (
 def _type(rec: Recorder, self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         return original(rec, "type", self)
-    if isinstance(dtype, str):
+    if isinstance(dtype, str | type):
         with rec.paused():
             dtype = weft.empty(0).type(dtype).dtype
     return _aten.to(self, dtype)

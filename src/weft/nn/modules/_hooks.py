@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -10,83 +13,54 @@ from weft import Tensor
 from weft.utils.hooks import RemovableHandle
 
 
-class Hooks:
-    """The hooks of one module; it exists only once a hook has been registered."""
+class HookDict:
+    """A module's hooks of one kind, under PyTorch's name: a dict from the ids of their handles.
 
-    def __init__(self) -> None:
-        self.forward_pre: dict[int, Any] = {}
-        self.forward: dict[int, Any] = {}
-        self.backward_pre: dict[int, Any] = {}
-        self.backward: dict[int, Any] = {}
+    It is made when it is first asked for. `_hooked` tells a call that it has to look for hooks;
+    those that are not `called` by calls leave it.
+    """
 
-    def any(self) -> bool:
-        """Whether there is a hook left."""
-        return bool(self.forward_pre or self.forward or self.backward_pre or self.backward)
+    def __init__(self, called: bool = True) -> None:
+        self.called = called
 
-    def with_shared(self) -> Hooks:
-        """The hooks to run for one call: those of all modules first."""
-        if not _shared.any():
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, module: Any, owner: type) -> Any:
+        if module is None:
             return self
-        both = Hooks()
-        for kind in ("forward_pre", "forward", "backward_pre", "backward"):
-            getattr(both, kind).update(getattr(_shared, kind))
-            getattr(both, kind).update(getattr(self, kind))
-        return both
+        if self.name not in module.__dict__:
+            self.__set__(module, OrderedDict())
+        return module.__dict__[self.name]
 
-
-# Hooks of all modules. While there are any, they stand in Hookable._hooks, where a module without
-# hooks of its own finds them: so a call without any hooks still asks only one question.
-_shared = Hooks()
-
-
-class _SharedHandle(RemovableHandle):
-    """Takes back a hook of all modules."""
-
-    def remove(self) -> None:
-        super().remove()
-        if not _shared.any():
-            Hookable._hooks = None
-
-
-def _share(hooks: dict[int, Any], entry: Any) -> RemovableHandle:
-    handle = _SharedHandle.insert(hooks, entry)
-    Hookable._hooks = _shared
-    return handle
-
-
-def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, args)` before the forward of every module; see Module."""
-    return _share(_shared.forward_pre, (hook, False))
-
-
-def register_module_forward_hook(
-    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
-) -> RemovableHandle:
-    """Calls `hook(module, args, output)` after the forward of every module; see Module."""
-    return _share(_shared.forward, (hook, with_kwargs, always_call))
-
-
-def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_output)` before the backward pass of every module."""
-    return _share(_shared.backward_pre, hook)
-
-
-def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_input, grad_output)` after the backward pass of every module."""
-    return _share(_shared.backward, hook)
+    def __set__(self, module: Any, hooks: Any) -> None:
+        module.__dict__[self.name] = hooks
+        if self.called:
+            module.__dict__["_hooked"] = True
 
 
 class Hookable:
     """The part of Module that keeps and runs hooks; see Module."""
 
-    _hooks: Hooks | None = None
+    _hooked = False
+    _forward_pre_hooks = HookDict()
+    _forward_pre_hooks_with_kwargs = HookDict()
+    _forward_hooks = HookDict()
+    _forward_hooks_with_kwargs = HookDict()
+    _forward_hooks_always_called = HookDict()
+    _backward_pre_hooks = HookDict()
+    _backward_hooks = HookDict()
+    _is_full_backward_hook: bool | None = None
     forward: Callable[..., Any]
 
-    def _get_hooks(self) -> Hooks:
-        own = self.__dict__.get("_hooks")
-        if own is None:
-            own = self._hooks = Hooks()
-        return own
+    def _hooks_of(self, kind: str) -> dict[int, Any]:
+        """The hooks of a kind to run for one call: those of all modules first."""
+        own, shared = self.__dict__.get(kind, {}), _shared.__dict__.get(kind)
+        return {**shared, **own} if shared else own
+
+    def _has_hooks(self) -> bool:
+        """Whether a call runs anything besides forward."""
+        return self._hooked and any(map(self._hooks_of, HOOK_KINDS))
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -95,8 +69,8 @@ class Hookable:
 
         With `with_kwargs` it is `hook(module, args, kwargs)`, returning (args, kwargs) or None.
         """
-        entry = (hook, with_kwargs)
-        return RemovableHandle.insert(self._get_hooks().forward_pre, entry, prepend=prepend)
+        flags = {"_forward_pre_hooks_with_kwargs": with_kwargs}
+        return _register(self, "_forward_pre_hooks", hook, prepend, flags)
 
     def register_forward_hook(
         self,
@@ -111,14 +85,17 @@ class Hookable:
         With `with_kwargs` it is `hook(module, args, kwargs, output)`. `always_call` runs the hook
         even when forward raises (with output None).
         """
-        entry = (hook, with_kwargs, always_call)
-        return RemovableHandle.insert(self._get_hooks().forward, entry, prepend=prepend)
+        flags = {
+            "_forward_hooks_with_kwargs": with_kwargs,
+            "_forward_hooks_always_called": always_call,
+        }
+        return _register(self, "_forward_hooks", hook, prepend, flags)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Calls `hook(module, grad_output)` before the backward pass of this module."""
-        return RemovableHandle.insert(self._get_hooks().backward_pre, hook, prepend=prepend)
+        return _register(self, "_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -128,36 +105,46 @@ class Hookable:
         What it returns replaces grad_input. Only tensors among the positional arguments count;
         the places of others hold None.
         """
-        return RemovableHandle.insert(self._get_hooks().backward, hook, prepend=prepend)
+        self._set_full_backward(True)
+        return _register(self, "_backward_hooks", hook, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(module, grad_input, grad_output)` of the last node that forward recorded.
+
+        grad_input are that node's, not the module's, where forward is more than one operator (a
+        FutureWarning): register_full_backward_hook has the module's. RuntimeError beside it.
+        """
+        self._set_full_backward(False)
+        return _register(self, "_backward_hooks", hook)
+
+    def _set_full_backward(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "register_backward_hook: expected either regular or full backward hooks on a "
+                f"module, got both on {type(self).__name__}"
+            )
+        self._is_full_backward_hook = full
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        own = self.__dict__.get("_hooks")
-        hooks = _shared if own is None else own.with_shared()
-        args, kwargs = self._run_pre_hooks(hooks, args, kwargs)
-        boundary = _Boundary(self, hooks) if hooks.backward or hooks.backward_pre else None
+        args, kwargs = self._run_pre_hooks(args, kwargs)
+        backward, before = self._hooks_of("_backward_hooks"), self._hooks_of("_backward_pre_hooks")
+        last_node = self._is_full_backward_hook is not True and self.__dict__.get("_backward_hooks")
+        if last_node:
+            backward = _shared.__dict__.get("_backward_hooks", {})
+        boundary = _Boundary(self, backward, before) if backward or before else None
         if boundary is not None:
             args = boundary.enter(args)
-        try:
-            result = self.forward(*args, **kwargs)
-        except Exception:
-            for hook, with_kwargs, always_call in list(hooks.forward.values()):
-                if always_call:
-                    hook(self, args, kwargs, None) if with_kwargs else hook(self, args, None)
-            raise
-        for hook, with_kwargs, _ in list(hooks.forward.values()):
-            if with_kwargs:
-                replaced = hook(self, args, kwargs, result)
-            else:
-                replaced = hook(self, args, result)
-            if replaced is not None:
-                result = replaced
+        result = self._run_forward(args, kwargs)
+        if last_node:
+            _hook_last_node(self, last_node, args, result)
         return result if boundary is None else boundary.leave(result)
 
     def _run_pre_hooks(
-        self, hooks: Hooks, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        for hook, with_kwargs in list(hooks.forward_pre.values()):
-            if with_kwargs:
+        with_kwargs = self._hooks_of("_forward_pre_hooks_with_kwargs")
+        for number, hook in list(self._hooks_of("_forward_pre_hooks").items()):
+            if number in with_kwargs:
                 replaced = hook(self, args, kwargs)
                 if replaced is not None:
                     args, kwargs = replaced
@@ -167,13 +154,112 @@ class Hookable:
                     args = replaced if isinstance(replaced, tuple) else (replaced,)
         return args, kwargs
 
+    def _run_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        hooks = self._hooks_of("_forward_hooks")
+        with_kwargs = self._hooks_of("_forward_hooks_with_kwargs")
+        try:
+            result = self.forward(*args, **kwargs)
+        except Exception:
+            for number in hooks.keys() & self._hooks_of("_forward_hooks_always_called").keys():
+                given = (args, kwargs) if number in with_kwargs else (args,)
+                hooks[number](self, *given, None)
+            raise
+        for number, hook in list(hooks.items()):
+            given = (args, kwargs) if number in with_kwargs else (args,)
+            replaced = hook(self, *given, result)
+            if replaced is not None:
+                result = replaced
+        return result
+
+
+def hook_kinds(cls: type) -> tuple[str, ...]:
+    """The names of the hooks that a class declares."""
+    return tuple(name for name, value in vars(cls).items() if isinstance(value, HookDict))
+
+
+HOOK_KINDS = hook_kinds(Hookable)
+
+# Hooks of all modules. While there are any, Hookable._hooked is set, where a module without hooks
+# of its own finds it: so a call without any hooks still asks only one question.
+_shared = Hookable()
+
+
+def _register(
+    module: Hookable,
+    kind: str,
+    hook: Callable[..., Any],
+    prepend: bool = False,
+    flags: dict[str, bool] | None = None,
+) -> RemovableHandle:
+    extra = [getattr(module, flag) for flag, is_set in (flags or {}).items() if is_set]
+    handle_class = _SharedHandle if module is _shared else RemovableHandle
+    return handle_class.insert(getattr(module, kind), hook, prepend=prepend, flags=extra)
+
+
+class _SharedHandle(RemovableHandle):
+    """Takes back a hook of all modules."""
+
+    @classmethod
+    def insert(cls, *args: Any, **options: Any) -> RemovableHandle:
+        Hookable._hooked = True
+        return super().insert(*args, **options)
+
+    def remove(self) -> None:
+        super().remove()
+        Hookable._hooked = any(map(_shared._hooks_of, HOOK_KINDS))
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, args)` before the forward of every module; see Module."""
+    return _shared.register_forward_pre_hook(hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Calls `hook(module, args, output)` after the forward of every module; see Module."""
+    return _shared.register_forward_hook(hook, with_kwargs=with_kwargs, always_call=always_call)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_output)` before the backward pass of every module."""
+    return _shared.register_full_backward_pre_hook(hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_input, grad_output)` after the backward pass of every module."""
+    return _shared.register_full_backward_hook(hook)
+
+
+def _hook_last_node(
+    module: Hookable, hooks: dict[int, Any], args: tuple[Any, ...], result: Any
+) -> None:
+    """Hangs a module's regular backward hooks on the node of its first result."""
+    while not isinstance(result, Tensor):
+        result = next(iter(result.values())) if isinstance(result, dict) else result[0]
+    node = result.grad_fn
+    if node is None:
+        return
+    inputs = {arg.grad_fn for arg in args if isinstance(arg, Tensor)} - {None}
+    if inputs != {below for below, _ in node.next_functions}:
+        warnings.warn(
+            "Using a non-full backward hook when the forward contains multiple autograd Nodes is "
+            "deprecated and will be removed in future versions. This hook will be missing some "
+            "grad_input. Please use register_full_backward_hook to get the documented behavior.",
+            FutureWarning,
+            stacklevel=4,
+        )
+    for hook in list(hooks.values()):
+        node.register_hook(functools.partial(hook, module))
+
 
 class _Boundary:
     """Marks where the backward pass enters and leaves a module, by identity functions."""
 
-    def __init__(self, module: Hookable, hooks: Hooks) -> None:
+    def __init__(self, module: Hookable, hooks: dict[int, Any], pre_hooks: dict[int, Any]) -> None:
         self.module = module
         self.hooks = hooks
+        self.pre_hooks = pre_hooks
         self.grad_output: tuple[Any, ...] = ()
         self.places = 0
         self.wrapped: list[int] = []
@@ -193,7 +279,7 @@ class _Boundary:
 
     def _on_grad_output(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         full = _spread(grads, self.output_places, self.outputs)
-        for hook in list(self.hooks.backward_pre.values()):
+        for hook in list(self.pre_hooks.values()):
             replaced = hook(self.module, full)
             if replaced is not None:
                 full = replaced if isinstance(replaced, tuple) else (replaced,)
@@ -207,7 +293,7 @@ class _Boundary:
         return tuple(full[i] for i in self.wrapped)
 
     def _run_hooks(self, grad_input: tuple[Any, ...]) -> tuple[Any, ...]:
-        for hook in list(self.hooks.backward.values()):
+        for hook in list(self.hooks.values()):
             replaced = hook(self.module, grad_input, self.grad_output)
             if replaced is not None:
                 grad_input = replaced if isinstance(replaced, tuple) else (replaced,)

@@ -7,7 +7,8 @@ members and of which kind. `_parameters`, `_buffers` and `_modules` are live vie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from operator import methodcaller
 from typing import Any
 
 from weft import Tensor
@@ -49,8 +50,28 @@ class Members(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return sum(kind == self._kind for kind in self._owner._kinds.values())
 
+    def copy(self) -> dict[str, Any]:
+        """A dict with these members."""
+        return dict(self)
+
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+def _members(kind: str) -> Any:
+    """The property with all members of a kind; assigning a mapping replaces them."""
+
+    def set_members(module: Registry, members: Mapping[str, Any]) -> None:
+        given = dict(members)
+        for name in Members(module, kind):
+            module.__dict__.pop(name)
+        # A new dict: modules whose __dict__ was copied may share the old one.
+        kinds = {name: known for name, known in module._kinds.items() if known != kind}
+        module.__dict__["_kinds"] = kinds
+        for name, value in given.items():
+            module._put(name, value, kind)
+
+    return property(lambda module: Members(module, kind), set_members)
 
 
 class Registry:
@@ -66,17 +87,9 @@ class Registry:
         attributes["_kinds"] = {}
         attributes["_non_persistent_buffers_set"] = set()
 
-    @property
-    def _parameters(self) -> Members:
-        return Members(self, PARAMETER)
-
-    @property
-    def _buffers(self) -> Members:
-        return Members(self, BUFFER)
-
-    @property
-    def _modules(self) -> Members:
-        return Members(self, MODULE)
+    _parameters = _members(PARAMETER)
+    _buffers = _members(BUFFER)
+    _modules = _members(MODULE)
 
     # Attributes -------------------------------------------------------------------------------
 
@@ -171,12 +184,19 @@ class Registry:
         attributes = self.__dict__
         return [(name, attributes[name]) for name, k in self._kinds.items() if k == kind]
 
-    def _walk(self, kind: str, prefix: str, recurse: bool, unique: bool) -> Iterator[Any]:
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Any], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        """Yields (dotted name, value) of those that get_members_fn gives for each module."""
         seen: set[int] = set()
-        start = self.named_modules(prefix=prefix, remove_duplicate=unique)
+        start = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
         for path, module in start if recurse else [(prefix, self)]:
-            for name, value in module._own(kind):
-                if value is None or (unique and id(value) in seen):
+            for name, value in get_members_fn(module):
+                if value is None or (remove_duplicate and id(value) in seen):
                     continue
                 seen.add(id(value))
                 yield (f"{path}.{name}" if path else name), value
@@ -185,13 +205,15 @@ class Registry:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Yields (dotted name, parameter) of this module and, by default, all below it."""
-        return self._walk(PARAMETER, prefix, recurse, remove_duplicate)
+        own = methodcaller("_own", PARAMETER)
+        return self._named_members(own, prefix, recurse, remove_duplicate)
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Yields (dotted name, buffer) of this module and, by default, all below it."""
-        return self._walk(BUFFER, prefix, recurse, remove_duplicate)
+        own = methodcaller("_own", BUFFER)
+        return self._named_members(own, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yields each parameter once."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
+from weft.nn.modules._hooks import HookDict
 from weft.nn.modules._registry import BUFFER, MODULE, PARAMETER, Registry
 from weft.nn.parameter import Parameter
 from weft.utils.hooks import RemovableHandle
@@ -43,12 +45,29 @@ class StateDict(OrderedDict[str, Any]):
         return duplicate
 
 
+class _PostHook:
+    """A hook of register_state_dict_post_hook, which returns nothing."""
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self.hook = hook
+
+    def __call__(self, *args: Any) -> None:
+        replaced = self.hook(*args)
+        if replaced is not None:
+            raise RuntimeError(
+                "register_state_dict_post_hook: expected a hook that returns None, got "
+                f"{type(replaced).__name__}"
+            )
+
+
 class Stateful(Registry):
     """The part of Module that saves and restores its members; see Module."""
 
     _version = 1
-    _load_pre_hooks: dict[int, Callable[..., Any]] | None = None
-    _load_post_hooks: dict[int, Callable[..., Any]] | None = None
+    _state_dict_pre_hooks = HookDict(called=False)
+    _state_dict_hooks = HookDict(called=False)
+    _load_state_dict_pre_hooks = HookDict(called=False)
+    _load_state_dict_post_hooks = HookDict(called=False)
 
     def get_extra_state(self) -> Any:
         """What a module saves beyond tensors; override together with set_extra_state."""
@@ -72,15 +91,39 @@ class Stateful(Registry):
         if destination is None:
             destination = StateDict()
             destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = {"version": self._version}
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._state_hooks("_state_dict_pre_hooks"):
+            hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, child in self._own(MODULE):
             if child is not None:
                 child.state_dict(
                     destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
                 )
+        for hook in self._state_hooks("_state_dict_hooks"):
+            replaced = hook(self, destination, prefix, metadata)
+            destination = destination if replaced is None else replaced
         return destination
+
+    def _state_hooks(self, kind: str) -> list[Callable[..., Any]]:
+        return list(self.__dict__.get(kind, {}).values())
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(module, prefix, keep_vars)` before state_dict reads this module."""
+        return RemovableHandle.insert(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(module, state_dict, prefix, local_metadata)` after state_dict has read it.
+
+        The hook may change the state_dict; RuntimeError from state_dict when it returns one.
+        """
+        return RemovableHandle.insert(self._state_dict_hooks, _PostHook(hook))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """As register_state_dict_post_hook; what the hook returns replaces the state_dict."""
+        return RemovableHandle.insert(self._state_dict_hooks, hook)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         for name, tensor in self._own_state():
@@ -96,15 +139,18 @@ class Stateful(Registry):
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)`
         before this module reads its part of a state_dict."""
-        if self._load_pre_hooks is None:
-            self._load_pre_hooks = {}
-        return RemovableHandle.insert(self._load_pre_hooks, hook)
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """As register_load_state_dict_pre_hook, without the module unless `with_module`."""
+        entry = functools.partial(hook, self) if with_module else hook
+        return RemovableHandle.insert(self._load_state_dict_pre_hooks, entry)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(module, incompatible_keys)` after load_state_dict has filled this module."""
-        if self._load_post_hooks is None:
-            self._load_post_hooks = {}
-        return RemovableHandle.insert(self._load_post_hooks, hook)
+        return RemovableHandle.insert(self._load_state_dict_post_hooks, hook)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -125,14 +171,12 @@ class Stateful(Registry):
         def load(module: Any, prefix: str) -> None:
             local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
             local["assign_to_params_buffers"] = assign
-            for hook in (module._load_pre_hooks or {}).values():
-                hook(module, state, prefix, local, True, missing, unexpected, errors)
             module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
             for name, child in module._own(MODULE):
                 if child is not None:
                     load(child, f"{prefix}{name}.")
             keys = _IncompatibleKeys(missing, unexpected)
-            for hook in (module._load_post_hooks or {}).values():
+            for hook in module._state_hooks("_load_state_dict_post_hooks"):
                 hook(module, keys)
 
         load(self, "")
@@ -158,6 +202,11 @@ class Stateful(Registry):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
+        for hook in self._state_hooks("_load_state_dict_pre_hooks"):
+            hook(
+                state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                error_msgs,
+            )  # fmt: skip
         assign = bool(local_metadata.get("assign_to_params_buffers"))
         for name, tensor in self._own_state():
             key = prefix + name

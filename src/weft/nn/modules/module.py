@@ -9,6 +9,7 @@ import weft
 from weft import Tensor
 from weft.nn.modules._hooks import (
     Hookable,
+    hook_kinds,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
@@ -28,6 +29,12 @@ __all__ = [
 
 T = TypeVar("T", bound="Module")
 
+# What a module keeps in its `__dict__` besides its members and plain attributes.
+INTERNAL = frozenset((
+    "_kinds", "_non_persistent_buffers_set", "_hooked", "_is_full_backward_hook",
+    *hook_kinds(Hookable), *hook_kinds(Stateful),
+))  # fmt: skip
+
 
 class Module(Stateful, Hookable):
     """Base of all layers: holds parameters, buffers and child modules, and computes in forward.
@@ -43,9 +50,11 @@ class Module(Stateful, Hookable):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooks is None:
-            return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
-        return self._call_with_hooks(args, kwargs)
+        if self._hooked:
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
+
+    _call_impl = _wrapped_call_impl = __call__
 
     # Modes ------------------------------------------------------------------------------------
 
@@ -108,16 +117,20 @@ class Module(Stateful, Hookable):
         """Moves to a device, or converts the floating-point members to a dtype; returns self.
 
         to(device, dtype), to(dtype) and to(tensor) are understood, as is non_blocking (ignored).
+        memory_format is for members of 4 and 5 dims.
         """
+        memory_format = kwargs.pop("memory_format", None)
         device, dtype = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"Module.to: expected a floating point or complex dtype, got {dtype}")
 
         def convert(tensor: Tensor) -> Tensor:
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-            if wanted is None and device is None:
+            layout = memory_format if tensor.dim() in (4, 5) else None
+            if wanted is None and device is None and layout is None:
                 return tensor
-            return tensor.to(device=device or tensor.device, dtype=wanted or tensor.dtype)
+            place = device or tensor.device
+            return tensor.to(place, wanted or tensor.dtype, memory_format=layout)
 
         return self._apply(convert)
 
@@ -198,8 +211,6 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
     if "tensor" in kwargs:
         args = (kwargs.pop("tensor"), *args)
     kwargs.pop("non_blocking", None)
-    if kwargs.pop("memory_format", None) is not None:
-        raise NotImplementedError("Module.to: expected no memory_format, got one")
     if kwargs:
         raise TypeError(f"Module.to: expected device or dtype, got {sorted(kwargs)}")
     for value in args:

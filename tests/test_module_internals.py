@@ -1,0 +1,329 @@
+"""What programs read and set inside of modules: members by kind, hooks by kind, formats.
+
+Each case is run with weft, and with PyTorch where it is installed; both give what is written here.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import weft
+
+CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {}
+
+
+def gives(expected: Any) -> Callable[[Callable[[Any], Any]], None]:
+    """The result of a case, which is a function of the library."""
+
+    def add(function: Callable[[Any], Any]) -> None:
+        CASES[function.__name__] = function, expected
+
+    return add
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-full backward hook:FutureWarning")
+@pytest.mark.parametrize("name", CASES)
+def test_internals(name: str) -> None:
+    function, expected = CASES[name]
+    assert function(weft) == expected
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", CASES)
+def test_internals_of_torch(name: str) -> None:
+    function, expected = CASES[name]
+    assert function(pytest.importorskip("torch")) == expected
+
+
+def example(lib: Any) -> Any:
+    """A module with a parameter w, a buffer b and a child c."""
+
+    class Example(lib.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = lib.nn.Parameter(lib.ones(1))
+            self.register_buffer("b", lib.zeros(1))
+            self.c = lib.nn.Linear(1, 1, bias=False)
+
+        def forward(self, x: Any, scale: float = 1.0) -> Any:
+            if scale == 0:
+                raise ArithmeticError
+            return self.c(x) * self.w * scale
+
+    return Example()
+
+
+# Members ------------------------------------------------------------------------------------------
+
+
+@gives((["b", "c.weight"], False, ["v", "c.weight"], False, 2.0))
+def parameters_are_replaced(lib: Any) -> Any:
+    m = example(lib)
+    m._parameters = {}
+    without, has = list(m.state_dict()), hasattr(m, "w")
+    m._parameters = OrderedDict(v=lib.nn.Parameter(lib.full((1,), 2.0)))
+    m._buffers = {}
+    return without, has, list(m.state_dict()), hasattr(m, "b"), m.v.item()
+
+
+@gives((["w"], [], ["w", "b"], False))
+def buffers_and_modules_are_replaced(lib: Any) -> Any:
+    m = example(lib)
+    m._buffers, m._modules = {}, {}
+    first = list(m.state_dict()), list(m.children())
+    m._buffers = {"b": lib.ones(1)}
+    return *first, list(m.state_dict()), hasattr(m, "c")
+
+
+@gives((1.0, 9.0, ["w", "new", "c.weight"], ["w", "c.weight"]))
+def a_replica_has_members_of_its_own(lib: Any) -> Any:
+    m = example(lib)
+    replica = m.__new__(type(m))
+    replica.__dict__ = m.__dict__.copy()
+    replica._parameters = dict(m._parameters)
+    replica._buffers, replica._modules = m._buffers.copy(), m._modules.copy()
+    replica._parameters["w"] = lib.nn.Parameter(lib.full((1,), 9.0))
+    replica.new = lib.nn.Parameter(lib.ones(1))
+    names = [[name for name, _ in one.named_parameters()] for one in (replica, m)]
+    return m.w.item(), replica.w.item(), *names
+
+
+@gives((["w"], [], False))
+def members_are_copied_and_cleared(lib: Any) -> Any:
+    m = example(lib)
+    kept = m._parameters.copy()
+    m._parameters.clear()
+    return list(kept), list(m.parameters(recurse=False)), hasattr(m, "w")
+
+
+@gives((["p.b"], ["w", "c.weight"]))
+def members_by_function(lib: Any) -> Any:
+    m = example(lib)
+    buffers = m._named_members(lambda one: one._buffers.items(), prefix="p", recurse=False)
+    everything = m._named_members(lambda one: one._parameters.items())
+    return [name for name, _ in buffers], [name for name, _ in everything]
+
+
+# Hooks of calls -----------------------------------------------------------------------------------
+
+KINDS = [
+    "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks",
+    "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_backward_pre_hooks",
+    "_backward_hooks", "_state_dict_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+]  # fmt: skip
+
+
+@gives(([0] * 11, [1] * 11, [0] * 11, True))
+def every_kind_is_a_dict_of_hooks(lib: Any) -> Any:
+    m = example(lib)
+    found = [[len(getattr(m, kind)) for kind in KINDS]]
+    both = {"with_kwargs": True}
+    handles = [
+        m.register_forward_pre_hook(print, **both),
+        m.register_forward_hook(print, always_call=True, **both),
+        m.register_full_backward_pre_hook(print),
+        m.register_full_backward_hook(print),
+        m.register_state_dict_pre_hook(print),
+        m._register_state_dict_hook(print),
+        m._register_load_state_dict_pre_hook(print),
+        m.register_load_state_dict_post_hook(print),
+    ]
+    found.append([len(getattr(m, kind)) for kind in KINDS])
+    for handle in handles:
+        handle.remove()
+    found.append([len(getattr(m, kind)) for kind in KINDS])
+    return *found, m._is_full_backward_hook
+
+
+@gives(["set", "pre", "set", "pre", "with", "set"])
+def hooks_are_set_by_hand(lib: Any) -> Any:
+    m, seen = example(lib), []
+    x = lib.ones(1)
+    m._forward_hooks[7] = lambda module, args, result: seen.append("set")
+    m(x)
+    m._forward_pre_hooks["a"] = lambda module, args: seen.append("pre")
+    m(x)
+    m._forward_pre_hooks["b"] = lambda module, args, kwargs: seen.append("with")
+    m._forward_pre_hooks_with_kwargs["b"] = True
+    m(x)
+    m._forward_hooks = OrderedDict()
+    m._forward_pre_hooks = {}
+    m(x)
+    return seen
+
+
+@gives(([1, 2], [2, 2], [2], 1))
+def hooks_are_cleared_and_copied(lib: Any) -> Any:
+    m, seen = example(lib), []
+    for number in (1, 2):
+        m.register_forward_hook(lambda *_, number=number: seen.append(number))
+    found = []
+    m(lib.ones(1))
+    found.append(list(seen))
+    seen.clear()
+    del m._forward_hooks[next(iter(m._forward_hooks))]
+    m(lib.ones(1)), copy.copy(m)(lib.ones(1))
+    found.append(list(seen))
+    seen.clear()
+    twin = copy.deepcopy(m)
+    m._forward_hooks.clear()
+    m(lib.ones(1)), twin(lib.ones(1))
+    return *found, list(seen), len(twin._forward_hooks)
+
+
+@gives((["always"], ["always", "plain"]))
+def a_hook_is_called_after_an_error(lib: Any) -> Any:
+    m, seen = example(lib), []
+    m.register_forward_hook(lambda *_: seen.append("always"), always_call=True)
+    m.register_forward_hook(lambda *_: seen.append("plain"))
+    with pytest.raises(ArithmeticError):
+        m(lib.ones(1), 0)
+    first = list(seen)
+    seen.clear()
+    m._forward_hooks_always_called.clear()
+    with pytest.raises(ArithmeticError):
+        m(lib.ones(1), 0)
+    m(lib.ones(1))
+    return first, seen
+
+
+@gives(([2.0, 2.0], [(1, 1)], False))
+def a_regular_backward_hook_is_one_of_the_last_node(lib: Any) -> Any:
+    m, seen = lib.nn.ReLU(), []
+    handle = m.register_backward_hook(lambda module, back, out: seen.append((len(back), len(out))))
+    double = m.register_backward_hook(lambda module, back, out: (back[0] * 2,))
+    x = lib.ones(2, requires_grad=True)
+    m(x).sum().backward()
+    grads = x.grad.tolist()
+    handle.remove(), double.remove()
+    m(x).sum().backward()
+    return grads, seen, m._is_full_backward_hook
+
+
+@gives([RuntimeError, RuntimeError])
+def one_sort_of_backward_hooks_a_module(lib: Any) -> Any:
+    errors = []
+    for names in (
+        ("register_backward_hook", "register_full_backward_hook"),
+        ("register_full_backward_hook", "register_backward_hook"),
+    ):
+        m = example(lib)
+        getattr(m, names[0])(print)
+        try:
+            getattr(m, names[1])(print)
+        except RuntimeError as error:
+            errors.append(type(error))
+    return errors
+
+
+@gives((["shared", "shared", "own"], [1]))
+def calls_by_other_names_and_hooks_of_all_modules(lib: Any) -> Any:
+    m, seen = example(lib), []
+    m.register_forward_hook(lambda *_: seen.append("own"))
+    register = lib.nn.modules.module.register_module_forward_hook
+    handle = register(lambda *_: seen.append("shared"))
+    m._call_impl(lib.ones(1))
+    found = list(seen)
+    handle.remove()
+    return found, list(m._wrapped_call_impl(lib.ones(1)).shape)
+
+
+# Hooks of state -----------------------------------------------------------------------------------
+
+
+@gives([7, 7, (8, True), (8, True)])
+def hooks_before_loading(lib: Any) -> Any:
+    m, seen = example(lib), []
+    state = m.state_dict()
+    handle = m._register_load_state_dict_pre_hook(lambda *args: seen.append(len(args)))
+    m.load_state_dict(state)
+    m._register_load_state_dict_pre_hook(
+        lambda *args: seen.append((len(args), args[0] is m)), with_module=True
+    )
+    m.load_state_dict(state)
+    handle.remove()
+    m.load_state_dict(state)
+    m._load_state_dict_pre_hooks.clear()
+    m.load_state_dict(state)
+    return seen
+
+
+@gives((True, 1.0, 5.0))
+def a_hook_before_loading_renames(lib: Any) -> Any:
+    m = example(lib)
+
+    def rename(module: Any, state: Any, prefix: str, *rest: Any) -> None:
+        state[prefix + "w"] = state.pop(prefix + "old")
+        seen.append(module)
+
+    seen: list[Any] = []
+    m.register_load_state_dict_pre_hook(rename)
+    twin = copy.deepcopy(m)
+    state = {**m.state_dict(), "old": lib.full((1,), 5.0)}
+    del state["w"]
+    twin.load_state_dict(state)
+    return seen[0] is twin, m.w.item(), twin.w.item()
+
+
+@gives([("pre", "", False), ("post", "", ["b", "c.weight", "w"])])
+def hooks_around_state_dict(lib: Any) -> Any:
+    m, seen = example(lib), []
+    m.register_state_dict_pre_hook(lambda _, prefix, keep: seen.append(("pre", prefix, keep)))
+    m.register_state_dict_post_hook(
+        lambda _, state, prefix, metadata: seen.append(("post", prefix, sorted(state)))
+    )
+    m.state_dict()
+    return seen
+
+
+@gives((["a"], ["b", "c.weight"], RuntimeError))
+def hooks_change_the_state_dict(lib: Any) -> Any:
+    m, other, wrong = example(lib), example(lib), example(lib)
+    m._register_state_dict_hook(lambda *_: {"a": 1})
+    other.register_state_dict_post_hook(lambda _, state, prefix, meta: state.pop("w") and None)
+    wrong.register_state_dict_post_hook(lambda _, state, *rest: state)
+    try:
+        wrong.state_dict()
+    except RuntimeError as error:
+        return list(m.state_dict()), list(other.state_dict()), type(error)
+
+
+# Memory formats -----------------------------------------------------------------------------------
+
+
+@gives(((18, 1, 6, 2), (1,), (18, 1, 6, 2), "torch.float64", True))
+def modules_take_a_memory_format(lib: Any) -> Any:
+    m = lib.nn.Conv2d(2, 4, 3)
+    m(lib.ones(1, 2, 5, 5)).sum().backward()
+    m.to("cpu", lib.float64, memory_format=lib.channels_last)
+    twin = pickle.loads(pickle.dumps(m))
+    m.to(memory_format=lib.preserve_format)
+    strides = m.weight.stride(), m.bias.stride(), m.weight.grad.stride()
+    return *strides, str(m.weight.dtype), twin.weight.stride() == m.weight.stride()
+
+
+def test_a_regular_backward_hook_warns_of_what_it_misses() -> None:
+    m = weft.nn.Linear(2, 2)
+    m.register_backward_hook(lambda *_: None)
+    with pytest.warns(FutureWarning, match="This hook will be missing some grad_input"):
+        m(weft.ones(1, 2))
+
+
+def test_programs_know_nothing_of_the_dicts() -> None:
+    m = example(weft).c
+    for kind in KINDS:
+        assert getattr(m, kind) == {}
+    program = weft.jit.script(m)
+    assert sorted(program._jit_info.type.attributes) == sorted(
+        weft.jit.script(example(weft).c)._jit_info.type.attributes
+    )
+    program.register_forward_hook(lambda module, args, result: result + 1)
+    assert program(weft.zeros(1)).item() == 1.0 and len(program._forward_hooks) == 1
