@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_operators_over_lists() -> None:
     assert weft._foreach_norm(second, math.inf)[0].item() == 5
     targets = [t.clone() for t in first]
     for name, args in (("add_", (second,)), ("mul_", (2,)), ("sub_", (second,)), ("neg_", ())):
-        assert getattr(weft, f"_foreach_{name}")(targets, *args) is None
+        assert getattr(weft, f"_foreach_{name}")(targets, *args) is targets
     assert values(targets) == [[-6, -9], [[-12]]]
     weft._foreach_addcdiv_(targets, second, second, -1)
     weft._foreach_clamp_min_(targets, -8)
@@ -79,6 +80,75 @@ def test_operators_over_lists() -> None:
         weft._foreach_mul([], 2)
     with pytest.raises(AttributeError, match="_foreach_sort"):
         weft._foreach_sort  # noqa: B018
+
+
+NAMED_LISTS: list[tuple[str, dict[str, Any]]] = [
+    ("abs", {"self": [-1.0, 2.0]}),
+    ("add", {"self": [1.0, 2.0], "other": [3.0, 4.0], "alpha": 2}),
+    ("add", {"self": [1.0, 2.0], "scalar": 3}),
+    ("sub_", {"self": [1.0, 2.0], "scalars": [3, 4.5]}),
+    ("mul", {"self": [1.0, 2.0], "other": 3.0}),
+    ("div_", {"self": [1.0, 2.0], "scalars": [4.0, 8.0]}),
+    ("pow", {"self": [1.0, 2.0], "exponent": [2.0, 3.0]}),
+    ("pow", {"self": 2, "exponent": [1.0, 3.0]}),
+    ("maximum", {"self": [1.0, 2.0], "scalars": [1.5, 0.5]}),
+    ("clamp_min_", {"self": [1.0, 2.0], "scalar": 1.5}),
+    ("clamp_max", {"self": [1.0, 2.0], "other": [0.5, 3.0]}),
+    ("addcmul", {"self": [1.0, 2.0], "tensor1": [3.0, 4.0], "tensor2": [5.0, 6.0], "value": 0.5}),
+    ("addcdiv_", {"self": [1.0, 2.0], "tensor1": [3.0, 4.0], "tensor2": [5.0, 6.0]}),
+    ("addcmul_", {"self": [1.0, 2.0], "tensor1": [3.0, 4.0], "tensor2": [5.0, 6.0],
+                  "scalars": [0.5, 2.0]}),
+    ("lerp", {"self": [1.0, 2.0], "tensors1": [3.0, 4.0], "weight": 0.5}),
+    ("lerp_", {"self": [1.0, 2.0], "tensors1": [3.0, 4.0], "weights": [0.5, 0.25]}),
+    ("norm", {"self": [-1.0, 2.0], "ord": 1}),
+    ("copy_", {"self": [1.0, 2.0], "src": [3.0, 4.0], "non_blocking": True}),
+    ("zero_", {"self": [1.0, 2.0]}),
+]  # fmt: skip
+
+
+def of_lists(lib: Any, name: str, named: dict[str, Any]) -> list[float]:
+    given = {}
+    for key, value in named.items():
+        tensors = isinstance(value, list) and key != "scalars"
+        single = key == "other" and isinstance(value, float)
+        given[key] = [lib.full((2,), v) for v in value] if tensors else value
+        given[key] = lib.tensor(value) if single else given[key]
+    result = getattr(lib, f"_foreach_{name}")(**given)
+    if name.endswith("_"):
+        assert result is given["self"] or lib is not weft
+        result = given["self"]
+    return [tensor.reshape(-1)[0].item() for tensor in result]
+
+
+@pytest.mark.parametrize(("name", "named"), NAMED_LISTS)
+def test_lists_by_name(name: str, named: dict[str, Any]) -> None:
+    by_place = dict(named)
+    kept = {key: by_place.pop(key) for key in ("alpha",) if key in by_place}
+    values = [
+        [weft.full((2,), v) for v in value]
+        if isinstance(value, list) and key != "scalars"
+        else value
+        for key, value in by_place.items()
+    ]
+    result = getattr(weft, f"_foreach_{name}")(*values, **kept)
+    assert of_lists(weft, name, named) == [each.reshape(-1)[0].item() for each in result]
+    with pytest.raises(TypeError):
+        of_lists(weft, name, {**named, "nonsense": 1})
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(("name", "named"), NAMED_LISTS)
+def test_lists_by_name_equal_torch(name: str, named: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    assert of_lists(weft, name, named) == pytest.approx(of_lists(torch, name, named), rel=1e-6)
+
+
+def test_numbers_for_lists_in_a_vector() -> None:
+    lists = [[weft.ones(2), weft.ones(2)] for _ in range(3)]
+    result = weft._foreach_addcmul(*lists, weft.tensor([0.5, 2.0]))
+    assert isinstance(result, tuple) and [each.tolist() for each in result] == [[1.5] * 2, [3] * 2]
+    norms = weft._foreach_norm(lists[0], ord=1, dtype=weft.float64)
+    assert [n.dtype for n in norms] == [weft.float64] * 2
 
 
 @pytest.mark.parametrize("name", sorted(_foreach.NAMES))

@@ -1,7 +1,7 @@
 """One operator over lists of tensors: weft._foreach_add_(parameters, gradients, alpha=-0.1).
 
 The lists have one length; an argument that is no list goes with every tensor. In-place forms return
-nothing, the others a list.
+the list they are given, the others a tuple. The first argument is named self.
 """
 
 from __future__ import annotations
@@ -23,6 +23,29 @@ NAMES = frozenset(
     for suffix in ("", "_")
 ) | {"zero_", "copy_", "norm", "max"}
 
+# The names of the arguments behind self; those of one argument depend on its type in PyTorch.
+_OTHER = (("other", "scalar", "scalars"),)
+_ARGUMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    **dict.fromkeys(_BINARY.split(), _OTHER),
+    **dict.fromkeys(("addcmul", "addcdiv"), (("tensor1",), ("tensor2",), ("value", "scalars"))),
+    "pow": (("exponent",),),
+    "lerp": (("tensors1",), ("weight", "weights")),
+    "norm": (("ord",), ("dtype",)),
+    "copy": (("src",), ("non_blocking",)),
+}
+
+
+def _in_order(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+    """The positional arguments and those of `named` that come next, which are taken from it."""
+    known = (("self",), *_ARGUMENTS.get(name, ()))
+    found = list(args)
+    for names in known[len(args) :]:
+        given = [each for each in names if each in named]
+        if not given:
+            break
+        found.append(named.pop(given[0]))
+    return found
+
 
 def _rows(name: str, tensors: Any, args: Sequence[Any]) -> list[list[Any]]:
     """The arguments of each call."""
@@ -40,7 +63,7 @@ def _rows(name: str, tensors: Any, args: Sequence[Any]) -> list[list[Any]]:
 
 
 def _addc(name: str) -> Callable[..., Tensor]:
-    """addcmul and addcdiv with `value` as their last argument."""
+    """addcmul and addcdiv with `value` as their last argument, a number or a tensor of one."""
 
     def call(self: Tensor, a: Tensor, b: Tensor, value: Any = 1) -> Tensor:
         number = value.item() if isinstance(value, Tensor) else value
@@ -69,7 +92,7 @@ def _function(operator: str) -> Callable[..., Tensor]:
     if base in ("maximum", "minimum", "clamp_min", "clamp_max"):
         return _limit(operator)
     if operator == "norm":
-        return lambda x, ord=2: weft.linalg.vector_norm(x, ord)
+        return lambda x, ord=2, dtype=None: weft.linalg.vector_norm(x, ord, dtype=dtype)
     if operator == "pow":  # the base may be a number
         return lambda x, exponent: weft.pow(x, exponent)
     return getattr(Tensor, operator)
@@ -81,14 +104,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     function = _function(operator)
 
-    def foreach(tensors: Any, *args: Any, **kwargs: Any) -> list[Tensor] | None:
+    def foreach(*args: Any, **kwargs: Any) -> Any:
+        tensors, *rest = _in_order(operator.rstrip("_"), args, kwargs) or [None]
         if operator == "pow" and not isinstance(tensors, (list, tuple)):
-            return [function(tensors, exponent) for exponent in args[0]]
-        if operator == "norm":
-            args = (*args, *kwargs.values())
-            kwargs = {}
-        results = [function(*row, **kwargs) for row in _rows(name, tensors, args)]
-        return None if operator.endswith("_") else results
+            return tuple(function(tensors, power, **kwargs) for power in rest[0])
+        if operator.startswith("addc"):  # their numbers may be a vector
+            rest = [a.tolist() if isinstance(a, Tensor) and a.dim() == 1 else a for a in rest]
+        results = [function(*row, **kwargs) for row in _rows(name, tensors, rest)]
+        return tensors if operator.endswith("_") else tuple(results)
 
     foreach.__name__ = foreach.__qualname__ = name
     foreach.__doc__ = f"{operator} of each tensor of a list."
