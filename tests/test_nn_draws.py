@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -49,6 +52,129 @@ def test_embedding_bag_weights_and_errors() -> None:
         F.embedding_bag(rows, table, mode="min")
     with pytest.raises(ValueError, match="expected offsets that rise from 0 to at most 4"):
         F.embedding_bag(rows.reshape(-1), table, weft.tensor([0, 5]))
+
+
+ROWS = [[1, 4, 2, 1], [0, 1, 3, 5]]
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.5, np.inf])
+@pytest.mark.parametrize("call", ["embedding", "bag", "layer", "bag layer", "renorm_"])
+def test_rows_that_are_named_get_a_norm_of_at_most_max_norm(call: str, order: float) -> None:
+    table, rows = weft.from_numpy(TABLE.copy()), weft.tensor(ROWS)
+    norms = np.linalg.norm(TABLE, order, 1, keepdims=True)
+    limit = float(np.median(norms))
+    expected = np.where(norms > limit, TABLE * limit / (norms + 1e-7), TABLE)
+    expected[6] = TABLE[6]
+    options = {"max_norm": limit, "norm_type": order}
+    calls = {
+        "embedding": lambda: F.embedding(rows, table, **options),
+        "bag": lambda: F.embedding_bag(rows, table, **options),
+        "layer": lambda: nn.Embedding.from_pretrained(table, **options)(rows),
+        "bag layer": lambda: nn.EmbeddingBag.from_pretrained(table, **options)(rows),
+        "renorm_": lambda: weft.embedding_renorm_(table, rows, limit, order)[rows],
+    }
+    result = calls[call]().numpy()
+    np.testing.assert_allclose(table.numpy(), expected, rtol=1e-12)
+    rows_of = expected[np.array(ROWS)]
+    np.testing.assert_allclose(result, rows_of.mean(1) if "bag" in call else rows_of, rtol=1e-12)
+
+
+def test_rows_within_max_norm_are_not_written() -> None:
+    weight = weft.full((2, 2), 0.1, requires_grad=True)
+    for limit, writes in ((1.0, False), (0.1, True)):
+        saved = (weight * weight).sum()
+        loss = saved + F.embedding(weft.tensor([0]), weight, max_norm=limit).sum()
+        if writes:
+            with pytest.raises(RuntimeError, match="it was changed in place after being saved"):
+                loss.backward()
+        else:
+            loss.backward()
+
+
+def test_gradients_of_rows_are_divided_by_their_counts() -> None:
+    rows, counts = weft.tensor(ROWS), np.bincount(np.array(ROWS).reshape(-1), minlength=7)
+    table = weft.from_numpy(TABLE.copy()).requires_grad_()
+    factors = weft.from_numpy(1 / np.maximum(counts, 1)[:, None])
+    direction = weft.from_numpy(TABLE[::-1].copy())
+    functions = {
+        "rows": F.embedding,
+        "sums": partial(F.embedding_bag, mode="sum"),
+        "means": partial(F.embedding_bag, mode="mean"),
+    }
+    for function in functions.values():
+        start = weft.randn_like(function(rows, table)).requires_grad_()
+        (plain,) = weft.autograd.grad(function(rows, table), table, start)
+        scaled_rows = function(rows, table, scale_grad_by_freq=True)
+        (scaled,) = weft.autograd.grad(scaled_rows, table, start, create_graph=True)
+        np.testing.assert_allclose(scaled.detach().numpy(), (plain * factors).numpy())
+        # The gradient is linear in that of the result, which is linear in the table.
+        (second,) = weft.autograd.grad(scaled, start, direction)
+        np.testing.assert_allclose(second.numpy(), function(rows, direction * factors).numpy())
+
+
+def test_tables_show_and_check_their_options() -> None:
+    table = weft.from_numpy(TABLE)
+    options = {"max_norm": 1.0, "norm_type": 3.0, "scale_grad_by_freq": True, "padding_idx": -1}
+    shown = "max_norm=1.0, norm_type=3.0, scale_grad_by_freq=True"
+    assert repr(nn.Embedding(7, 3, **options)) == f"Embedding(7, 3, padding_idx=6, {shown})"
+    bag = nn.EmbeddingBag.from_pretrained(table, mode="sum", **options)
+    assert repr(bag) == f"EmbeddingBag(7, 3, {shown}, mode='sum', padding_idx=6)"
+    assert not bag.weight.requires_grad and bag.weight.data_ptr() == table.data_ptr()
+    assert nn.EmbeddingBag.from_pretrained(table, freeze=False).weight.requires_grad
+    for layer in (nn.Embedding, nn.EmbeddingBag):
+        with pytest.raises(ValueError, match=r"expected padding_idx in \[-7, 7\), got -8"):
+            layer(7, 3, padding_idx=-8)
+        with pytest.raises(ValueError, match=r"expected a weight of shape \(7, 3\), got \(3, 7\)"):
+            layer(7, 3, _weight=weft.ones(3, 7))
+        with pytest.raises(AssertionError, match=r"expected a 2-d table, got shape \(3,\)"):
+            layer.from_pretrained(table[0])
+        with pytest.raises(NotImplementedError, match="expected sparse=False, got True"):
+            layer(7, 3, sparse=True)
+    rows = weft.tensor(ROWS)
+    with pytest.raises(
+        ValueError, match=r"embedding_bag: expected padding_idx in \[-7, 7\), got 7"
+    ):
+        F.embedding_bag(rows, table, padding_idx=7)
+    with pytest.raises(ValueError, match="expected scale_grad_by_freq=False for mode 'max'"):
+        F.embedding_bag(rows, table, mode="max", scale_grad_by_freq=True)
+    with pytest.raises(NotImplementedError, match="expected mode 'sum' with per_sample_weights"):
+        F.embedding_bag(rows, table, per_sample_weights=weft.ones(2, 4))
+    with pytest.warns(UserWarning, match="Argument order of nn.functional.embedding_bag"):
+        assert weft.equal(F.embedding_bag(table, rows), F.embedding_bag(rows, table))
+    half = table.half()
+    exact = F.embedding_bag(rows, half.double(), mode="sum").half()
+    assert weft.equal(F.embedding_bag(rows, half, mode="sum"), exact)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding", [None, 1, -2])
+@pytest.mark.parametrize("limit", [None, 1.0])
+def test_bags_equal_torch(mode: str, padding: int | None, limit: float | None) -> None:
+    torch = pytest.importorskip("torch")
+    flat = np.array(ROWS).reshape(-1)
+    cases: list[tuple[np.ndarray, dict[str, Any]]] = [
+        (np.array(ROWS), {}),
+        (np.array(ROWS, np.int32), {}),
+        (flat, {"offsets": np.array([0, 3, 3, 8])}),
+        (flat, {"offsets": np.array([0, 3, 7]), "include_last_offset": True}),
+    ]
+    if mode == "sum":
+        cases.append((np.array(ROWS), {"per_sample_weights": np.linspace(-1, 1, 8).reshape(2, 4)}))
+    for rows, options in cases:
+        results = []
+        for lib in (weft, torch):
+            table = lib.tensor(TABLE).requires_grad_()
+            given = {
+                key: lib.tensor(value) if isinstance(value, np.ndarray) else value
+                for key, value in options.items()
+            }
+            rest = {"mode": mode, "padding_idx": padding, "max_norm": limit}
+            bags = lib.nn.functional.embedding_bag(lib.tensor(rows), table, **given, **rest)
+            (bags**2).sum().backward()
+            results.append([t.detach().numpy() for t in (bags, table, table.grad)])
+        for ours, theirs in zip(*results):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
 def test_rrelu_and_gumbel_softmax() -> None:

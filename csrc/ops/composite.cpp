@@ -115,8 +115,15 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_double_backward(
   return {to_grad, to_input, to_weight};
 }
 
-Tensor _embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx) {
-  const Tensor rows = ops::embedding(grad, indices, padding_idx, false, false);
+Tensor _embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
+                                  bool scale_grad_by_freq) {
+  Tensor rows = ops::embedding(grad, indices, padding_idx, false, false);
+  if (scale_grad_by_freq) {
+    const int64_t all[] = {-1};
+    const Tensor flat = ops::reshape(indices, all);
+    const Tensor uses = ops::index_select(ops::bincount(flat, {}, 0), 0, flat);
+    rows = ops::div(rows, ops::unsqueeze(ops::reshape(uses, indices.sizes()), -1));
+  }
   if (padding_idx < 0) return rows;
   const Tensor padding = ops::unsqueeze(ops::eq(indices, Scalar(padding_idx)), -1);
   return ops::masked_fill(rows, padding, Scalar(0));

@@ -101,6 +101,7 @@ _LAZY_NAMES = {
     "get_autocast_dtype": "weft.amp",
     "is_autocast_enabled": "weft.amp",
     "compile": "weft.compiler",
+    "embedding_renorm_": "weft.nn._embedding_functions",
     "finfo": "weft._limits",
     "from_file": "weft._mapped",
     "iinfo": "weft._limits",

@@ -202,10 +202,13 @@ backward_op(
     doc="The gradient of embedding.",
     native="embedding_dense_backward",
     constants=("indices",),
-    grad={"grad_output": "_embedding_double_backward(grad, indices, padding_idx)"},
+    grad={
+        "grad_output": "_embedding_double_backward(grad, indices, padding_idx, scale_grad_by_freq)"
+    },
 )
 backward_op(
-    "_embedding_double_backward(Tensor grad, Tensor indices, int padding_idx) -> Tensor",
+    "_embedding_double_backward(Tensor grad, Tensor indices, int padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor",
     doc="The second gradient of embedding.",
     native="_embedding_double_backward",
     tags=("composite",),

@@ -1,11 +1,85 @@
-"""Embeddings reduced by bags; `weft.nn.functional` shows them."""
+"""Rows of a table, and their reductions by bags; `weft.nn.functional` shows them."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import weft
 from weft import Tensor
+from weft._decides import decides
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of weight [n, d] at the integers of input [*]: [*, d].
+
+    - padding_idx: the row that gets no gradient.
+    - max_norm: rows that are named are first scaled, in the table itself, to a norm_type-norm of at
+      most max_norm.
+    - scale_grad_by_freq: the gradient of a row is divided by how often it is named.
+
+    NotImplementedError for sparse gradients.
+
+    >>> table = weft.tensor([[3.0, 4.0], [6.0, 8.0]])
+    >>> weft.nn.functional.embedding(weft.tensor([1, 1]), table, max_norm=5.0)
+    tensor([[3.0000, 4.0000],
+            [3.0000, 4.0000]])
+    """
+    _check_dense("embedding", sparse)
+    padding = _padding("embedding", padding_idx, weight)
+    if max_norm is not None:
+        embedding_renorm_(weight, input, max_norm, norm_type)
+    return weft.embedding(weight, input, padding, scale_grad_by_freq)
+
+
+def _check_dense(function: str, sparse: bool) -> None:
+    if sparse:
+        raise NotImplementedError(f"{function}: expected sparse=False, got True")
+
+
+def _padding(function: str, padding_idx: int | None, weight: Tensor) -> int:
+    """The row of the padding; -1 where there is none."""
+    if weight.dim() != 2:
+        raise ValueError(f"{function}: expected a 2-d weight, got shape {tuple(weight.shape)}")
+    if padding_idx is None:
+        return -1
+    rows = weight.size(0)
+    if not -rows <= padding_idx < rows:
+        raise ValueError(
+            f"{function}: expected padding_idx in [-{rows}, {rows}), got {padding_idx}"
+        )
+    return padding_idx % rows
+
+
+@decides
+def embedding_renorm_(
+    input: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0
+) -> Tensor:
+    """Scales those rows of input [n, d] that indices name to a norm of at most max_norm, in place.
+
+    Gradients are not recorded.
+
+    >>> weft.embedding_renorm_(weft.tensor([[3.0, 4.0]]), weft.tensor([0]), 1.0, 2.0)
+    tensor([[0.6000, 0.8000]])
+    """
+    with weft.no_grad():
+        index = indices.reshape(-1)
+        rows = input.index_select(0, index)
+        norms = rows.norm(norm_type, 1)
+        longer = (norms > max_norm).nonzero().reshape(-1)
+        if longer.numel() > 0:  # else nothing is written, which backward would notice
+            scale = max_norm / (norms[longer].double() + 1e-7)
+            scaled = rows[longer] * scale.to(rows.dtype).unsqueeze(1)
+            input.index_copy_(0, index[longer], scaled)
+    return input
 
 
 def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Tensor, int]:
@@ -50,42 +124,63 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or max of the rows of weight [n, d] that each bag of integers names: [bags, d].
 
-    input [bags, k], or [entries] with offsets, the place where each bag starts. Entries equal to
-    padding_idx do not count; an empty bag gives 0. per_sample_weights (mode "sum") scales the rows.
+    - input: [bags, k], or [entries] with offsets, the place where each bag starts. An empty bag
+      gives 0.
+    - padding_idx: entries that do not count.
+    - per_sample_weights: factors of the rows, for mode "sum".
+    - max_norm, norm_type, scale_grad_by_freq: as for embedding; the latter not for mode "max".
+
+    NotImplementedError for sparse gradients.
     """
-    if max_norm is not None or scale_grad_by_freq or sparse:
-        raise NotImplementedError(
-            "embedding_bag: expected max_norm=None, scale_grad_by_freq=False and sparse=False, "
-            f"got {max_norm}, {scale_grad_by_freq} and {sparse}"
+    if weight.dtype == weft.int64 and input.is_floating_point():
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag("
+            "weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, "
+            "...)`.",
+            stacklevel=2,
         )
+        weight, input = input, weight
+    _check_dense("embedding_bag", sparse)
+    padding = _padding("embedding_bag", padding_idx, weight)
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag: expected mode 'sum', 'mean' or 'max', got {mode!r}")
-    if per_sample_weights is not None and (
-        mode != "sum" or per_sample_weights.shape != input.shape
-    ):
+    if mode == "max" and scale_grad_by_freq:
         raise ValueError(
-            "embedding_bag: expected per_sample_weights of the input's shape and mode 'sum', got "
-            f"{tuple(per_sample_weights.shape)} and {mode!r}"
+            "embedding_bag: expected scale_grad_by_freq=False for mode 'max', got True"
+        )
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ValueError(
+            "embedding_bag: expected per_sample_weights of the input's shape "
+            f"{tuple(input.shape)}, got {tuple(per_sample_weights.shape)}"
+        )
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            f"embedding_bag: expected mode 'sum' with per_sample_weights, got {mode!r}"
         )
     bag, count = _bags(input, offsets, include_last_offset)
     entries = input.reshape(-1)
     factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    if max_norm is not None:
+        embedding_renorm_(weight, entries, max_norm, norm_type)
     if padding_idx is not None:
-        kept = (entries != padding_idx % weight.size(0)).nonzero().reshape(-1)
+        kept = (entries != padding).nonzero().reshape(-1)
         entries, bag = entries[kept], bag[kept]
         factors = None if factors is None else factors[kept]
-    rows: Any = weight.index_select(0, entries)
+    rows: Any = weft.embedding(weight, entries, -1, scale_grad_by_freq)
+    if weight.dtype in (weft.float16, weft.bfloat16):  # sums need float32's digits
+        rows = rows.float()
     if factors is not None:
         rows = rows * factors.unsqueeze(1)
-    result = weight.new_zeros((count, weight.size(1)))
+    result = rows.new_zeros((count, weight.size(1)))
     if mode == "max":
         index = bag.unsqueeze(1).expand(rows.shape)
-        return result.scatter_reduce(0, index, rows, "amax", include_self=False)
+        result = result.scatter_reduce(0, index, rows, "amax", include_self=False)
+        return result.to(weight.dtype)
     result = result.index_add(0, bag, rows)
     if mode == "sum":
-        return result
-    sizes = weight.new_zeros(count).index_add(0, bag, weight.new_ones(bag.numel()))
-    return result / sizes.clamp_min(1).unsqueeze(1)
+        return result.to(weight.dtype)
+    sizes = rows.new_zeros(count).index_add(0, bag, rows.new_ones(bag.numel()))
+    return (result / sizes.clamp_min(1).unsqueeze(1)).to(weight.dtype)
 
 
-__all__ = ["embedding_bag"]
+__all__ = ["embedding", "embedding_bag"]

@@ -51,7 +51,6 @@ _leaky_relu = _find("leaky_relu")
 _softmax = _find("softmax")
 _log_softmax = _find("log_softmax")
 _dropout = _find("dropout")
-_embedding = _find("embedding")
 _layer_norm = _find("layer_norm")
 _batch_norm = _find("batch_norm")
 _avg_pool2d = _find("avg_pool2d")
@@ -156,32 +155,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         return input
     result = _dropout(input, p, training)
     return input.copy_(result) if inplace else result
-
-
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Tensor:
-    """The rows of weight [n, d] at the integers of input [*]: [*, d].
-
-    The row padding_idx gets no gradient.
-    """
-    if max_norm is not None or scale_grad_by_freq or sparse:
-        raise NotImplementedError(
-            "embedding: expected max_norm=None, scale_grad_by_freq=False and sparse=False, "
-            f"got {max_norm}, {scale_grad_by_freq} and {sparse}"
-        )
-    if padding_idx is None:
-        return _embedding(weight, input)
-    rows = weight.size(0)
-    if not -rows <= padding_idx < rows:
-        raise ValueError(f"embedding: expected padding_idx in [-{rows}, {rows}), got {padding_idx}")
-    return _embedding(weight, input, padding_idx % rows)
 
 
 def layer_norm(

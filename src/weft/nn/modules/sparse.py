@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import weft
 from weft import Tensor
@@ -12,10 +12,77 @@ from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 
 
-class Embedding(Module):
-    """A table of num_embeddings rows; integers [*] become rows [*, embedding_dim]."""
+class _Table(Module):
+    """A table of rows, and what embedding and embedding_bag do with those that are named."""
 
     weight: Parameter
+    max_norm: float | None
+    padding_idx: int | None
+    # What repr shows where it differs from the default, and the others in this order.
+    _shown: ClassVar[dict[str, Any]]
+
+    def _set_up(
+        self,
+        shape: tuple[int, int],
+        padding_idx: int | None,
+        options: tuple[float | None, float, bool, bool],
+        weight: Tensor | None,
+        freeze: bool,
+        place: dict[str, Any],
+    ) -> None:
+        name, rows = type(self).__name__, shape[0]
+        if padding_idx is not None and not -rows <= padding_idx < rows:
+            raise ValueError(
+                f"{name}: expected padding_idx in [-{rows}, {rows}), got {padding_idx}"
+            )
+        if weight is not None and tuple(weight.shape) != shape:
+            raise ValueError(
+                f"{name}: expected a weight of shape {shape}, got {tuple(weight.shape)}"
+            )
+        self.num_embeddings, self.embedding_dim = shape
+        self.padding_idx = None if padding_idx is None else padding_idx % rows
+        self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = options
+        if self.sparse:
+            raise NotImplementedError(f"{name}: expected sparse=False, got True")
+        table = weft.empty(shape, **place) if weight is None else weight
+        self.weight = Parameter(table, requires_grad=not freeze)
+        if weight is None:
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the rows from N(0, 1); the padding row becomes zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with weft.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def extra_repr(self) -> str:
+        shown = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        for name, default in self._shown.items():
+            value = getattr(self, name)
+            if value != default:
+                shown.append(f"{name}={value!r}")
+        return ", ".join(shown)
+
+
+def _sizes(name: str, embeddings: Tensor) -> tuple[int, int]:
+    if embeddings.dim() != 2:
+        raise AssertionError(f"{name}: expected a 2-d table, got shape {tuple(embeddings.shape)}")
+    return embeddings.size(0), embeddings.size(1)
+
+
+class Embedding(_Table):
+    """A table of num_embeddings rows; integers [*] become rows [*, embedding_dim].
+
+    max_norm, norm_type, scale_grad_by_freq: as for weft.nn.functional.embedding.
+    """
+
+    _shown: ClassVar = {
+        "padding_idx": None,
+        "max_norm": None,
+        "norm_type": 2.0,
+        "scale_grad_by_freq": False,
+    }
 
     def __init__(
         self,
@@ -32,56 +99,43 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if max_norm is not None or scale_grad_by_freq or sparse:
-            raise NotImplementedError(
-                "Embedding: expected max_norm=None, scale_grad_by_freq=False and sparse=False, "
-                f"got {max_norm}, {scale_grad_by_freq} and {sparse}"
-            )
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(
-                f"Embedding: expected padding_idx in [-{num_embeddings}, {num_embeddings}), "
-                f"got {padding_idx}"
-            )
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        shape = (num_embeddings, embedding_dim)
-        if _weight is None:
-            empty = weft.empty(shape, device=device, dtype=dtype)
-            self.weight = Parameter(empty, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise ValueError(
-                    f"Embedding: expected a weight of shape {shape}, got {tuple(_weight.shape)}"
-                )
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    def reset_parameters(self) -> None:
-        """Draws the rows from N(0, 1); the padding row becomes zero."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with weft.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        options = (max_norm, norm_type, scale_grad_by_freq, sparse)
+        place = {"device": device, "dtype": dtype}
+        sizes = (num_embeddings, embedding_dim)
+        self._set_up(sizes, padding_idx, options, _weight, _freeze, place)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx)
-
-    def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+            self.scale_grad_by_freq, self.sparse,
+        )  # fmt: skip
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> Embedding:
         """An Embedding whose table is `embeddings` [n, d]; frozen unless freeze=False."""
-        rows, columns = embeddings.shape
-        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze)
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(*_sizes("Embedding", embeddings), *options, _weight=embeddings, _freeze=freeze)
 
 
-class EmbeddingBag(Module):
-    """The sum, mean or max of the rows of a table that each bag of integers names."""
+class EmbeddingBag(_Table):
+    """The sum, mean or max of the rows of a table that each bag of integers names.
+
+    The options are those of weft.nn.functional.embedding_bag.
+    """
+
+    _shown: ClassVar = {
+        "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False, "mode": None,
+        "padding_idx": None,
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -99,29 +153,11 @@ class EmbeddingBag(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if max_norm is not None or scale_grad_by_freq or sparse:
-            raise NotImplementedError(
-                "EmbeddingBag: expected max_norm=None, scale_grad_by_freq=False and sparse=False, "
-                f"got {max_norm}, {scale_grad_by_freq} and {sparse}"
-            )
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
+        options = (max_norm, norm_type, scale_grad_by_freq, sparse)
+        place = {"device": device, "dtype": dtype}
         self.mode = mode
         self.include_last_offset = include_last_offset
-        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        if _weight is None:
-            shape = (num_embeddings, embedding_dim)
-            self.weight = Parameter(weft.empty(shape, device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            self.weight = Parameter(_weight)
-
-    def reset_parameters(self) -> None:
-        """Draws the rows from N(0, 1); the padding row becomes zero."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with weft.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        self._set_up((num_embeddings, embedding_dim), padding_idx, options, _weight, False, place)
 
     def forward(
         self,
@@ -130,10 +166,26 @@ class EmbeddingBag(Module):
         per_sample_weights: Tensor | None = None,
     ) -> Tensor:
         return F.embedding_bag(
-            input, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
-            include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
         )  # fmt: skip
 
-    def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode}{padding}"
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
+        """An EmbeddingBag whose table is `embeddings` [n, d]; frozen unless freeze=False."""
+        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse)
+        sizes = _sizes("EmbeddingBag", embeddings)
+        made = cls(*sizes, *options, embeddings, include_last_offset, padding_idx)
+        made.weight.requires_grad = not freeze
+        return made
