@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,40 @@ def test_every_list_operator_runs(name: str) -> None:
     expected = one(*(weft.full((2,), v) for v in (0.5, 0.25, 0.75)[:count])) if one else None
     assert expected is not None
     np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-6)
+
+
+NUMPY_CALLS = [
+    ("quantile", {"q": 0.5}, "axis keepdims"), ("nanquantile", {"q": 0.5}, "axis keepdims"),
+    ("trapezoid", {}, "axis"), ("cumulative_trapezoid", {}, "axis"), ("gradient", {}, "axis"),
+    ("cosine_similarity", {"x2": weft.ones(2, 3)}, "axis"),
+    *((f"linalg.{name}", {}, "axis keepdims") for name in ("norm", "vector_norm")),
+    ("linalg.vecdot", {"y": weft.ones(2, 3)}, "axis"),
+    *((f"fft.{name}", {}, "axis") for name in ("fft", "irfft", "fftn", "hfftn", "fftshift")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "rest", "names"), NUMPY_CALLS)
+def test_functions_take_numpys_names(name: str, rest: dict[str, Any], names: str) -> None:
+    x = weft.rand(2, 3)
+    function = operator.attrgetter(name)(weft)
+    along = (0,) if name.endswith("n") and "fft" in name else 0
+    flags = {"keepdims": True} if "keepdims" in names else {}
+    plain = function(x, **rest, dim=along, **({"keepdim": True} if flags else {}))
+    for got, expected in zip(function(x, **rest, axis=along, **flags), plain):
+        assert weft.equal(got, expected)
+    with pytest.raises(TypeError, match="expected dim or axis, got both"):
+        function(x, **rest, dim=0, axis=0)
+
+
+def _norm_along(x: weft.Tensor) -> weft.Tensor:
+    return weft.linalg.norm(x, dim=1) + weft.fft.fft(x, dim=0).abs().sum(1)
+
+
+def test_programs_and_traces_call_them_by_pytorchs_names() -> None:
+    x = weft.rand(2, 3)
+    expected = _norm_along(x)
+    for made in (weft.jit.script(_norm_along), weft.jit.trace(_norm_along, x)):
+        np.testing.assert_allclose(made(x).numpy(), expected.numpy(), rtol=1e-6)
 
 
 # ---- weft.shaping ----

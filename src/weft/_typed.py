@@ -51,6 +51,7 @@ def __getattr__(name: str) -> Any:
     if name not in TYPES:
         raise AttributeError(f"module 'weft._typed' has no attribute {name!r}")
     doc = f"Makes tensors of {TYPES[name]}: of given sizes, or from a sequence."
-    members = {"dtype": getattr(weft, TYPES[name]), "__doc__": doc, "__module__": "weft"}
+    dtype, module = getattr(weft, TYPES[name]), Tensor.__module__
+    members = {"dtype": dtype, "__doc__": doc, "__module__": module}
     made = globals()[name] = _Typed(name, (), members)
     return made

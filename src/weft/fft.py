@@ -11,6 +11,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._aliases import numpy_names
 from weft._decides import decides
 
 _aten = weft._C._aten
@@ -153,31 +154,37 @@ def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | No
 # ---- one dimension ----
 
 
+@numpy_names
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform along `dim`, cut or filled with zeros to n entries."""
     return _transform("fft", input, None if n is None else [n], dim, norm, False)
 
 
+@numpy_names
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of fft."""
     return _transform("ifft", input, None if n is None else [n], dim, norm, True)
 
 
+@numpy_names
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first n // 2 + 1 entries of the transform of a real tensor."""
     return _real_transform("rfft", input, None if n is None else [n], dim, norm)
 
 
+@numpy_names
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of rfft: n real numbers (2 * (entries - 1) by default)."""
     return _real_inverse("irfft", input, None if n is None else [n], dim, norm)
 
 
+@numpy_names
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The (real) transform of a signal given by the first half of a Hermitian one."""
     return hfftn(input, None if n is None else [n], [dim], norm)
 
 
+@numpy_names
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of hfft."""
     return ihfftn(input, None if n is None else [n], [dim], norm)
@@ -186,62 +193,74 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 # ---- several ----
 
 
+@numpy_names
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The transform over `dim` (None: the last len(s), or all)."""
     return _transform("fftn", input, s, dim, norm, False)
 
 
+@numpy_names
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of fftn."""
     return _transform("ifftn", input, s, dim, norm, True)
 
 
+@numpy_names
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """fftn of a real tensor, half of it along the last dimension."""
     return _real_transform("rfftn", input, s, dim, norm)
 
 
+@numpy_names
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of rfftn."""
     return _real_inverse("irfftn", input, s, dim, norm)
 
 
+@numpy_names
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The (real) transform of a signal given by half of a Hermitian one along the last dim."""
     x = _as_complex(_floating("hfftn", input)).conj()
     return _real_inverse("hfftn", x, s, dim, _swapped(norm))
 
 
+@numpy_names
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of hfftn."""
     return _real_transform("ihfftn", input, s, dim, _swapped(norm)).conj()
 
 
+@numpy_names
 def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """fftn over two dimensions."""
     return fftn(input, s, dim, norm)
 
 
+@numpy_names
 def ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """ifftn over two dimensions."""
     return ifftn(input, s, dim, norm)
 
 
+@numpy_names
 def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """rfftn over two dimensions."""
     return rfftn(input, s, dim, norm)
 
 
+@numpy_names
 def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """irfftn over two dimensions."""
     return irfftn(input, s, dim, norm)
 
 
+@numpy_names
 def hfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """hfftn over two dimensions."""
     return hfftn(input, s, dim, norm)
 
 
+@numpy_names
 def ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """ihfftn over two dimensions."""
     return ihfftn(input, s, dim, norm)
@@ -273,12 +292,14 @@ def _frequencies(places: Tensor, n: int, d: float, dtype: Any, requires_grad: bo
     return result.requires_grad_() if requires_grad else result
 
 
+@numpy_names
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
     """The frequency 0 in the middle of each dimension of `dim` (None: all)."""
     dims, _ = _dims_and_sizes("fftshift", input, None, dim)
     return input.roll([input.size(d) // 2 for d in dims], dims)
 
 
+@numpy_names
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
     """The inverse of fftshift."""
     dims, _ = _dims_and_sizes("ifftshift", input, None, dim)

@@ -10,6 +10,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._aliases import numpy_names
 
 _aten = weft._C._aten
 
@@ -326,6 +327,7 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
     return result[0] if points.dim() == 0 else result
 
 
+@numpy_names
 def quantile(
     input: Tensor,
     q: Any,
@@ -338,6 +340,7 @@ def quantile(
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
+@numpy_names
 def nanquantile(
     input: Tensor,
     q: Any,

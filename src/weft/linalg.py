@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
+from weft._aliases import numpy_names
 from weft._decides import decides
 from weft._factors import linalg_lu_solve
 from weft._matrix_functions import matrix_exp as matrix_exp
@@ -41,11 +42,13 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     return A.diagonal(offset, dim1, dim2)
 
 
+@numpy_names
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Products summed along `dim`, x conjugated."""
     return (x.conj() * y).sum(dim)
 
 
+@numpy_names
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -54,6 +57,7 @@ def vector_norm(
     return _aten.linalg_vector_norm(x, ord, dims, keepdim, dtype=dtype)
 
 
+@numpy_names
 def matrix_norm(
     A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -80,6 +84,7 @@ def matrix_norm(
     return result.unsqueeze(min(rows, columns)).unsqueeze(max(rows, columns)) if keepdim else result
 
 
+@numpy_names
 def norm(
     A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:

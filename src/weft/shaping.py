@@ -11,6 +11,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._aliases import numpy_names
 from weft._matrix_functions import powers
 
 # ---- splits ----
@@ -98,6 +99,7 @@ def _halves(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
     return (y.narrow(dim, 1, last) + y.narrow(dim, 0, last)) * steps / 2
 
 
+@numpy_names
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
     """The integral of y along `dim` by the trapezoidal rule; at the places x, or dx apart."""
     dim = dim % max(y.dim(), 1)
@@ -111,6 +113,7 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> 
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
+@numpy_names
 def cumulative_trapezoid(
     y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1
 ) -> Tensor:
@@ -225,6 +228,7 @@ def resolve_neg(input: Tensor) -> Tensor:
     return input
 
 
+@numpy_names
 def gradient(
     input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:

@@ -296,7 +296,7 @@ def function_value(e: Emitter, obj: Any, range: SourceRange, what: str) -> Sugar
     if is_library(obj):
         from weft.jit.frontend.generic import GenericFunction
 
-        return GenericFunction(getattr(obj, "_weft_decides", obj))
+        return GenericFunction(obj)
     return PythonFunction(obj)
 
 
