@@ -160,4 +160,4 @@ def _as_tuple(op: str, what: str, value: Tensors) -> tuple[Tensor, ...]:
 def _gradients(op: str, value: Gradients, count: int) -> tuple[Tensor | None, ...]:
     if value is None:
         return (None,) * count
-    return _as_tuple(op, "gradients", value)  # type: ignore[arg-type, return-value]
+    return _as_tuple(op, "gradients", value)  # type: ignore[arg-type]

@@ -106,8 +106,8 @@ class Optimizer:
             if param.is_complex():
                 complexes[params[-1]] = param
                 params[-1].grad = None if param.grad is None else real_parts(param.grad)
-                state = self.state.pop(param, {}).items()
-                self.state[params[-1]] = {name: real_parts(value) for name, value in state}
+                kept = self.state.pop(param, {}).items()
+                self.state[params[-1]] = {name: real_parts(value) for name, value in kept}
         self._update({**group, "params": params})
         for parts, param in complexes.items():
             state = self.state.pop(parts)

@@ -30,7 +30,7 @@ __all__ = [
 T = TypeVar("T", bound="Module")
 
 # What a module keeps in its `__dict__` besides its members and plain attributes.
-INTERNAL = frozenset((
+INTERNAL: frozenset[str] = frozenset((
     "_kinds", "_non_persistent_buffers_set", "_hooked", "_is_full_backward_hook",
     *hook_kinds(Hookable), *hook_kinds(Stateful),
 ))  # fmt: skip

@@ -122,8 +122,11 @@ class Embedding(_Table):
         sparse: bool = False,
     ) -> Embedding:
         """An Embedding whose table is `embeddings` [n, d]; frozen unless freeze=False."""
-        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
-        return cls(*_sizes("Embedding", embeddings), *options, _weight=embeddings, _freeze=freeze)
+        rows, columns = _sizes("Embedding", embeddings)
+        return cls(
+            rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+            embeddings, freeze,
+        )  # fmt: skip
 
 
 class EmbeddingBag(_Table):
@@ -184,8 +187,10 @@ class EmbeddingBag(_Table):
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
         """An EmbeddingBag whose table is `embeddings` [n, d]; frozen unless freeze=False."""
-        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse)
-        sizes = _sizes("EmbeddingBag", embeddings)
-        made = cls(*sizes, *options, embeddings, include_last_offset, padding_idx)
+        rows, columns = _sizes("EmbeddingBag", embeddings)
+        made = cls(
+            rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
+            include_last_offset, padding_idx,
+        )  # fmt: skip
         made.weight.requires_grad = not freeze
         return made
