@@ -179,11 +179,12 @@ def hooks_are_cleared_and_copied(lib: Any) -> Any:
     return *found, list(seen), len(twin._forward_hooks)
 
 
-@gives((["always"], ["always", "plain"]))
+@gives((["always", "too"], ["always", "plain", "too"]))
 def a_hook_is_called_after_an_error(lib: Any) -> Any:
     m, seen = example(lib), []
     m.register_forward_hook(lambda *_: seen.append("always"), always_call=True)
     m.register_forward_hook(lambda *_: seen.append("plain"))
+    m.register_forward_hook(lambda *_: seen.append("too"), always_call=True, with_kwargs=True)
     with pytest.raises(ArithmeticError):
         m(lib.ones(1), 0)
     first = list(seen)

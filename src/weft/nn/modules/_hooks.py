@@ -160,13 +160,13 @@ class Hookable:
         try:
             result = self.forward(*args, **kwargs)
         except Exception:
-            for number in hooks.keys() & self._hooks_of("_forward_hooks_always_called").keys():
-                given = (args, kwargs) if number in with_kwargs else (args,)
-                hooks[number](self, *given, None)
+            always = self._hooks_of("_forward_hooks_always_called")
+            for number, hook in list(hooks.items()):
+                if number in always:
+                    hook(self, args, *((kwargs,) if number in with_kwargs else ()), None)
             raise
         for number, hook in list(hooks.items()):
-            given = (args, kwargs) if number in with_kwargs else (args,)
-            replaced = hook(self, *given, result)
+            replaced = hook(self, args, *((kwargs,) if number in with_kwargs else ()), result)
             if replaced is not None:
                 result = replaced
         return result
