@@ -166,6 +166,21 @@ def leaves(value):
 
 
 @pytest.mark.parametrize("name", MODULES)
+def test_an_empty_subclass_compiles_as_its_layer_does(name):
+    make, inputs = MODULES[name]
+    weft.manual_seed(0)
+    module = make()
+    if not type(module).__module__.startswith("weft.nn.modules"):
+        pytest.skip("no layer of the library")
+    args = inputs()
+    expected = leaves(jit.script(copy.deepcopy(module))(*args))
+    module.__class__ = type("Empty", (type(module),), {})
+    got = leaves(jit.script(module)(*args))
+    assert len(expected) == len(got) > 0
+    assert all(weft.equal(a, b) for a, b in zip(expected, got)), name
+
+
+@pytest.mark.parametrize("name", MODULES)
 def test_scripted_module_equals_module(name):
     make, inputs = MODULES[name]
     weft.manual_seed(0)
@@ -221,3 +236,89 @@ class HoldsOneWithoutSuper(nn.Module):
 def test_a_module_whose_init_does_not_call_that_of_its_base_is_refused(cls):
     with pytest.raises(RuntimeError, match=r"expected WithoutSuper to call super\(\).__init__\(\)"):
         weft.jit.script(cls())
+
+
+class PaddedConv(nn.Conv2d):
+    """A subclass of the kinds that programs have: attributes and steps of its own."""
+
+    def __init__(self, *args, gain=2.0, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.gain = gain
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        x = nn.functional.pad(x, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+        if self.bias is not None:
+            x = x + 1
+        return self._conv_forward(x, self.weight * self.gain, self.bias) + super().forward(x)
+
+
+class RunningNorm(nn.BatchNorm1d):
+    def forward(self, x):
+        if self.training and self.track_running_stats:
+            x = x * 2
+        y = super().forward(x)
+        return y if self.running_mean is None else y + self.running_mean
+
+
+@pytest.mark.parametrize(
+    "make, shape",
+    [
+        (lambda: PaddedConv(2, 3, 3, padding=1, padding_mode="circular"), (1, 2, 5, 5)),
+        (lambda: PaddedConv(2, 3, 3, padding=1, padding_mode="reflect", bias=False), (1, 2, 5, 5)),
+        (lambda: RunningNorm(3), (4, 3)),
+        (lambda: RunningNorm(3, track_running_stats=False), (4, 3)),
+    ],
+)
+def test_a_subclass_with_steps_of_its_own_compiles(make, shape):
+    module = make()
+    scripted = jit.script(copy.deepcopy(module))
+    x = f(*shape)
+    for _ in range(2):
+        assert weft.equal(scripted(x), module(x))
+    if isinstance(module, PaddedConv):
+        assert scripted.calls == module.calls == 2
+
+
+BASES = """
+from __future__ import annotations
+import dataclasses
+from typing import List as L
+import weft
+
+class Base(weft.nn.Module):
+    sizes: L[int]
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def forward(self, x):
+        return x + len(self.sizes)
+
+@dataclasses.dataclass
+class Settings:
+    sizes: L[int]
+"""
+
+
+def test_inherited_annotations_use_the_names_of_their_own_module(tmp_path, monkeypatch):
+    (tmp_path / "bases_of_others.py").write_text(BASES)
+    monkeypatch.syspath_prepend(tmp_path)
+    import bases_of_others
+
+    class Derived(bases_of_others.Base):
+        pass
+
+    class Narrow(bases_of_others.Settings):
+        pass
+
+    scripted = jit.script(Derived())
+    scripted.sizes = [1, 2]
+    assert scripted(weft.ones(1)).item() == 3
+
+    def total(settings: Narrow) -> int:
+        return sum(settings.sizes)
+
+    assert jit.script(total)(Narrow([1, 2])) == 3

@@ -225,28 +225,35 @@ def annotations_of(
     return Annotations(_ClassCode(cls).code, resolver, generic)
 
 
-def written_annotations(cls: type) -> dict[str, Any]:
-    """Annotations in the bodies of a class and its bases, bases first, not evaluated."""
-    found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        if base in (object, weft.nn.Module) or base.__module__.startswith("weft.nn.modules._"):
-            continue
-        try:
-            found.update(inspect.get_annotations(base))
-        except Exception:  # names that do not exist: the annotation is for readers only
-            continue
-    return found
-
-
 def declared_types(cls: type, extra: dict[str, Any] | None = None) -> dict[str, ty.Type]:
-    """The types that a class body declares for attributes."""
-    reader = annotations_of(cls, extra)
+    """The types that the bodies of a class and its bases declare for attributes."""
     found: dict[str, ty.Type] = {}
-    for name, annotation in written_annotations(cls).items():
-        made = reader.of_object(annotation)
+    for name, (base, annotation) in written_annotations(cls).items():
+        made = annotations_of(base, extra).of_object(annotation)
         if isinstance(made, ty.Type):
             found[name] = made
     return found
+
+
+def written_annotations(cls: type) -> dict[str, tuple[type, Any]]:
+    """Annotations in the bodies of a class and its bases, bases first, not evaluated: by the name
+    of the attribute the class whose names they use, and the annotation. Those of the library's
+    layers are for readers."""
+    found: dict[str, tuple[type, Any]] = {}
+    for base in reversed(cls.__mro__):
+        if base is object or is_library_layer(base):
+            continue
+        try:
+            written = inspect.get_annotations(base)
+        except Exception:  # names that do not exist: the annotation is for readers only
+            continue
+        found.update({name: (base, annotation) for name, annotation in written.items()})
+    return found
+
+
+def is_library_layer(cls: type) -> bool:
+    """Whether the class stands in weft.nn.modules."""
+    return cls.__module__.startswith("weft.nn.modules.")
 
 
 def class_info(cls: type, range: Any = None, extra: dict[str, Any] | None = None) -> ClassInfo:

@@ -35,7 +35,7 @@ def is_interface(cls: type) -> bool:
 
 def interface_type(cls: type) -> ty.InterfaceType:
     """The type of an interface class."""
-    from weft.jit.frontend.classes import unique_name
+    from weft.jit.frontend.classes import is_library_layer, unique_name
     from weft.jit.frontend.functions import qualified_name
 
     known = _types.get(cls)
@@ -45,7 +45,7 @@ def interface_type(cls: type) -> ty.InterfaceType:
     made.is_module = issubclass(cls, weft.nn.Module)
     _types[cls] = made
     for base in reversed(cls.__mro__):
-        if base is object or base.__module__.startswith("weft.nn"):
+        if base is object or is_library_layer(base):
             continue
         for name, member in vars(base).items():
             if inspect.isfunction(member):

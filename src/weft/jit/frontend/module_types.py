@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from weft.jit.frontend.annotations import Annotations, type_of_value
 from weft.jit.frontend.classes import (
     ClassInfo,
     annotations_of,
+    is_library_layer,
     is_written,
     unique_name,
     written_annotations,
@@ -23,8 +25,10 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
 
 if TYPE_CHECKING:
+    import dis
     import inspect
 else:
+    dis = Later("dis")
     inspect = Later("inspect")
 
 
@@ -111,9 +115,8 @@ class _Survey:
             raise FrontendError(
                 f"script: expected {cls.__name__} to call super().__init__(), got none"
             )
-        self.library = cls.__module__.startswith("weft.nn.")
         self.written = written_annotations(cls)
-        self.reader = annotations_of(cls, extra, self.library)
+        self.reader = annotations_of(cls, extra)
         self.constants = self._constant_names(cls)
         self.attributes: dict[str, ty.Attribute] = {}
         self.children: dict[str, ModuleInfo] = {}
@@ -135,7 +138,8 @@ class _Survey:
 
     def _constant_names(self, cls: type) -> set[str]:
         names = set(getattr(cls, "__constants__", ()))
-        for name, annotation in self.written.items():
+        names.update(*map(_set_by, filter(is_library_layer, cls.__mro__)))
+        for name, (_, annotation) in self.written.items():
             text = annotation if isinstance(annotation, str) else str(annotation)
             if text.partition("[")[0].rpartition(".")[2] == "Final":
                 names.add(name)
@@ -143,9 +147,7 @@ class _Survey:
 
     def _member(self, name: str, kind: str, value: Any) -> None:
         if value is None:
-            declared = (
-                self._declared(name, value) if kind == "buffer" and not self.library else None
-            )
+            declared = self._declared(name, value) if kind == "buffer" else None
             self.attributes[name] = ty.Attribute(declared or ty.NONE, kind)
         elif kind == "module":
             interface = self._declared(name, value)
@@ -154,9 +156,7 @@ class _Survey:
             wanted = interface if isinstance(interface, ty.InterfaceType) else info.type
             self.attributes[name] = ty.Attribute(wanted, "module")
         else:
-            declared = (
-                self._declared(name, value) if kind == "buffer" and not self.library else None
-            )
+            declared = self._declared(name, value) if kind == "buffer" else None
             keeps = isinstance(declared, ty.OptionalType)  # it may become None
             type_ = declared if declared is not None and keeps else ty.TENSOR
             self.attributes[name] = ty.Attribute(type_, kind)
@@ -164,7 +164,8 @@ class _Survey:
     def _declared(self, name: str, value: Any) -> ty.Type | None:
         try:
             if name in self.written:
-                made = self.reader.of_object(self.written[name])
+                base, annotation = self.written[name]
+                made = annotations_of(base, self.extra).of_object(annotation)
                 return made if isinstance(made, ty.Type) else None
             found = self.assigned().get(name)
             if isinstance(found, FrontendError):
@@ -181,7 +182,7 @@ class _Survey:
         if self._assigned is None:
             self._assigned = {}
             for base in reversed(type(self.module).__mro__):
-                if not base.__module__.startswith("weft.nn") and base is not object:
+                if not is_library_layer(base):
                     self._assigned.update(_assigned_in(base))
         return self._assigned
 
@@ -190,7 +191,7 @@ class _Survey:
         value = inspect.getattr_static(cls, name, MISSING)
         if value is MISSING or callable(value) or isinstance(value, property):
             return
-        if name in self.constants or self.library:
+        if name in self.constants:
             return  # found in the class when it is read
         self._plain(name, value)
 
@@ -213,10 +214,9 @@ class _Survey:
             else:
                 self.functions[name] = value
             return
-        is_constant = name in self.constants or (self.library and name != "training")
+        is_constant = name in self.constants
         try:
-            type_ = None if self.library else self._declared(name, value)
-            type_ = type_ or type_of_value(value)
+            type_ = self._declared(name, value) or type_of_value(value)
         except FrontendError as error:
             self.failed[name] = error.message
             return
@@ -268,6 +268,16 @@ class _Survey:
         info.failed = self.failed
         info.objects = dict(self.objects)
         info.pre_hooks, info.hooks = self._hook_functions()
+
+
+@functools.cache
+def _set_by(layer: type) -> frozenset[str]:
+    """The attributes that the methods of one of the library's layers set: constants, but for
+    training."""
+    functions = filter(inspect.isfunction, vars(layer).values())
+    stored = (each for f in functions for each in dis.get_instructions(f))
+    names = {each.argval for each in stored if each.opname == "STORE_ATTR"}
+    return frozenset(names - {"training"})
 
 
 def _assigned_in(cls: type) -> dict[str, ty.Type | FrontendError]:

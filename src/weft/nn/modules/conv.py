@@ -58,6 +58,9 @@ class _ConvNd(Module):
         self.stride = _each(stride, self._dims)
         self.dilation = _each(dilation, self._dims)
         self.padding = self._padding(padding)
+        self._reversed_padding_repeated_twice = tuple(
+            n for n in self.padding[::-1] for _ in range(2)
+        )
         self.groups = groups
         self.padding_mode = padding_mode
         self.weight = Parameter(weft.empty(self._weight_shape(), device=device, dtype=dtype))
@@ -89,8 +92,7 @@ class _ConvNd(Module):
         """The input with what padding_mode puts around it, and the zeros still to add."""
         if self.padding_mode == "zeros":
             return input, self.padding
-        widths = [n for n in reversed(self.padding) for _ in range(2)]
-        return F.pad(input, widths, self.padding_mode), 0
+        return F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode), 0
 
     def reset_parameters(self) -> None:
         """Draws weight and bias from U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
@@ -127,8 +129,11 @@ class Conv1d(_ConvNd):
     _dims = 1
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         x, padding = self._padded(input)
-        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return F.conv1d(x, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_ConvNd):
@@ -137,8 +142,11 @@ class Conv2d(_ConvNd):
     _dims = 2
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         x, padding = self._padded(input)
-        return _conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return _conv2d(x, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv3d(_ConvNd):
@@ -147,5 +155,8 @@ class Conv3d(_ConvNd):
     _dims = 3
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         x, padding = self._padded(input)
-        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return F.conv3d(x, weight, bias, self.stride, padding, self.dilation, self.groups)
