@@ -49,7 +49,7 @@ JIT_RULES: dict[str, tuple[str, ...]] = {
     "frontend": ("ir", "schemas", "python_functions", "script_class"),
     "tracing": (
         *("ir", "schemas", "schema_parts", "passes", "frontend"),
-        *("script", "script_method", "script_module", "execution"),
+        *("script", "module_methods", "script_meta", "script_module", "execution"),
     ),
     "native": ("ir", "operator_facts", "recursion"),
 }

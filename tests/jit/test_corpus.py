@@ -18,7 +18,7 @@ import weft
 from weft import jit
 from weft.jit.execution import executable
 from weft.jit.frontend.modules import classes_below
-from weft.jit.script_method import compiled_method
+from weft.jit.module_methods import compiled_method
 
 FAMILIES = [
     "conv",

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
         unused,
     )
     from weft.jit.planning import MemoryPlan, memory_plan
-    from weft.jit.script_module import RecursiveScriptModule, ScriptModule
+    from weft.jit.script_meta import ScriptModule
+    from weft.jit.script_module import RecursiveScriptModule
     from weft.jit.settings import (
         Error,
         _script_if_tracing,
@@ -77,7 +78,8 @@ _LATER = {
             "unused",
         ),
         "planning": ("MemoryPlan", "memory_plan"),
-        "script_module": ("RecursiveScriptModule", "ScriptModule"),
+        "script_meta": ("ScriptModule",),
+        "script_module": ("RecursiveScriptModule",),
         "settings": (
             "Error",
             "_script_if_tracing",

@@ -13,11 +13,11 @@ from weft.jit.frontend.module_types import ModuleInfo
 from weft.jit.frontend.resolver import MISSING
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
+from weft.jit.module_methods import add_method, compiled_method
 from weft.jit.passes import freezing
 from weft.jit.passes.options import DEFAULT
 from weft.jit.pipeline import freeze as freeze_method
 from weft.jit.pipeline import optimize_graph
-from weft.jit.script_method import add_method, compiled_method
 from weft.jit.script_module import RecursiveScriptModule
 
 

@@ -102,7 +102,8 @@ def _unwrap_optional(x: Any) -> Any:
 
 
 def script_method(fn: F) -> F:
-    """Marks a method of an old ScriptModule class; the same as export."""
+    """Marks a method to be compiled when an object of its class, derived from ScriptModule, is
+    made. In other modules it is the same as export."""
     return _mark(fn, EXPORT)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
@@ -21,14 +22,15 @@ from weft.jit.frontend.scaffold import refuse
 from weft.jit.frontend.source import Code
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
-from weft.jit.script import Program, absent
-from weft.jit.script_class import is_plain, object_of
-from weft.jit.script_method import (
+from weft.jit.module_methods import (
     ScriptMethod,
     compiled_method,
     executable_method,
     forget_executables,
 )
+from weft.jit.script import Program, absent
+from weft.jit.script_class import is_plain, object_of
+from weft.jit.script_meta import ScriptModule
 
 Module = weft.nn.Module
 PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
@@ -36,11 +38,6 @@ PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
 _OWN = frozenset(
     ("_jit_object", "_jit_info", "_jit_python", "_children", *weft.nn.modules.module.INTERNAL)
 )
-
-
-class ScriptModule(Module):
-    """Base of compiled modules; also the base class of programs written for old versions, whose
-    methods marked @script_method are compiled by weft.jit.script."""
 
 
 class RecursiveScriptModule(Program, ScriptModule):
@@ -239,9 +236,10 @@ class RecursiveScriptModule(Program, ScriptModule):
             for node in code.tree.body:
                 if not isinstance(node, ast.FunctionDef):
                     refuse(code, node)
+                if node.name in self._jit_info.compiled:
+                    raise RuntimeError(f"define: expected a new method, got another {node.name}")
                 compile_text_as_method(self._jit_info, node, code, Resolver(DEFAULT_NAMES))
                 self._jit_info.defined.add(node.name)
-                self._jit_info.executables.pop(node.name, None)
 
     # What it was compiled to ----------------------------------------------------------------------
 
@@ -277,7 +275,8 @@ class RecursiveScriptModule(Program, ScriptModule):
 
     def _duplicate(self, convert: Callable[[Any], Any]) -> Any:
         info = self._jit_info
-        made = RecursiveScriptModule(info, class_of(info.type).new(), self._jit_python)
+        made = object.__new__(type(self) if isinstance(self, InPlace) else RecursiveScriptModule)
+        RecursiveScriptModule.__init__(made, info, class_of(info.type).new(), self._jit_python)
         for name, declared in info.type.attributes.items():
             if declared.kind == MODULE and declared.type is not ty.NONE:
                 child = convert(self._children[name])
@@ -328,6 +327,50 @@ def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveSc
         except (TypeError, AttributeError) as error:
             raise FrontendError(f"{type(module).__name__}.{name}: {error}") from None
     return result
+
+
+# Classes derived from ScriptModule --------------------------------------------------------------
+
+
+class InPlace(RecursiveScriptModule):
+    """A module that its class compiled when it was made. What is not marked is Python."""
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+def compile_in_place(module: ScriptModule) -> Any:
+    """Makes a module of a class derived from ScriptModule a compiled one. The module is also of its
+    class still, of which methods that are not marked stay as they are."""
+    texts = module.__dict__.pop("_defined", ())
+    cls = type(module)
+    with LOCK, from_outside():
+        info = module_info(module, shared=not texts)
+        marked = modules.exported(cls)
+        for name in marked:
+            compiled_method(info, name)
+        made = _wrap(module, info, {})
+    own = {k: v for k, v in vars(module).items() if k not in info.type.attributes and k not in _OWN}
+    module.__dict__.clear()
+    module.__dict__.update(made.__dict__ | own)
+    module.__class__ = _class_in_place(cls, tuple(marked))
+    for text in texts:
+        module.define(text)
+    return module
+
+
+@functools.cache
+def _class_in_place(cls: Any, marked: tuple[str, ...]) -> Any:
+    body: dict[str, Any] = {
+        name: property(functools.partial(ScriptMethod, name=name)) for name in marked
+    }
+    body |= {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
+    body["_written"] = cls
+    if "forward" in marked or cls.forward is Module.forward:
+        body["forward"] = RecursiveScriptModule.forward
+    else:
+        body["__call__"] = Module.__call__
+    return type(cls.__name__, (cls, InPlace), body)
 
 
 def _python_value(module: Module, name: str) -> Any:

@@ -36,7 +36,7 @@ def info_of(type: ty.Type) -> ClassInfo:
 
 
 class ReadyMethod(Sugared):
-    """A method of a class that came compiled, from an archive."""
+    """A method without a Python function: it came as text, or compiled."""
 
     def __init__(self, v: Value, name: str) -> None:
         self.v, self.name = v, name

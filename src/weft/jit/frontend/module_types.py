@@ -64,7 +64,7 @@ class ModuleInfo(ClassInfo):
 
     def has(self, name: str) -> bool:
         """Whether modules of the type have the attribute."""
-        if name in self.functions or name in self.methods or name in self.objects:
+        if any(name in each for each in (self.functions, self.methods, self.objects, self.defined)):
             return True
         return self.find(name) is not MISSING
 
@@ -83,10 +83,13 @@ def _container(module: weft.nn.Module) -> str | None:
 _types: weakref.WeakValueDictionary[Any, ModuleInfo] = weakref.WeakValueDictionary()
 
 
-def module_info(module: weft.nn.Module, extra: dict[str, Any] | None = None) -> ModuleInfo:
-    """The type of a module: an existing one where another module had the same."""
+def module_info(
+    module: weft.nn.Module, extra: dict[str, Any] | None = None, shared: bool = True
+) -> ModuleInfo:
+    """The type of a module: an existing one where another module had the same and types may be
+    `shared`."""
     found = _Survey(module, extra or {})
-    key = found.key()
+    key = found.key() if shared else None
     known = None if key is None else _types.get(key)
     if known is not None:
         return known

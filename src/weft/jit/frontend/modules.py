@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import weft
-from weft.jit.frontend.class_methods import Method, compile_as_method
+from weft.jit.frontend.class_methods import Method, ReadyMethod, compile_as_method
 from weft.jit.frontend.classes import class_info, known_info
 from weft.jit.frontend.containers import DICTS, HeldKeys, child, dict_parts, names_in
 from weft.jit.frontend.emitter import Emitter
@@ -44,7 +44,10 @@ _WALKS = frozenset(
 def module_member(
     e: Emitter, info: ModuleInfo, v: Value, name: str, range: SourceRange
 ) -> Sugared | None:
-    """What only modules have: own functions, hooks around forward, walks over members."""
+    """What only modules have: own functions, methods that came as text, hooks around forward, walks
+    over members."""
+    if name in info.defined:
+        return ReadyMethod(v, name)
     if name in info.methods:
         return Method(v, name, info.methods[name])
     if name in info.functions:
@@ -194,9 +197,8 @@ def compile_methods(info: ModuleInfo) -> list[str]:
     if _has_forward(info):
         _compile_entry(info, "forward")
         names.append("forward")
-    for name, found in _members(info.python_class):
-        function = getattr(found, "__func__", found)
-        if inspect.isfunction(function) and mode_of(function) == EXPORT and name not in names:
+    for name in exported(info.python_class):
+        if name not in names:
             _compile_entry(info, name)
             names.append(name)
     for inner in info.children.values():
@@ -205,12 +207,13 @@ def compile_methods(info: ModuleInfo) -> list[str]:
     return names
 
 
-def _members(cls: type) -> list[tuple[str, Any]]:
-    """What stands in the bodies of a class and its bases, by name."""
+def exported(cls: type) -> list[str]:
+    """The methods marked @export in the bodies of a class and its bases, by name."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         found.update(vars(base))
-    return sorted(found.items())
+    functions = {name: getattr(each, "__func__", each) for name, each in found.items()}
+    return sorted(n for n, f in functions.items() if inspect.isfunction(f) and mode_of(f) == EXPORT)
 
 
 def compile_interfaces(info: ModuleInfo) -> None:
@@ -244,10 +247,8 @@ def classes_below(info: ModuleInfo) -> set[ty.ClassType]:
 
 def compile_exports(info: ModuleInfo) -> None:
     """Compiles what is marked @export in a module that is part of another."""
-    for name, found in _members(info.python_class):
-        function = getattr(found, "__func__", found)
-        if inspect.isfunction(function) and mode_of(function) == EXPORT:
-            _compile_entry(info, name)
+    for name in exported(info.python_class):
+        _compile_entry(info, name)
     for inner in info.children.values():
         compile_exports(inner)
 

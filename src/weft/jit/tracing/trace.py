@@ -15,8 +15,8 @@ from weft.jit.frontend.functions import Compiled, qualified_name
 from weft.jit.ir import Graph
 from weft.jit.ir import types as ty
 from weft.jit.ir.verify import verify
+from weft.jit.module_methods import add_method
 from weft.jit.script import ScriptFunction
-from weft.jit.script_method import add_method
 from weft.jit.script_module import RecursiveScriptModule
 from weft.jit.tracing import calls as _calls  # noqa: F401  (registers its faces)
 from weft.jit.tracing import checks, structures
