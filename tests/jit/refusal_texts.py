@@ -122,11 +122,12 @@ def f(n: int):
 """,
         """\
 t: expected the same type at each step of the loop, got int before it and float behind a step
-  File "<string>", line 3
+  File "<string>", line 4
     def f(n: int):
         t = 0
         for i in range(n):
-        ~~~~~~~~~~~~~~~~~~ <--- HERE
+            t = t + 0.5
+                ~ <--- HERE
 Write instead: a float before the loop, as t = 0.0""",
     ),
     (

@@ -28,7 +28,7 @@ MERGES = {
     "return": "if b:\n        return {0}\n    return {1}",
     "return in a loop": "for _ in range(2):\n        if b:\n            return {0}\n    return {1}",
     "variable": "if b:\n        y = {0}\n    else:\n        y = {1}\n    return y",
-    "carried variable": "y = {1}\n    while b:\n        if b:\n            y = {0}",
+    "carried variable": "y = {1}\n    while b:\n        if b:\n            y = {0}\n    return y",
 }
 HINTS = {
     ("n", "x"): "float(...) around the int",

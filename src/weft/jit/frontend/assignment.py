@@ -40,12 +40,13 @@ def _assign_name(e: Emitter, target: ast.Name, held: Sugared, range: SourceRange
     e.epoch += 1
     declared = e.scope.declared_type(target.id)
     if declared is not None:
-        made = coerce(e, held, declared, range, target.id, strict=True)
-        if (
-            not (isinstance(held, Simple) and ty.is_subtype(made.type, declared))
-            or made is not held.v
-        ):
-            held = Simple(made)
+        try:
+            made = coerce(e, held, declared, range, target.id, strict=True)
+            if not isinstance(held, Simple) or made is not held.v:
+                held = Simple(made)
+        except FrontendError:  # a new value of the same block may have a type of its own
+            if e.scope.declared.pop(target.id, None) is None:
+                raise
     if isinstance(held, Simple) and not held.v.has_uses and not held.v.is_param:
         _name_value(held, target.id)
     e.scope.set(target.id, held)

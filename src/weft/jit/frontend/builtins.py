@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins as python
+import collections
 import functools
 import importlib
 import typing
@@ -247,7 +248,7 @@ def _tuple(e: Emitter, call: Call) -> Sugared:
     return TupleLiteral(found)
 
 
-@handles(python.dict)
+@handles(python.dict, collections.OrderedDict, name="dict")
 def _dict(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.displays import common_type
 
@@ -256,7 +257,7 @@ def _dict(e: Emitter, call: Call) -> Sugared:
         is_dict = isinstance(call.args[0].value, Simple) and isinstance(
             call.args[0].value.v.type, ty.DictType
         )
-        if is_dict:
+        if is_dict and not _is_empty_display(e, call.args[0].value):
             return call_operator(e, "aten::dict", Call(call.range, call.args))
         return _dict_of_pairs(e, call.args[0].value, call.range, call.hint)
     flat = []
@@ -286,6 +287,8 @@ def _dict_of_pairs(e: Emitter, pairs: Sugared, range: SourceRange, hint: ty.Type
     out = e.emit("prim::DictConstruct", (), wanted, range=range)
     if not isinstance(hint, ty.DictType):
         e.untyped.add(out)
+    if _is_empty_display(e, pairs):
+        return Simple(out)
 
     def add(pair: Sugared) -> None:
         from weft.jit.frontend.item_assignment import store
@@ -302,6 +305,14 @@ def _dict_of_pairs(e: Emitter, pairs: Sugared, range: SourceRange, hint: ty.Type
         return Simple(out)
     _repeat(e, found, add, range)
     return Simple(out)
+
+
+def _is_empty_display(e: Emitter, value: Sugared) -> bool:
+    """Whether it is a list or dict that was written as an empty one just now."""
+    node = value.v.node if isinstance(value, Simple) else None
+    if node is None or node.inputs or value.v.has_uses or node.owner is not e.block:
+        return False
+    return node.kind in ("prim::ListConstruct", "prim::DictConstruct")
 
 
 def _repeat(

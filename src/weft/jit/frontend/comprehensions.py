@@ -44,7 +44,7 @@ def comprehension(
 
     def add() -> None:
         held = expr(e, node.elt, found[0] if found else None)
-        item = _item(e, held, found, node.elt)
+        item = _item(e, held, found, out, node.elt)
         out.type = ty.ListType(found[0])
         range = e.range(node.elt)
         apply_operator(e, "aten::append", range, Simple(out), Simple(item))
@@ -53,11 +53,16 @@ def comprehension(
     return Simple(out)
 
 
-def _item(e: Emitter, held: Sugared, found: list[ty.Type], node: ast.expr) -> Value:
+def _item(e: Emitter, held: Sugared, found: list[ty.Type], out: Value, node: ast.expr) -> Value:
+    """An item of the type found so far. The first one may be of another type than is wanted."""
     if found:
-        return coerce(e, held, found[0], e.range(node), "comprehension")
+        try:
+            return coerce(e, held, found[0], e.range(node), "comprehension")
+        except FrontendError:
+            if out.has_uses:
+                raise
     item = held.value(e, e.range(node))
-    found.append(item.type)
+    found[:] = [item.type]
     return item
 
 
@@ -93,10 +98,10 @@ def _dict_comprehension(e: Emitter, node: ast.DictComp, hint: ty.Type | None) ->
     values: list[ty.Type] = [] if wanted is None else [wanted.value]
 
     def add() -> None:
-        key = _item(e, expr(e, node.key), keys, node.key)
+        key = _item(e, expr(e, node.key), keys, out, node.key)
         check_key(keys[0], e.range(node.key))
         held = expr(e, node.value, values[0] if values else None)
-        item = _item(e, held, values, node.value)
+        item = _item(e, held, values, out, node.value)
         out.type = ty.DictType(keys[0], values[0])
         range = e.range(node)
         apply_operator(e, "aten::_set_item", range, Simple(out), Simple(key), Simple(item))

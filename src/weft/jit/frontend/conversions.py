@@ -209,11 +209,17 @@ _FROM_TENSOR = {
 }
 
 
+# flag or (x > 1): the one that decides, which is a bool where one is declared.
+_DECIDING = ty.union_of([ty.BOOL, ty.TENSOR])
 _FROM_NUMBER = {ty.INT: "aten::Int", ty.FLOAT: "aten::Float", ty.COMPLEX: "aten::Complex"}
 
 
 def _convert_value(arg: Arg, actual: ty.Type, formal: ty.Type, level: int) -> Convert | None:
     kind: str | None = None
+    if formal is ty.BOOL and actual == _DECIDING:
+        from weft.jit.frontend.conditions import truth
+
+        return lambda e, range: truth(e, arg.value, range)
     if actual is ty.TENSOR and formal in _FROM_TENSOR:
         kind = _FROM_TENSOR[formal]
     elif actual is ty.NUMBER and formal in _FROM_NUMBER:
@@ -244,7 +250,8 @@ def _convert_value(arg: Arg, actual: ty.Type, formal: ty.Type, level: int) -> Co
 
 def _settles(actual: ty.Type, wanted: ty.Type) -> bool:
     """Whether a value that is returned or assigned becomes one of the declared type. It stays what
-    it is, but for an int where a float is declared, and for a number of any kind (x.item())."""
+    it is, but for an int where a float is declared, a number of any kind (x.item()), and a bool or
+    tensor where a bool is declared."""
     target = ty.non_none(wanted)
     if isinstance(actual, ty.TupleType) and isinstance(target, ty.TupleType):
         pairs = list(zip(actual.elems, target.elems))
@@ -253,6 +260,8 @@ def _settles(actual: ty.Type, wanted: ty.Type) -> bool:
         )
     if actual is ty.NUMBER:
         return target in _FROM_NUMBER
+    if actual == _DECIDING:
+        return target is ty.BOOL
     return actual is ty.INT and target is ty.FLOAT
 
 

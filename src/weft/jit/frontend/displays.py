@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from weft.jit.frontend.annotations import KEYS, is_key
 from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import fail
+from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.expressions import argument, expr
 from weft.jit.frontend.scaffold import expression, refuse_form
 from weft.jit.frontend.sugared import Simple, Sugared, TupleLiteral
@@ -120,13 +120,23 @@ def _joined(
 def make_list(
     e: Emitter, items: Sequence[Sugared], wanted: ty.Type | None, range: SourceRange
 ) -> Value:
-    """A list of items; an empty one holds tensors unless something else is wanted."""
-    if wanted is not None:
-        values = [coerce(e, item, wanted, range, "list") for item in items]
-        return e.emit("prim::ListConstruct", values, ty.ListType(wanted), range=range)
-    values = [item.value(e, range) for item in items]
-    elem = common_type(values, range, "list") if values else ty.TENSOR
-    return e.emit("prim::ListConstruct", values, ty.ListType(elem), range=range)
+    """A list of items, of the wanted type where they fit it; an empty one holds tensors unless
+    something else is wanted."""
+    values = None if wanted is None else _fitting(e, items, wanted, range)
+    if values is None:
+        values = [item.value(e, range) for item in items]
+        wanted = common_type(values, range, "list") if values else ty.TENSOR
+    return e.emit("prim::ListConstruct", values, ty.ListType(wanted), range=range)
+
+
+def _fitting(
+    e: Emitter, items: Sequence[Sugared], wanted: ty.Type, range: SourceRange
+) -> list[Value] | None:
+    """The items as values of the wanted type, or None. Whoever needs that type refuses another."""
+    try:
+        return [coerce(e, item, wanted, range, "item") for item in items]
+    except FrontendError:
+        return None
 
 
 def common_type(values: Sequence[Value], range: SourceRange, what: str) -> ty.Type:
@@ -149,20 +159,25 @@ def common_type(values: Sequence[Value], range: SourceRange, what: str) -> ty.Ty
 def _dict(e: Emitter, node: ast.Dict, hint: ty.Type | None) -> Sugared:
     range = e.range(node)
     wanted = hint if isinstance(hint, ty.DictType) else None
-    flat: list[Value] = []
+    keys: list[Sugared] = []
+    items: list[Sugared] = []
     for key, item in zip(node.keys, node.values):
         if key is None:
             refuse_form(e.code, node, "double star")
-        for part, want in ((key, wanted and wanted.key), (item, wanted and wanted.value)):
-            made = expr(e, part, want)
-            flat.append(
-                coerce(e, made, want, e.range(part), "dict") if want else made.value(e, range)
-            )
-    if wanted is None and flat:
-        keys = common_type(flat[::2], range, "dict keys")
-        wanted = ty.DictType(keys, common_type(flat[1::2], range, "dict values"))
+        keys.append(expr(e, key, wanted and wanted.key))
+        items.append(expr(e, item, wanted and wanted.value))
+    of_keys, of_items = (
+        None if wanted is None else _fitting(e, parts, want, range)
+        for parts, want in ((keys, wanted and wanted.key), (items, wanted and wanted.value))
+    )
     type = wanted or ty.DictType(ty.STR, ty.TENSOR)
+    if of_keys is None or of_items is None:
+        of_keys, of_items = ([part.value(e, range) for part in each] for each in (keys, items))
+        if keys:
+            known = common_type(of_keys, range, "dict keys")
+            type = ty.DictType(known, common_type(of_items, range, "dict values"))
     check_key(type.key, range)
+    flat = [part for pair in zip(of_keys, of_items) for part in pair]
     whole = e.emit("prim::DictConstruct", flat, type, range=range)
     if not flat and hint is None:
         e.untyped.add(whole)

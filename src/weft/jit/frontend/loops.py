@@ -77,13 +77,16 @@ def repeated(e: Emitter) -> Iterator[None]:
 
 def run(e: Emitter, plan: Plan, range: SourceRange) -> frozenset[str]:
     """Compiles the loop; gives the ways it ends, BREAK among them only if `wants_broke`."""
-    forced: dict[str, ty.Type] = {}
+    forced: dict[str, ty.Type | Poison] = {}  # wider types; and names that only a step may use
     for _ in builtin_range(_ATTEMPTS):
         node, carried = _open(e, plan, forced, range)
         scope = Scope(e.scope)
+        for name, each in forced.items():
+            if isinstance(each, Poison):
+                scope.set(name, each)
         wider, ways = _body(e, plan, node, carried, scope, range)
         if not wider:
-            return _close(e, plan, node, carried, scope, ways, range)
+            return _close(e, plan, node, carried, scope, ways, forced, range)
         forced.update(wider)
         node.destroy()
     fail("loop: expected variables whose types do not change from step to step", range)
@@ -93,19 +96,19 @@ builtin_range = range
 
 
 def _open(
-    e: Emitter, plan: Plan, forced: dict[str, ty.Type], range: SourceRange
+    e: Emitter, plan: Plan, forced: dict[str, ty.Type | Poison], range: SourceRange
 ) -> tuple[Node, list[_Carried]]:
     carried = []
     for name in plan.assigned:
-        found = e.scope.find(name)
-        if not isinstance(found, Sugared):
+        found, known = e.scope.find(name), forced.get(name)
+        if not isinstance(found, Sugared) or isinstance(known, Poison):
             continue
         try:
             before = found.value(e, range)
         except FrontendError:
             continue
         # What is known better than declared stays so, unless a step forgets it.
-        carried.append(_Carried(name, before, forced.get(name) or before.type))
+        carried.append(_Carried(name, before, known or before.type))
     inputs = [plan.trips, plan.first, *(c.before for c in carried)]
     node = e.node("prim::Loop", inputs, (), range=range)
     return node, carried
@@ -118,8 +121,9 @@ def _body(
     carried: Sequence[_Carried],
     scope: Scope,
     range: SourceRange,
-) -> tuple[dict[str, ty.Type], frozenset[str]]:
-    """Compiles the body. Gives the names whose types must be wider, and the ways it ends."""
+) -> tuple[dict[str, ty.Type | Poison], frozenset[str]]:
+    """Compiles the body. Gives the names whose types must be wider, or that cannot be carried, and
+    the ways it ends."""
     block = node.add_block()
     step = block.add_param(ty.INT, "i")
     for each in carried:
@@ -134,13 +138,16 @@ def _body(
         finally:
             e.loops -= 1
             e.unrolling = unrolling
-        wider: dict[str, ty.Type] = {}
+        wider: dict[str, ty.Type | Poison] = {}
         finals = []
         for index, each in enumerate(carried):
             final = _final(e, each, scope, block.params[index + 1], ways, range)
+            if isinstance(final, Poison):
+                wider[each.name] = final
+                continue
             finals.append(final)
             if not ty.is_subtype(final.type, each.type):
-                wider[each.name] = _wider(each, final, e.scope.declared_type(each.name), range)
+                wider[each.name] = _wider(each, final, e.scope.declared_type(each.name))
         if wider:
             return wider, ways
         condition = _condition(e, plan, ways)
@@ -155,17 +162,15 @@ def _final(
     param: Value,
     ways: frozenset[str],
     range: SourceRange,
-) -> Value:
+) -> Value | Poison:
     if not sure(ways) - {Flow.RETURN}:
         return param
     found = scope.find(each.name)
-    if not isinstance(found, Sugared):
-        message = found.message if isinstance(found, Poison) else f"{each.name} has no value"
-        raise FrontendError(f"loop: {message}", range, found.hint if found else None)
-    return found.value(e, range)
+    assert found is not None, each.name
+    return found if isinstance(found, Poison) else found.value(e, range)
 
 
-def _wider(each: _Carried, final: Value, declared: ty.Type | None, range: SourceRange) -> ty.Type:
+def _wider(each: _Carried, final: Value, declared: ty.Type | None) -> ty.Type | Poison:
     type = ty.unify(each.type, final.type)
     if declared is not None and all(ty.is_subtype(t, declared) for t in (each.type, final.type)):
         type = declared
@@ -174,10 +179,9 @@ def _wider(each: _Carried, final: Value, declared: ty.Type | None, range: Source
         hint = f"{each.name}: Union[{before}, {after}] = ... before the loop"
         if {each.type, final.type} == {ty.INT, ty.FLOAT}:
             hint = f"a float before the loop, as {each.name} = 0.0"
-        fail(
+        return Poison(
             f"{each.name}: expected the same type at each step of the loop, got {before} before it "
             f"and {after} behind a step",
-            range,
             hint,
         )
     return type
@@ -208,6 +212,7 @@ def _close(
     carried: Sequence[_Carried],
     scope: Scope,
     ways: frozenset[str],
+    forced: dict[str, ty.Type | Poison],
     range: SourceRange,
 ) -> frozenset[str]:
     """Gives the loop its outputs and sets the names behind it."""
@@ -218,7 +223,10 @@ def _close(
             message = (
                 f"{name}: expected a value on every path, got none where the loop makes no step"
             )
-            e.scope.set(name, Poison(message, f"{name} = ... before the loop"))
+            why = forced.get(name)
+            if not isinstance(why, Poison):
+                why = Poison(message, f"{name} = ... before the loop")
+            e.scope.set(name, why)
     for each in carried:
         e.scope.set(each.name, Simple(node.add_output(each.type, each.name)))
     wanted = [Flow.RETURN] if Flow.RETURN in ways else []
