@@ -342,6 +342,7 @@ LEAKS = {
     "size as float": (lambda x: x / math.sqrt(x.size(-1)), "Python float", 0),
     "equal": (lambda x: x * weft.equal(x, x), "Python boolean", 0),
     "min": (lambda x: x[: min(x.size(0), 5)], "Python boolean", 0),
+    "array of sizes": (lambda x: x * float(np.array(x.shape).sum()), "NumPy array", 0),
     "tensor of a tensor": (lambda x: weft.tensor([x[0, 1], 2.0]) + x[0, :2], "Python number", 0),
 }  # fmt: skip
 
@@ -677,7 +678,7 @@ def test_random_numbers() -> None:
         return y + weft.randn(x.size(0), 1) + weft.bernoulli(weft.full_like(x, 0.5))
 
     state = weft.get_rng_state()
-    with pytest.warns(jit.TracerWarning, match="aten::dropout of training"):
+    with pytest.warns(jit.TracerWarning, match="which is random"):
         traced = jit.trace(f, X)
     x = weft.randn(5, 3)
     weft.manual_seed(4)
@@ -685,6 +686,49 @@ def test_random_numbers() -> None:
     weft.manual_seed(4)
     equal(expected, traced(x))
     weft.set_rng_state(state)
+
+
+RANDOM = {
+    "rand": lambda x: x + weft.rand(3),
+    "randn_like": lambda x: x + weft.randn_like(x),
+    "uniform_": lambda x: x.clone().uniform_(),
+    "bernoulli_": lambda x: weft.zeros_like(x).bernoulli_(0.5),
+    "randperm": lambda x: x[:, weft.randperm(3)],
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_recorded_random_numbers_are_warned_of(name: str) -> None:
+    with pytest.warns(jit.TracerWarning, match=rf"aten::{name}\S*, which is random") as caught:
+        jit.trace(RANDOM[name], X)
+    assert caught[0].filename == __file__ and caught[0].lineno == line_of(RANDOM[name], 0)
+
+
+def test_random_numbers_that_are_seeded_or_never_drawn_are_not_warned_of() -> None:
+    def seeded(x):
+        weft.manual_seed(3)
+        return x + weft.rand(3)
+
+    state = weft.get_rng_state()
+    for function in (seeded, lambda x: weft.nn.functional.dropout(x, 0.5, training=False)):
+        equal(quiet_trace(function, X)(X), function(X))
+    weft.set_rng_state(state)
+
+
+@jit.script
+def steps(x: Tensor, n: int, sizes: list[int], scale: float) -> Tensor:
+    for i in range(n):
+        x = x + i
+    return x.reshape(sizes) * scale
+
+
+def test_sizes_for_the_numbers_of_a_program_are_recorded() -> None:
+    def f(x):
+        return steps(x, x.shape[0], [x.shape[1], x.shape[0]], x.shape[1] / 2)
+
+    traced = quiet_trace(f, X)
+    for x in (X, weft.ones(5, 4)):
+        equal(traced(x), f(x))
 
 
 # Gradients --------------------------------------------------------------------------------------

@@ -57,23 +57,29 @@ def check(
             raise TracingCheckError(None, error, message)
 
 
-def warn_of_training(graph: Graph) -> None:
-    """A TracerWarning where the trace drops values as in training: few mean it to."""
+def warn_of_randomness(graph: Graph) -> None:
+    """A TracerWarning where the trace draws random numbers that it does not seed, as it does where
+    it drops values as in training: few mean it to."""
     for node in graph.walk():
+        if node.kind == "aten::manual_seed":
+            return
         operator = operator_of(node)
-        if operator is None or not operator.nondeterministic:
+        if operator is None or not operator.nondeterministic or node.range is None:
             continue
         given = {arg.name: value for arg, value in zip(operator.args, node.inputs)}
         constants = {n: value.constant for n, value in given.items() if value.is_constant}
-        if constants.get("train") is True and constants.get("p") != 0 and node.range is not None:
-            name, line, _ = node.range.file_line_col()
-            warnings.warn_explicit(
-                f"The trace keeps {node.kind} of training, which is random: call .eval() before "
-                "tracing, or give training=False, unless it is meant",
-                TracerWarning,
-                name,
-                line,
-            )
+        trains = constants.get("train", constants.get("training"))
+        if trains is False or constants.get("p") == 0:
+            continue
+        name, line, _ = node.range.file_line_col()
+        kind = f"{node.kind} of training" if trains else node.kind
+        warnings.warn_explicit(
+            f"The trace keeps {kind}, which is random: call .eval() before tracing, or give "
+            "training=False, unless it is meant",
+            TracerWarning,
+            name,
+            line,
+        )
 
 
 def _quietly(record: Callable[[Call], Any], call: Call) -> Any:

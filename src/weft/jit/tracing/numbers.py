@@ -197,8 +197,15 @@ class _Number:
         return format(self._number, spec)
 
     def __getattr__(self, name: str) -> Any:
+        found = getattr(self._number, name)
         _leaks(self, "number")
-        return getattr(self._number, name)
+        return found
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        import numpy
+
+        _leaks(self, "array")
+        return numpy.asarray(self._number, dtype)
 
 
 class TracedInt(_Number):

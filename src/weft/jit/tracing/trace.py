@@ -244,7 +244,7 @@ def _trace_function(
         made = ScriptFunction(traced.compiled(), func)
     if check_trace:
         others = [call, *(Call.of(each, by_name) for each in check_inputs or ())]
-        checks.warn_of_training(traced.graph)
+        checks.warn_of_randomness(traced.graph)
         checks.check(traced.graph, made, func, record, others, tolerance)
     return made
 
@@ -279,7 +279,7 @@ def _trace_module(
         given = [inputs[name], *(each[name] for each in check_inputs or () if name in each)]
         others = [Call.of(each, by_name) for each in given]
         run = made if name == "forward" else getattr(made, name)
-        checks.warn_of_training(graph)
+        checks.warn_of_randomness(graph)
         checks.check(graph, run, func, record, others, tolerance, module)
     return made  # type: ignore[return-value]
 
