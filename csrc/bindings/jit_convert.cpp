@@ -38,6 +38,27 @@ bool to_plain_double(PyObject* object, Value& out) {
   return true;
 }
 
+// A tensor of one element where a number is declared.
+bool to_element(TypeKind kind, PyObject* object, Value& out) {
+  if (!is_tensor(object) || unwrap(object).numel() != 1) return false;
+  const Scalar element = unwrap(object).item();
+  if (element.is_complex() && kind != TypeKind::Complex) return false;
+  switch (kind) {
+    case TypeKind::Int:
+      out = Value(element.to_int());
+      return true;
+    case TypeKind::Float:
+      out = Value(element.to_double());
+      return true;
+    case TypeKind::Bool:
+      out = Value(element.to_bool());
+      return true;
+    default:
+      out = Value(element.to_complex());
+      return true;
+  }
+}
+
 bool to_number(PyObject* object, Value& out) {
   Scalar scalar;
   if (!to_scalar(object, &scalar)) return false;
@@ -155,12 +176,20 @@ bool to_future(PyObject* object, Value& out) {
   return true;
 }
 
-// A member that fits as it is; an int for a float only if no other does.
+bool is_number(TypeKind kind) {
+  return kind == TypeKind::Int || kind == TypeKind::Float || kind == TypeKind::Bool ||
+         kind == TypeKind::Complex;
+}
+
+// A member that fits as it is; an int for a float only if no other does, a tensor for no number.
 bool to_union(const Type& type, PyObject* object, Value& out) {
+  const bool tensor = is_tensor(object);
   for (const Ref<Type>& member : type.children) {
     if (member->kind == TypeKind::Float && !PyFloat_Check(object)) continue;
+    if (tensor && is_number(member->kind)) continue;
     if (to_value(*member, object, out)) return true;
   }
+  if (tensor) return false;
   for (const Ref<Type>& member : type.children) {
     if (member->kind == TypeKind::Float && to_value(*member, object, out)) return true;
   }
@@ -244,6 +273,32 @@ ValueTag common_tag(const std::vector<Value>& items) {
   }
 }
 
+bool is_enum_member(PyObject* object) {
+  if (Py_TYPE(Py_TYPE(object)) == &PyType_Type) return false;
+  const Object module = Object::checked(PyImport_ImportModule("enum"));
+  const Object base = Object::checked(PyObject_GetAttrString(module.get(), "Enum"));
+  return PyObject_IsInstance(object, base.get()) == 1;
+}
+
+// A member of an enumeration that the program may not know: defined as the compiler would.
+bool to_any_enum(PyObject* object, Value& out) {
+  const Object module = Object::checked(PyImport_ImportModule("weft.jit.frontend.classes"));
+  const Object known = Object::checked(PyObject_CallMethod(
+      module.get(), "enum_type", "OO", reinterpret_cast<PyObject*>(Py_TYPE(object)), Py_None));
+  const Object name = Object::checked(PyObject_GetAttrString(known.get(), "name"));
+  const Object members = Object::checked(PyObject_GetAttrString(known.get(), "members"));
+  auto type = make_ref<Type>();
+  auto def = make_ref<EnumDef>();
+  def->name = type->name = utf8(name.get());
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(members.get()); ++i) {
+    PyObject* pair = PyTuple_GET_ITEM(members.get(), i);
+    def->members.emplace_back(utf8(PyTuple_GET_ITEM(pair, 0)));
+    if (!to_any_value(PyTuple_GET_ITEM(pair, 1), def->values.emplace_back())) return false;
+  }
+  type->enumeration = std::move(def);
+  return to_enum(*type, object, out);
+}
+
 bool to_any_items(PyObject* object, std::vector<Value>& items) {
   Deeper deeper;
   items.resize(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
@@ -277,6 +332,7 @@ bool to_any_value(PyObject* object, Value& out) {
     out = Value();
     return true;
   }
+  if (is_enum_member(object)) return to_any_enum(object, out);
   if (is_tensor(object)) {
     out = Value(unwrap(object));
     return true;
@@ -313,14 +369,15 @@ bool to_value(const Type& type, PyObject* object, Value& out) {
       out = Value(unwrap(object));
       return true;
     case TypeKind::Int:
-      return to_plain_int(object, out);
+      return to_plain_int(object, out) || to_element(type.kind, object, out);
     case TypeKind::Float:
-      return to_plain_double(object, out);
+      return to_plain_double(object, out) || to_element(type.kind, object, out);
     case TypeKind::Bool:
-      return to_plain<bool>(to_bool, object, out);
+      return to_plain<bool>(to_bool, object, out) || to_element(type.kind, object, out);
     case TypeKind::Complex: {
       Scalar scalar;
-      if (PyBool_Check(object) || !to_scalar(object, &scalar)) return false;
+      if (PyBool_Check(object)) return false;
+      if (!to_scalar(object, &scalar)) return to_element(type.kind, object, out);
       out = Value(scalar.to_complex());
       return true;
     }

@@ -53,6 +53,7 @@ PyMethodDef trace_functions[] = {
      "Changes who records between _trace_begin and _trace_end."},
     {"_set_traced_numbers", set_numbers, METH_VARARGS, "The classes of numbers of a trace."},
     {"_recorder", get_recorder, METH_NOARGS, "The recorder of this thread, or None."},
+    {"_get_tracing_state", get_recorder, METH_NOARGS, "The same, by the name that PyTorch has."},
     {"_trace_made", made_here, METH_O, "Whether the tensor's object was made while tracing."},
     {"_trace_begin", begin, METH_NOARGS, "A trace starts in this thread."},
     {"_trace_end", end, METH_NOARGS, "The trace that started last ends."},

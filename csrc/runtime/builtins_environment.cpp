@@ -19,6 +19,28 @@ void seed_generator(int64_t seed) {
   generator.manual_seed(static_cast<uint64_t>(seed));
 }
 
+Value generator_make(const Value& device) {
+  WEFT_CHECK(device.is_none() || device.to_device().type == DeviceType::CPU,
+             "Generator: expected the device cpu, got ", device.to_device());
+  return Value(make_ref<Generator>());
+}
+Value generator_manual_seed(const Value& generator, int64_t seed) {
+  const Ref<Generator> held = generator.to_generator();
+  std::lock_guard lock(*held);
+  held->manual_seed(static_cast<uint64_t>(seed));
+  return generator;
+}
+int64_t generator_seed(const Value& generator) {
+  const Ref<Generator> held = generator.to_generator();
+  std::lock_guard lock(*held);
+  return static_cast<int64_t>(held->seed());
+}
+int64_t generator_initial_seed(const Value& generator) {
+  const Ref<Generator> held = generator.to_generator();
+  std::lock_guard lock(*held);
+  return static_cast<int64_t>(held->initial_seed());
+}
+
 void set_recording(bool enabled) { autograd::set_grad_enabled(enabled); }
 
 Value autocast_now() {

@@ -268,9 +268,8 @@ int64_t implicit_int(const Tensor& tensor) {
   return implicit("int", tensor).to_int();
 }
 double implicit_float(const Tensor& tensor) {
-  WEFT_CHECK(is_floating(tensor.dtype()),
-             "float: expected a tensor of a floating dtype where a "
-             "float is wanted, got ",
+  WEFT_CHECK(!is_complex(tensor.dtype()),
+             "float: expected a tensor of a real dtype where a float is wanted, got ",
              tensor.dtype());
   return implicit("float", tensor).to_double();
 }

@@ -638,7 +638,7 @@ def test_methods_from_text():
             return x
     """)
     assert scripted.twice(weft.ones(1)).item() == 3
-    assert scripted.twice.schema.args[2].default == 2
+    assert scripted.twice.schema.arguments[2].default_value == 2
 
 
 def second_derivative(x: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
-    from weft.jit.futures import Future, fork, wait
+    from weft.jit.futures import Future, _fork, _wait, fork, wait
     from weft.jit.markers import (
         Attribute,
         Final,
@@ -59,7 +59,7 @@ _LATER = {
     name: module
     for module, names in {
         "frozen": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
-        "futures": ("Future", "fork", "wait"),
+        "futures": ("Future", "_fork", "_wait", "fork", "wait"),
         "markers": (
             "Attribute",
             "Final",
@@ -141,10 +141,12 @@ __all__ = [
     "TracerWarning",
     "TracingCheckError",
     "_copy_to_script_wrapper",
+    "_fork",
     "_overload",
     "_overload_method",
     "_script_if_tracing",
     "_unwrap_optional",
+    "_wait",
     "annotate",
     "enable_onednn_fusion",
     "export",

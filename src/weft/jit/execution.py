@@ -80,7 +80,8 @@ def executable(
     stand behind interfaces. With a `level` of the pipeline calls run its programs from the first
     on.
     """
-    return _C.JitChoice(_Programs(function, list(classes), level).choose)
+    run = _C.JitChoice(_Programs(function, list(classes), level).choose)
+    return _broadcasting(run, function) if function.lengths else run
 
 
 class _Programs:
@@ -151,6 +152,21 @@ def _nodes_within(function: Function, known: dict[int, int] | None = None) -> in
         called = [callee(node) for node in nodes if node.kind in _CALLS]
         known[id(function)] = len(nodes) + sum(_nodes_within(f, known) for f in called if f)
     return known[id(function)]
+
+
+def _broadcasting(run: Callable[..., Any], function: Function) -> Callable[..., Any]:
+    """Gives a function lists where it was given one number for them."""
+    names = function.arg_names
+
+    def listed(name: str, value: Any) -> Any:
+        takes_one = name in function.lengths and isinstance(value, int | float)
+        return [value] * function.lengths[name] if takes_one else value
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        named = {name: listed(name, value) for name, value in kwargs.items()}
+        return run(*map(listed, names, args), *args[len(names) :], **named)
+
+    return call
 
 
 _LOOPS = frozenset({"prim::Loop", "prim::fork"})

@@ -35,5 +35,6 @@ def wait(future: Any) -> Any:
     return future.wait()
 
 
+_fork, _wait = fork, wait  # their names in older programs
 fork.__weft_jit__ = "fork"  # type: ignore[attr-defined]
 wait.__weft_jit__ = "wait"  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from weft.jit.frontend.functions import Compiled
 from weft.jit.frontend.module_types import ModuleInfo
 from weft.jit.frontend.source import Code
 from weft.jit.ir import Function
-from weft.jit.script import Program
+from weft.jit.script import Program, ScriptFunction
 
 Module = weft.nn.Module
 
@@ -40,10 +40,7 @@ class ScriptMethod(Program):
     def _parameters_of(self) -> Iterable[weft.Tensor]:
         return self.owner.parameters()
 
-    @property
-    def schema(self) -> Any:
-        """Names, types and defaults of the arguments, and the type of the result."""
-        return self.function.schema
+    schema = ScriptFunction.schema
 
 
 def compiled_method(info: ModuleInfo, name: str) -> Any:

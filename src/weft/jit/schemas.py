@@ -262,7 +262,7 @@ _METHODS = {
     "__imul__": "aten::mul_", "tolist": "prim::tolist", "nelement": "aten::numel",
     "get_device": "aten::get_device", "ndimension": "aten::dim", "data_ptr": "",
 }  # fmt: skip
-_NO_METHODS = frozenset(("tensor", "as_tensor", "manual_seed", "device", "dict", "list", "warn"))
+_NO_METHODS = frozenset(("tensor", "as_tensor", "device", "dict", "list", "warn"))
 
 
 def method_candidates(name: str, receiver: ty.Type | None = None) -> tuple[Operator, ...]:

@@ -116,7 +116,9 @@ class ScriptFunction(Program):
     @property
     def schema(self) -> Any:
         """Names, types and defaults of the arguments, and the type of the result."""
-        return self.function.schema
+        from weft.jit.schema_view import SchemaView
+
+        return SchemaView(self._program.schema)
 
     @property
     def name(self) -> str:
@@ -260,7 +262,7 @@ class CompilationUnit:
         resolver = Resolver(self._functions, frame.f_locals, frame.f_globals, DEFAULT_NAMES)
         try:
             with LOCK, from_outside():
-                self._define(source if source.endswith("\n") else source + "\n", resolver)
+                self._define(_unindented(source) + "\n", resolver)
         except FrontendError as error:
             raise shortened(error) from error.__cause__
 
@@ -289,6 +291,14 @@ class CompilationUnit:
     def get_functions(self) -> list[ScriptFunction]:
         """All functions, in order."""
         return list(self._functions.values())
+
+
+def _unindented(source: str) -> str:
+    if not source.lstrip("\n").startswith((" ", "\t")):
+        return source
+    import textwrap
+
+    return textwrap.dedent(source)
 
 
 def _default_names() -> dict[str, Any]:

@@ -84,21 +84,26 @@ def _sizes_and_scales(
     x: Tensor, size: Any, scale_factor: Any, recompute: bool | None, spatial: int
 ) -> tuple[list[int], list[float]]:
     """The result's sizes; and the scales that count instead of the quotient of the sizes, or 0."""
-    if (size is None) == (scale_factor is None):
+    if size is not None and scale_factor is None:
+        if recompute:
+            raise ValueError("interpolate: expected scale_factor to recompute, got size")
+        numbers = _each(size, spatial)
+        return [n if isinstance(n, int) else int(n) for n in numbers], [0.0] * spatial
+    if scale_factor is None or size is not None:
         raise ValueError(
             f"interpolate: expected either size or scale_factor, got {size} and {scale_factor}"
         )
-    given = size if scale_factor is None else scale_factor
+    scales = [float(s) for s in _each(scale_factor, spatial)]
+    sizes = [math.floor(n * s) for n, s in zip(x.shape[2:], scales)]
+    return sizes, [0.0] * spatial if recompute else scales
+
+
+def _each(given: Any, spatial: int) -> Any:
+    """A number for each dimension."""
     listed = list(given) if isinstance(given, (tuple, list)) else [given] * spatial
     if len(listed) != spatial:
         raise ValueError(f"interpolate: expected {spatial} numbers, got {tuple(listed)}")
-    if scale_factor is None:
-        if recompute:
-            raise ValueError("interpolate: expected scale_factor to recompute, got size")
-        return [n if isinstance(n, int) else int(n) for n in listed], [0.0] * spatial
-    scales = [float(s) for s in listed]
-    sizes = [math.floor(n * s) for n, s in zip(x.shape[2:], scales)]
-    return sizes, [0.0] * spatial if recompute else scales
+    return listed
 
 
 def _step(size: int, out: int, scale: float) -> float:

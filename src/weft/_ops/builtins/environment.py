@@ -11,6 +11,15 @@ builtin = partial(_builtin, family="environment")
 
 builtin("manual_seed(int seed) -> ()", "seed_generator", None, "Seeds the default generator.",
         ("side_effect",))  # fmt: skip
+builtin("Generator(Device? device=None) -> Generator", "generator_make", None,
+        "A new generator of random numbers.", ("side_effect",))  # fmt: skip
+builtin("manual_seed.generator(Generator self, int seed) -> Generator", "generator_manual_seed",
+        None, "Seeds a generator; gives it back.", ("side_effect",))  # fmt: skip
+builtin("seed(Generator self) -> int", "generator_seed", None,
+        "Seeds a generator from the system's entropy; gives the seed.",
+        ("side_effect",))  # fmt: skip
+builtin("initial_seed(Generator self) -> int", "generator_initial_seed", None,
+        "What a generator was seeded with.", ("reads_state",))  # fmt: skip
 builtin("is_grad_enabled() -> bool", "autograd::grad_enabled()", None,
         "Whether gradients are recorded.", ("reads_state",))  # fmt: skip
 builtin("set_grad_enabled(bool val) -> ()", "set_recording", None,

@@ -99,6 +99,10 @@ builtin("H(Tensor(a) self) -> Tensor(a)", "tensor_H", _attribute("H"),
 builtin("prim::name(Tensor a) -> str?", "tensor_name", lambda a: None, "Always None.")
 builtin("requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)",
         "tensor_requires_grad_", None, "Starts or stops recording gradients.")  # fmt: skip
+builtin("retain_grad(Tensor(a!) self) -> ()", "autograd::retain_grad(a)", None,
+        "Keeps the gradient of a tensor that is no leaf.", ("side_effect",))  # fmt: skip
+builtin("prim::retains_grad(Tensor a) -> bool", "autograd::retains_grad(a)", None,
+        "Whether retain_grad() was asked for.", ("reads_state",))  # fmt: skip
 builtin("detach_(Tensor(a!) self) -> Tensor(a!)", "tensor_detach_", None,
         "Forgets, in place, how the tensor was made.")  # fmt: skip
 builtin("cpu(Tensor(a) self) -> Tensor(a)", "tensor_cpu", None, "The tensor on the CPU.")

@@ -134,9 +134,17 @@ class Annotations:
             return node.value
         fail(f"annotation: expected a type, got the expression {ast.unparse(node)}", range)
 
+    def length(self, node: ast.expr | None) -> int | None:
+        """The 2 of BroadcastingList2[int], whose argument may be one number; None of others."""
+        if not isinstance(node, ast.Subscript):
+            return None
+        return getattr(self.object(node.value), "__weft_length__", None)
+
     def _subscript(self, node: ast.Subscript) -> Any:
         base = self.object(node.value)
         origin = typing.get_origin(base) or base
+        if hasattr(base, "__weft_length__"):
+            origin = list
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if origin is typing.Annotated:
             items = items[:1]

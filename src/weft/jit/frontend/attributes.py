@@ -28,6 +28,7 @@ _TENSOR = {
     "layout": "prim::layout",
     "requires_grad": "prim::requires_grad",
     "grad": "prim::grad",
+    "retains_grad": "prim::retains_grad",
     "data": "prim::data",
     "ndim": "aten::dim",
     "is_cuda": "prim::is_cuda",

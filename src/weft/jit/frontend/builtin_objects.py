@@ -5,12 +5,15 @@ from __future__ import annotations
 import builtins as python
 
 import weft
+from weft.jit.frontend import written
 from weft.jit.frontend.builtins import Handler, handles, static_argument
 from weft.jit.frontend.calls import apply_operator, call_operator
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import FrontendError, fail
+from weft.jit.frontend.subscripts import Slice
 from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 
 
@@ -117,7 +120,30 @@ def _size(e: Emitter, call: Call) -> Sugared:
 def _device(e: Emitter, call: Call) -> Sugared:
     if len(call.args) == 1 and type_of(e, call.args[0].value, call.range) is ty.DEVICE:
         return call.args[0].value
-    return call_operator(e, "aten::device", call)
+    kwargs = dict(call.kwargs)
+    given = [*call.args, *(kwargs.pop(name) for name in ("type", "index") if name in kwargs)]
+    return call_operator(e, "aten::device", Call(call.range, given, kwargs))
+
+
+@handles(weft.Generator)
+def _generator(e: Emitter, call: Call) -> Sugared:
+    return call_operator(e, "aten::Generator", call)
+
+
+@handles(weft._C._get_tracing_state)
+def _tracing_state(e: Emitter, call: Call) -> Sugared:
+    call.expect_nothing("_get_tracing_state")
+    return e.none()
+
+
+@handles(python.slice)
+def _slice(e: Emitter, call: Call) -> Sugared:
+    """slice(stop), slice(start, stop, step): what stands between [ and ]."""
+    call.expect_no_keywords("slice")
+    call.expect_count("slice", 1, 3)
+    parts = [None if arg.value.static(e) is None else arg.value for arg in call.args]
+    start = [None] if len(parts) == 1 else []
+    return Slice([*start, *parts, None][:3])
 
 
 @handles(weft.is_tensor)
@@ -155,9 +181,11 @@ handles(weft.autograd.backward)(
 
 @handles(weft.einsum)
 def _einsum_call(e: Emitter, call: Call) -> Sugared:
-    """einsum(equation, a, b) or einsum(equation, [a, b])."""
+    """einsum(equation, a, b), einsum(equation, [a, b]) or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
     call.expect_no_keywords("einsum")
     call.expect_count("einsum", 2, 64)
+    if type_of(e, call.args[0].value, call.args[0].range) is ty.TENSOR:
+        call = _with_equation(e, call)
     equation = coerce(e, call.args[0].value, ty.STR, call.args[0].range, "equation")
     rest: Sugared = TupleLiteral([arg.value for arg in call.args[1:]])
     only = call.args[1].value
@@ -165,3 +193,15 @@ def _einsum_call(e: Emitter, call: Call) -> Sugared:
         rest = only
     operands = coerce(e, rest, ty.ListType(ty.TENSOR), call.range, "operands")
     return apply_operator(e, "aten::einsum", call.range, Simple(equation), Simple(operands))
+
+
+def _with_equation(e: Emitter, call: Call) -> Call:
+    """einsum(a, [0, 1], b, [1, 2], [0, 2]) as einsum("AB,BC->AC", [a, b])."""
+    count = len(call.args) // 2
+    labels = [TupleLiteral([arg.value for arg in call.args[1 : 2 * count : 2]])]
+    labels.append(TupleLiteral([arg.value for arg in call.args[2 * count :]]))
+    wanted = ty.ListType(ty.ListType(ty.INT))
+    given = [Simple(coerce(e, each, wanted, call.range, "einsum")) for each in labels]
+    equation = call_written(e, written.einsum_equation, call.range, *given)
+    operands = TupleLiteral([arg.value for arg in call.args[: 2 * count : 2]])
+    return Call.of(call.range, equation, operands)

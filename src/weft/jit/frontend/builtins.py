@@ -367,7 +367,7 @@ def _repr(e: Emitter, call: Call) -> Sugared:
 
 
 for _name in ("open", "input", "eval", "exec", "set", "frozenset", "vars",
-              "globals", "locals", "super", "next", "slice", "bytes", "bytearray"):  # fmt: skip
+              "globals", "locals", "super", "next", "bytes", "bytearray"):  # fmt: skip
     _INSTEAD = {
         "set": "a dict with True as values",
         "type": "isinstance(x, T)",

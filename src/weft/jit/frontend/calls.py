@@ -82,6 +82,8 @@ def match(
                 arg = given.pop(0)
             if parameter.name in rest:
                 return Mismatch(f"argument '{parameter.name}' is given twice", arg.range)
+        elif parameter.name == "self" and "input" in rest:  # its name in functions
+            arg = rest.pop("input")
         elif parameter.name in rest:
             arg = rest.pop(parameter.name)
         elif parameter.has_default:

@@ -56,7 +56,9 @@ def _constant(e: Emitter, node: ast.Constant, hint: ty.Type | None) -> Sugared:
     if held is None or isinstance(held, _HELD):
         return Simple(e.constant(held))
     if held is ...:
-        fail("expected ... only inside an index, got it as a value", e.range(node), "x[..., 0]")
+        from weft.jit.frontend.subscripts import Dots
+
+        return Dots()
     fail(f"expected a value of the language, got {type(held).__name__}", e.range(node), "a str")
 
 

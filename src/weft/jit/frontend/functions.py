@@ -44,6 +44,7 @@ class Compiled:
         self.returns = returns
         self.function = Function(name, Graph(), [p.name for p in parameters])
         self.function.defaults = {p.name: p.default for p in parameters if p.has_default}
+        self.function.lengths = {p.name: p.length for p in parameters if p.length is not None}
         self.error: FrontendError | None = None
 
 

@@ -25,6 +25,7 @@ class Declared(NamedTuple):
     default: Any
     kwarg_only: bool
     node: ast.arg
+    length: int | None = None  # as in Parameter
 
     @property
     def has_default(self) -> bool:
@@ -74,7 +75,10 @@ def signature_of(
         default = defaults.get(arg.arg, MISSING)
         if default is MISSING and arg in written:
             default = _literal(written[arg], code)
-        parameters.append(Declared(arg.arg, type_, default, index >= len(positional), arg))
+        length = annotations.length(arg.annotation)
+        if length is not None and isinstance(default, int | float):
+            default = [default] * length
+        parameters.append(Declared(arg.arg, type_, default, index >= len(positional), arg, length))
     returns: Any = returned
     if isinstance(node, ast.FunctionDef) and node.returns is not None:
         returns = annotations.read(node.returns)
@@ -138,6 +142,10 @@ def defaults_of(function: Any) -> dict[str, Any]:
 
 def parameter_of(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
     """The parameter of that type; FrontendError for a default that is none of its values."""
+    return _with_default(declared, type_, code)._replace(length=declared.length)
+
+
+def _with_default(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
     if not declared.has_default:
         return Parameter(declared.name, type_, kwarg_only=declared.kwarg_only)
     if not _may_be(declared.default, ty.non_none(type_)):

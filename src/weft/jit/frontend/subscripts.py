@@ -41,14 +41,15 @@ class Dots(Sugared):
     def describe(self) -> str:
         return "..."
 
+    def value(self, e: Emitter, range: SourceRange) -> Value:
+        fail("expected ... only inside an index, got it as a value", range, "x[..., 0]")
+
 
 def index_of(e: Emitter, node: ast.expr) -> Sugared:
     """What stands between [ and ]."""
     if isinstance(node, ast.Slice):
         parts = [node.lower, node.upper, node.step]
         return Slice([None if part is None else expr(e, part) for part in parts])
-    if isinstance(node, ast.Constant) and node.value is ...:
-        return Dots()
     if isinstance(node, ast.Tuple):
         return TupleLiteral([index_of(e, item) for item in node.elts])
     return expr(e, node)

@@ -285,3 +285,16 @@ def greatest(xs: Any, keys: Any) -> Any:
         if keys[best] < keys[place]:
             best = place
     return xs[best]
+
+
+# Equations ---------------------------------------------------------------------------------------
+
+
+def einsum_equation(operands: list[list[int]], result: list[list[int]]) -> str:
+    """The equation of einsum whose labels are numbers; `result` holds those of the result, if they
+    are given."""
+    names = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    text = ",".join(["".join([names[label] for label in labels]) for labels in operands])
+    for labels in result:
+        text += "->" + "".join([names[label] for label in labels])
+    return text

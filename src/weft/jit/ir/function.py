@@ -12,7 +12,8 @@ from weft.jit.ir.types import NONE, Argument, FunctionSchema, TupleType, Type
 @record(eq=False)
 class Function:
     """`name` is qualified ("__torch__.net.f"). `arg_names` fits `graph.inputs`; `defaults` has the
-    Python values of arguments that may be left out. A method's first argument is `self`.
+    Python values of arguments that may be left out, `lengths` the lengths of lists for which Python
+    may give one number. A method's first argument is `self`.
 
     The graph returns one value (NoneType for a function without result).
     """
@@ -21,6 +22,7 @@ class Function:
     graph: Graph
     arg_names: list[str]
     defaults: dict[str, Any] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
     doc: str = ""
 
     @property
