@@ -137,3 +137,73 @@ def test_the_text_of_a_unit_may_be_indented():
             return f(x) * 2
     """)
     assert unit.g(2) == 6
+
+
+@jit._overload
+def halved(x: int) -> int: ...
+
+
+@jit._overload
+def halved(x: Tensor) -> Tensor: ...  # noqa: F811
+
+
+def halved(x):  # noqa: F811
+    return x.relu()
+
+
+@jit._overload
+def shifted(x: int, by: float = 5) -> float: ...
+
+
+@jit._overload
+def shifted(x: Tensor, by: float = ...) -> Tensor: ...  # noqa: F811
+
+
+def shifted(x, by=5):  # noqa: F811
+    return x + by
+
+
+@jit._overload
+def wrongly_shifted(x: int, by: int = 2) -> int: ...
+
+
+def wrongly_shifted(x, by=5):  # noqa: F811
+    return x + by
+
+
+class Overloaded(weft.nn.Module):
+    @jit._overload_method
+    def shift(self, x: int) -> int: ...
+
+    @jit._overload_method
+    def shift(self, x: Tensor) -> Tensor: ...  # noqa: F811
+
+    def shift(self, x):  # noqa: F811
+        return x.relu()
+
+    def forward(self, x: Tensor):
+        return self.shift(x)
+
+
+def test_every_overload_is_compiled():
+    def f(x: Tensor):
+        return halved(x)
+
+    for program in (f, Overloaded()):
+        with pytest.raises(RuntimeError, match="expected an attribute of int, got 'relu'"):
+            jit.script(program)
+
+
+def test_overloads_have_the_defaults_of_their_implementation():
+    def f(n: int, x: Tensor):
+        return shifted(n), shifted(x), shifted(n, 1)
+
+    def wrong(n: int):
+        return wrongly_shifted(n)
+
+    result = jit.script(f)(1, weft.ones(1))
+    assert repr(result) == "(6.0, tensor([6.]), 2.0)"
+    with pytest.raises(
+        RuntimeError, match="by: expected the default of the implementation, 5, got 2"
+    ):
+        jit.script(wrong)

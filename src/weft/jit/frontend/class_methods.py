@@ -92,12 +92,13 @@ class Method(Sugared):
             overload_parameters(each, self.function, True) for each in overloads_of(self.function)
         ]
         qualname = self.function.__qualname__
-        index = choose_overload(e, qualname, [p for p, _ in found], call)
-        name = f"{self.name}__{index}"
-        known = info.compiled.get(name)
-        if known is None or known.error is not None:
-            compile_as_method(info, name, self.function, found[index])
-        return name
+        chosen = choose_overload(e, qualname, [p for p, _ in found], call)
+        for index, each in enumerate(found):
+            name = f"{self.name}__{index}"
+            known = info.compiled.get(name)
+            if known is None or known.error is not None:
+                compile_as_method(info, name, self.function, each)
+        return f"{self.name}__{chosen}"
 
     def key(self) -> Any:
         return ("method", self.v, self.name)

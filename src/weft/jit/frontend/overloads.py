@@ -12,8 +12,14 @@ from weft.jit.frontend.conversions import LEVELS, Parameter
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import compiling, fail
 from weft.jit.frontend.functions import Compiled, FunctionValue, compile_body, qualified_name
-from weft.jit.frontend.resolver import resolver_of_function
-from weft.jit.frontend.signatures import Signature, defaults_of, signature_of, type_or_tensor
+from weft.jit.frontend.resolver import MISSING, resolver_of_function
+from weft.jit.frontend.signatures import (
+    Signature,
+    defaults_of,
+    parameter_of,
+    signature_of,
+    type_or_tensor,
+)
 from weft.jit.frontend.source import code_of, definition
 from weft.jit.frontend.sugared import Call, Simple, Sugared
 
@@ -48,21 +54,23 @@ def signature_of_overload(function: Any, is_method: bool = False) -> Signature:
 def overload_parameters(
     function: Any, implementation: Any, is_method: bool = False
 ) -> tuple[list[Parameter], Any]:
-    """Parameters and result of an overload; defaults may stand at the implementation."""
+    """Parameters and result of an overload. The defaults are the implementation's, as in Python;
+    an overload may repeat them."""
     code = code_of(function)
     signature = signature_of_overload(function, is_method)
-    defaults = {**defaults_of(implementation), **defaults_of(function)}
-    declared = signature.parameters[1:] if is_method else signature.parameters
-    parameters = [
-        Parameter(
-            each.name,
-            type_or_tensor(each, code),
-            defaults.get(each.name),
-            each.name in defaults,
-            each.kwarg_only,
-        )
-        for each in declared
-    ]
+    defaults = defaults_of(implementation)
+    parameters = []
+    for each in signature.parameters[1:] if is_method else signature.parameters:
+        default = defaults.get(each.name, MISSING)
+        if each.has_default and each.default is not ... and each.default != default:
+            shown = "none" if default is MISSING else repr(default)
+            fail(
+                f"{each.name}: expected the default of the implementation, {shown}, got "
+                f"{each.default!r}",
+                code.range(each.node),
+            )
+        declared = each._replace(default=default)
+        parameters.append(parameter_of(declared, type_or_tensor(each, code), code))
     return parameters, signature.returns
 
 
@@ -83,18 +91,25 @@ def choose_overload(
 
 
 def pick_overload(e: Emitter, implementation: Any, overloads: Sequence[Any], call: Call) -> Sugared:
-    """The compiled overload that fits the arguments."""
+    """The overload that fits the arguments. All are compiled: one that cannot be is refused."""
     found = [overload_parameters(each, implementation) for each in overloads]
     lists = [parameters for parameters, _ in found]
-    index = choose_overload(e, implementation.__qualname__, lists, call)
+    chosen = choose_overload(e, implementation.__qualname__, lists, call)
+    with compiling(implementation.__qualname__, e.name, call.range):
+        made = [_compiled(implementation, index, *each) for index, each in enumerate(found)]
+    return FunctionValue(made[chosen])
+
+
+def _compiled(
+    implementation: Any, index: int, parameters: list[Parameter], returns: Any
+) -> Compiled:
     known = _made.get((implementation, index))
     if known is not None and known.error is None:
-        return FunctionValue(known)
+        return known
     code = code_of(implementation)
     node = definition(code, implementation.__name__)
     if not isinstance(node, ast.FunctionDef):
         fail(f"{implementation.__qualname__}: expected a function", code.range(node))
-    parameters, returns = found[index]
     compiled = Compiled(f"{qualified_name(implementation)}__{index}", parameters, returns)
     _made[implementation, index] = compiled
     graph = compiled.function.graph
@@ -103,6 +118,9 @@ def pick_overload(e: Emitter, implementation: Any, overloads: Sequence[Any], cal
     for parameter in parameters:
         value = graph.add_input(parameter.type, parameter.name)
         inner.scope.set(parameter.name, Simple(value))
-    with compiling(implementation.__qualname__, e.name, call.range):
+    try:
         compile_body(inner, node, compiled)
-    return FunctionValue(compiled)
+    except BaseException:
+        del _made[implementation, index]
+        raise
+    return compiled
