@@ -86,6 +86,13 @@ def test_a_number_may_be_given_for_a_broadcasting_list():
     assert program(1.0, [1, 2], many=1) == ([1, 2], [1.0, 1.0, 1.0])
     assert jit.script(inner)(1.0) == (([4, 4], [0.5] * 3), ([1, 2], [2.0] * 3))
     assert repr(BroadcastingList3) == "BroadcastingList3"
+
+    class M(weft.nn.Module):
+        def forward(self, x: float, pair: BroadcastingList2[int]):
+            return pair
+
+    scripted = jit.script(M().eval())
+    assert scripted(1.0, 3) == jit.freeze(scripted)(1.0, 3) == [3, 3]
     with pytest.raises(TypeError, match="at most 3 arguments, got 4"):
         program(1.0, 3, 1.0, 2)
 

@@ -85,7 +85,7 @@ def optimize(
     """
     graph = function.graph.copy()
     optimize_graph(graph, level, options, observer)
-    return Function(function.name, graph, function.arg_names, function.defaults, function.doc)
+    return function.with_graph(graph)
 
 
 def freeze(
@@ -113,7 +113,7 @@ def freeze(
         conv_bn.run(graph)
         norm_affine.run(graph)
     optimize_graph(graph, 2, options, observer, finish)
-    return Function(function.name, graph, function.arg_names, function.defaults, function.doc)
+    return function.with_graph(graph)
 
 
 def optimize_graph(

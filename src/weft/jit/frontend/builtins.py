@@ -309,8 +309,10 @@ def _dict_of_pairs(e: Emitter, pairs: Sugared, range: SourceRange, hint: ty.Type
 
 def _is_empty_display(e: Emitter, value: Sugared) -> bool:
     """Whether it is a list or dict that was written as an empty one just now."""
-    node = value.v.node if isinstance(value, Simple) else None
-    if node is None or node.inputs or value.v.has_uses or node.owner is not e.block:
+    if not isinstance(value, Simple) or value.v.has_uses:
+        return False
+    node = value.v.node
+    if node is None or node.inputs or node.owner is not e.block:
         return False
     return node.kind in ("prim::ListConstruct", "prim::DictConstruct")
 

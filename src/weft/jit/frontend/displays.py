@@ -122,17 +122,19 @@ def make_list(
 ) -> Value:
     """A list of items, of the wanted type where they fit it; an empty one holds tensors unless
     something else is wanted."""
-    values = None if wanted is None else _fitting(e, items, wanted, range)
-    if values is None:
+    values = _fitting(e, items, wanted, range)
+    if values is None or wanted is None:
         values = [item.value(e, range) for item in items]
         wanted = common_type(values, range, "list") if values else ty.TENSOR
     return e.emit("prim::ListConstruct", values, ty.ListType(wanted), range=range)
 
 
 def _fitting(
-    e: Emitter, items: Sequence[Sugared], wanted: ty.Type, range: SourceRange
+    e: Emitter, items: Sequence[Sugared], wanted: ty.Type | None, range: SourceRange
 ) -> list[Value] | None:
     """The items as values of the wanted type, or None. Whoever needs that type refuses another."""
+    if wanted is None:
+        return None
     try:
         return [coerce(e, item, wanted, range, "item") for item in items]
     except FrontendError:
@@ -166,10 +168,8 @@ def _dict(e: Emitter, node: ast.Dict, hint: ty.Type | None) -> Sugared:
             refuse_form(e.code, node, "double star")
         keys.append(expr(e, key, wanted and wanted.key))
         items.append(expr(e, item, wanted and wanted.value))
-    of_keys, of_items = (
-        None if wanted is None else _fitting(e, parts, want, range)
-        for parts, want in ((keys, wanted and wanted.key), (items, wanted and wanted.value))
-    )
+    of_keys = _fitting(e, keys, wanted and wanted.key, range)
+    of_items = _fitting(e, items, wanted and wanted.value, range)
     type = wanted or ty.DictType(ty.STR, ty.TENSOR)
     if of_keys is None or of_items is None:
         of_keys, of_items = ([part.value(e, range) for part in each] for each in (keys, items))

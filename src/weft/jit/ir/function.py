@@ -22,8 +22,8 @@ class Function:
     graph: Graph
     arg_names: list[str]
     defaults: dict[str, Any] = field(default_factory=dict)
-    lengths: dict[str, int] = field(default_factory=dict)
     doc: str = ""
+    lengths: dict[str, int] = field(default_factory=dict)
 
     @property
     def schema(self) -> FunctionSchema:
@@ -34,6 +34,10 @@ class Function:
             for name, value in pairs
         )
         return FunctionSchema(self.name.rpartition(".")[2], tuple(args), self.return_type)
+
+    def with_graph(self, graph: Graph) -> Function:
+        """The same function with another graph."""
+        return Function(self.name, graph, self.arg_names, self.defaults, self.doc, self.lengths)
 
     @property
     def return_type(self) -> Type:
