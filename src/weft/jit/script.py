@@ -243,6 +243,14 @@ def _compile(function: Any, extra: dict[str, Any]) -> Compiled:
         raise
 
 
+def _unindented(source: str) -> str:
+    if not source.lstrip("\n").startswith((" ", "\t")):
+        return source
+    import textwrap
+
+    return textwrap.dedent(source)
+
+
 class CompilationUnit:
     """Functions compiled from a text of Python.
 
@@ -291,14 +299,6 @@ class CompilationUnit:
     def get_functions(self) -> list[ScriptFunction]:
         """All functions, in order."""
         return list(self._functions.values())
-
-
-def _unindented(source: str) -> str:
-    if not source.lstrip("\n").startswith((" ", "\t")):
-        return source
-    import textwrap
-
-    return textwrap.dedent(source)
 
 
 def _default_names() -> dict[str, Any]:
