@@ -107,8 +107,8 @@ def compiled_function(function: Any, fullgraph: bool) -> Any:
             return runner.in_python(program)(*args, **kwargs)
         if watch.changed():
             return runner.in_python(_CHANGED)(*args, **kwargs)
-        if not _takes(program.schema, args, kwargs, 0):
-            reason = f"arguments that are not those of {program.schema}"
+        if not _takes(program.function.schema, args, kwargs, 0):
+            reason = f"arguments that are not those of {program.function.schema}"
             return runner.in_python(reason)(*args, **kwargs)
         return program(*args, **kwargs)
 
@@ -163,8 +163,8 @@ class _Forward:
             return runner.in_python(program)(*args, **kwargs)
         if self.watch.changed():
             return runner.in_python(_CHANGED)(*args, **kwargs)
-        if not _takes(program.forward.schema, args, kwargs, 1):
-            reason = f"arguments that are not those of {program.forward.schema}"
+        if not _takes(program.forward.function.schema, args, kwargs, 1):
+            reason = f"arguments that are not those of {program.forward.function.schema}"
             return runner.in_python(reason)(*args, **kwargs)
         return program(*args, **kwargs)
 
