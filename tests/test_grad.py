@@ -24,8 +24,11 @@ def differentiable(second: bool) -> list[Any]:
     ]
 
 
-def split_inputs(case: Case, sample: S, index: int, layout: str) -> tuple[Any, list[weft.Tensor]]:
-    """A function of the floating tensors alone, and those tensors."""
+def split_inputs(
+    case: Case, sample: S, index: int, layout: str, suffix: str = ""
+) -> tuple[Any, list[weft.Tensor]]:
+    """A function of the floating tensors alone, and those tensors. The in-place form (suffix "_") writes
+    to a copy."""
     inputs: list[weft.Tensor] = []
 
     def place(array: np.ndarray) -> Any:
@@ -50,7 +53,9 @@ def split_inputs(case: Case, sample: S, index: int, layout: str) -> tuple[Any, l
 
         args = [swap(a) for a in arrays.args]
         kwargs = {k: swap(v) for k, v in arrays.kwargs.items()}
-        return calling.call(case.name, S(*args, **kwargs))
+        if suffix:
+            args[0] = args[0].clone()
+        return calling.call(case.name, S(*args, **kwargs), suffix)
 
     return function, inputs
 
@@ -67,6 +72,48 @@ def test_second_gradient(case: Case, layout: str) -> None:
     for index, sample in enumerate(case.samples):
         function, inputs = split_inputs(case, sample, index, layout)
         assert gradgradcheck(function, inputs)
+
+
+def writes_in_place() -> list[Any]:
+    return [
+        pytest.param(case, id=case.name)
+        for case in CASES.values()
+        if case.grad and case.forms and case.samples
+        if calling.ROWS[case.name].inplace is not None
+        if "nondifferentiable" not in calling.ROWS[case.name].tags
+    ]
+
+
+def derivatives(function: Any, inputs: list[weft.Tensor]) -> list[weft.Tensor | None]:
+    """The result with its first and second derivatives, each along one direction."""
+
+    def direction(like: weft.Tensor) -> weft.Tensor:
+        return weft.linspace(0.5, 1.5, like.numel(), dtype=weft.float64).reshape(like.shape)
+
+    result = function(*inputs)
+    seed = direction(result).requires_grad_()
+    first = weft.autograd.grad(result, inputs, seed, create_graph=True, allow_unused=True)
+    curved = [each for each in first if each is not None and each.requires_grad]
+    directions = [direction(each) for each in curved]
+    second = (
+        weft.autograd.grad(curved, [*inputs, seed], directions, allow_unused=True) if curved else ()
+    )
+    return [result, *first, *second]
+
+
+@pytest.mark.parametrize("case", writes_in_place())
+def test_in_place_form_has_the_derivatives_of_the_plain_form(case: Case) -> None:
+    for index, sample in enumerate(case.samples):
+        plain, inputs = split_inputs(case, sample, index, "contiguous")
+        if not inputs or plain(*inputs).shape != inputs[0].shape:
+            continue
+        in_place, _ = split_inputs(case, sample, index, "contiguous", "_")
+        for one, other in zip(
+            derivatives(in_place, inputs), derivatives(plain, inputs), strict=True
+        ):
+            assert (one is None) == (other is None)
+            if one is not None:
+                np.testing.assert_allclose(one.detach().numpy(), other.detach().numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [weft.float32, weft.float64])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -309,15 +310,65 @@ def test_attention_errors() -> None:
 # The rest -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["elu", "selu", "celu", "hardtanh", "relu6", "hardsigmoid", "hardswish", "mish"]
-)
-def test_in_place_forms(name: str) -> None:
-    x = weft.randn(20)
-    expected = getattr(F, name)(x)
-    result = getattr(F, name)(x, inplace=True)
-    assert result is x
-    assert weft.equal(x, expected)
+#: positional arguments beside the input, and the shapes of inputs other than (2, 3, 4)
+REQUIRED: dict[str, tuple[float, ...]] = {"threshold": (0.1, 0.5), "Threshold": (0.1, 0.5)}
+SHAPES = {"dropout2d": (2, 3, 4, 2), "dropout3d": (2, 3, 4, 2, 2)}
+#: layers that have the argument, and as in PyTorch write nothing
+WRITE_NOTHING = ("AlphaDropout", "FeatureAlphaDropout")
+
+
+def _functions_in_place() -> list[str]:
+    functions = inspect.getmembers(F, inspect.isfunction)
+    return [n for n, f in functions if "inplace" in inspect.signature(f).parameters]
+
+
+def _layers_in_place() -> list[str]:
+    """Those that take `inplace`, by name or among any keywords."""
+    found = []
+    for name, layer in inspect.getmembers(nn, inspect.isclass):
+        if issubclass(layer, nn.Module) and name not in WRITE_NOTHING:
+            try:
+                layer(*REQUIRED.get(name, ()), inplace=True)
+            except TypeError:
+                continue
+            found.append(name)
+    return found
+
+
+def _two_derivatives(function: Callable[[Any], Any], x: Any) -> list[Any]:
+    """The result of a function of a copy of x, and two derivatives."""
+    weft.manual_seed(3)
+    target = x.clone()
+    result = function(target)
+    (first,) = weft.autograd.grad((result * result).sum(), x, create_graph=True)
+    (second,) = weft.autograd.grad((first * first).sum(), x)
+    return [target, result, first, second]
+
+
+def _assert_in_place_is_plain(name: str, call: Callable[[Any, bool], Any]) -> None:
+    shape = SHAPES.get(name.lower(), (2, 3, 4))
+    x = (weft.randn(*shape, dtype=weft.float64) * 3).requires_grad_()
+    plain = _two_derivatives(lambda target: call(target, False), x)
+    written = _two_derivatives(lambda target: call(target, True), x)
+    assert written[0] is written[1]
+    assert weft.equal(written[0], plain[1])
+    assert all(weft.allclose(a, b, rtol=1e-10) for a, b in zip(written[1:], plain[1:]))
+
+
+@pytest.mark.parametrize("name", _functions_in_place())
+def test_in_place_functions_have_the_derivatives_of_plain_ones(name: str) -> None:
+    function = getattr(F, name)
+    options = {"training": True} if "training" in inspect.signature(function).parameters else {}
+    required = REQUIRED.get(name, ())
+    _assert_in_place_is_plain(
+        name, lambda x, inplace: function(x, *required, inplace=inplace, **options)
+    )
+
+
+@pytest.mark.parametrize("name", _layers_in_place())
+def test_in_place_layers_have_the_derivatives_of_plain_ones(name: str) -> None:
+    layer, required = getattr(nn, name), REQUIRED.get(name, ())
+    _assert_in_place_is_plain(name, lambda x, inplace: layer(*required, inplace=inplace)(x))
 
 
 def test_binary_cross_entropy_at_the_ends() -> None:

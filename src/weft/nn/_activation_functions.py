@@ -14,24 +14,31 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    """A result of operators whose gradients do not read `input`, which is written over."""
     return input.copy_(result) if inplace else result
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where positive, otherwise alpha * (exp(input) - 1)."""
-    return _placed(input, _nn.elu(input, alpha), inplace)
+    return _elu(input, alpha, 1.0, 1.0, inplace)
+
+
+def _elu(input: Tensor, alpha: float, scale: float, input_scale: float, inplace: bool) -> Tensor:
+    if inplace:
+        return _nn.elu_(input, alpha, scale, input_scale)
+    return _nn.elu(input, alpha, scale, input_scale)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Scaled elu with the two constants that keep mean 0 and variance 1."""
-    return _placed(input, _nn.elu(input, _SELU_ALPHA, _SELU_SCALE), inplace)
+    return _elu(input, _SELU_ALPHA, _SELU_SCALE, 1.0, inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where positive, otherwise alpha * (exp(input / alpha) - 1)."""
     if alpha == 0:
         raise RuntimeError("celu: expected alpha other than 0, got 0")
-    return _placed(input, _nn.elu(input, alpha, 1.0, 1.0 / alpha), inplace)
+    return _elu(input, alpha, 1.0, 1.0 / alpha, inplace)
 
 
 def hardtanh(
@@ -40,9 +47,12 @@ def hardtanh(
     """input cut to [min_val, max_val]."""
     if min_val > max_val:
         raise ValueError(f"hardtanh: expected min_val <= max_val, got {min_val} and {max_val}")
-    if not input.is_floating_point():
-        return _placed(input, _nn.hardtanh(input, int(min_val), int(max_val)), inplace)
-    return _placed(input, _nn.hardtanh(input, min_val, max_val), inplace)
+    if input.is_floating_point():
+        if inplace:
+            return _nn.hardtanh_(input, min_val, max_val)
+        return _nn.hardtanh(input, min_val, max_val)
+    low, high = int(min_val), int(max_val)
+    return _nn.hardtanh_(input, low, high) if inplace else _nn.hardtanh(input, low, high)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -57,7 +67,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * hardsigmoid(input)."""
-    return _placed(input, input * _nn.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+    value = input.clone() if inplace else input  # gradients read it
+    return _placed(input, value * _nn.hardtanh(value + 3, 0.0, 6.0) / 6, inplace)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -67,7 +78,8 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * tanh(softplus(input))."""
-    return _placed(input, input * _nn.softplus(input).tanh(), inplace)
+    value = input.clone() if inplace else input  # gradients read it
+    return _placed(input, value * _nn.softplus(value).tanh(), inplace)
 
 
 def softsign(input: Tensor) -> Tensor:

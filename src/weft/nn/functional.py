@@ -46,8 +46,8 @@ pixel_unshuffle = _find("pixel_unshuffle")
 channel_shuffle = _find("channel_shuffle")
 relu_ = _find("relu_")
 _relu = _find("relu")
-_silu = _find("silu")
-_leaky_relu = _find("leaky_relu")
+_silu, _silu_ = _find("silu"), _find("silu_")
+_leaky_relu, _leaky_relu_ = _find("leaky_relu"), _find("leaky_relu_")
 _softmax = _find("softmax")
 _log_softmax = _find("log_softmax")
 _dropout = _find("dropout")
@@ -84,13 +84,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input); floating dtypes."""
-    return input.copy_(_silu(input)) if inplace else _silu(input)
+    return _silu_(input) if inplace else _silu(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """input where positive, otherwise negative_slope * input; floating dtypes."""
-    result = _leaky_relu(input, negative_slope)
-    return input.copy_(result) if inplace else result
+    if inplace:
+        return _leaky_relu_(input, negative_slope)
+    return _leaky_relu(input, negative_slope)
 
 
 def tanh(input: Tensor) -> Tensor:
