@@ -78,6 +78,33 @@ def test_in_place(name: str) -> None:
     assert gradgradcheck(function, inputs)
 
 
+#: forms whose derivative can be told from the result, where the factor is positive
+OF_RESULT: dict[str, Callable[[Any, float], Any]] = {
+    "leaky_relu_": lambda x, factor: weft._C._nn.leaky_relu_(x, 0.2 * factor),
+    "elu_": lambda x, factor: weft._C._nn.elu_(x, 0.7 * factor, 1.3, 0.4),
+    "hardtanh_": lambda x, factor: weft._C._nn.hardtanh_(x, -0.5, 0.8),
+}
+
+
+@pytest.mark.parametrize("factor", [1, -1])
+@pytest.mark.parametrize("name", OF_RESULT)
+def test_in_place_forms_keep_a_copy_only_where_they_must(name: str, factor: float) -> None:
+    x = ((matrix(5, 3, 4) - 0.7) * 3).requires_grad_()
+    write = OF_RESULT[name]
+    assert gradcheck(lambda x: write(x.clone(), factor), [x])
+    assert gradgradcheck(lambda x: write(x.clone(), factor), [x])
+    kept: list[int] = []
+
+    def pack(tensor: weft.Tensor) -> weft.Tensor:
+        kept.append(tensor.data_ptr())
+        return tensor
+
+    target = x.clone()
+    with weft.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = write(target, factor)
+    assert (kept == [result.data_ptr()]) == (factor > 0 or name == "hardtanh_")
+
+
 #: of a symmetric positive definite matrix: those operators read one triangle only
 SYMMETRIC: dict[str, Callable[[Any], Any]] = {
     "linalg_cholesky": lambda a: weft.linalg.cholesky(a),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+
+import weft
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference of these tests")
 pytest.importorskip("expecttest", reason="PyTorch's operator samples need expecttest")
@@ -29,3 +33,46 @@ def test_expected_file_is_sorted_and_names_each_operator_once() -> None:
     lines = EXPECTED.read_text().splitlines()
     names = [line.split()[0] for line in lines if not line.startswith("#")]
     assert names == sorted(set(names))
+
+
+def _outs(library: Any, result: Any) -> Any:
+    """Tensors without elements for `out=`, in the dtypes of PyTorch's result."""
+    from parity.convert import flat, name_of
+
+    made = [library.empty(0, dtype=getattr(library, name_of(t.dtype))) for t in flat(result)]
+    return tuple(made) if isinstance(result, tuple | list) else made[0]
+
+
+def _out_problem(info: Any, ours: Any) -> str | None:
+    """What is wrong with `out=` of an operator that has it in PyTorch, for its first sample."""
+    from parity.convert import flat, to_weft
+    from parity.operators import dtypes_of, samples_of
+
+    dtypes = [dtype for dtype, _ in dtypes_of(info)]
+    dtype = torch.float32 if torch.float32 in dtypes else dtypes[0]
+    sample = samples_of(info, dtype, False)[0]
+    args, kwargs = (sample.input, *sample.args), sample.kwargs
+    try:
+        expected = info.op(*args, **kwargs)
+        info.op(*args, **kwargs, out=_outs(torch, expected))
+    except (AttributeError, RuntimeError, TypeError):
+        return None  # PyTorch gives no tensor, or does not run this sample
+    out = _outs(weft, expected)
+    try:
+        ours(*to_weft(args), **to_weft(kwargs), out=out)
+    except Exception as error:
+        return str(error)
+    got, wanted = ([tuple(t.shape) for t in flat(each)] for each in (out, expected))
+    return None if got == wanted else f"expected shapes {wanted}, got {got}"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_operator_that_has_out_in_pytorch_has_it() -> None:
+    from parity.operators import op_infos, weft_function
+
+    problems = {
+        name: _out_problem(info, weft_function(info))
+        for name, info in op_infos().items()
+        if info.supports_out and weft_function(info) is not None
+    }
+    assert {name: text for name, text in problems.items() if text} == {}

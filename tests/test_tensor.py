@@ -37,6 +37,8 @@ def test_attributes() -> None:
     assert x.is_contiguous() and not x.t().is_contiguous()
     assert x[1:].storage_offset() == 3
     assert x[1:].data_ptr() == x.data_ptr() + 12
+    empty = [x[1:1], x[2:], x[9:], x[:, 2:1], x.narrow(0, 1, 0), x[1:].resize_(0)]
+    assert [part.storage_offset() for part in empty] == [3, 6, 6, 2, 3, 3]
 
 
 def test_views_by_attribute() -> None:

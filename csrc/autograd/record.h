@@ -5,6 +5,7 @@
 
 #include "autograd/autocast.h"
 #include "autograd/node.h"
+#include "autograd/out.h"
 #include "core/error.h"
 
 namespace weft::autograd {
@@ -44,19 +45,6 @@ inline TensorList unpack_list(const std::vector<SavedTensor>& saved, const Node*
 inline void check_no_gradient(const char* op, const char* name, const Tensor& tensor) {
   WEFT_CHECK_AS(NotImplemented, !needs_graph(tensor), op, ": expected ", name,
                 " without gradient, got one that requires grad; detach it");
-}
-
-inline void check_out_graph(const char* op, bool needs_graph) {
-  WEFT_CHECK(!needs_graph, op,
-             ": expected operands without gradient for out=, got one that requires "
-             "grad; use the form without out=, or no_grad()");
-}
-// For out= forms of operators that make their own result: `out` must be as the result is.
-inline void check_out(const char* op, const Tensor& result, const Tensor& out) {
-  WEFT_CHECK(same(result.sizes(), out.sizes()), op, ": expected out of shape ",
-             AsTuple{result.sizes()}, ", got ", AsTuple{out.sizes()});
-  WEFT_CHECK(can_cast(result.dtype(), out.dtype()), op, ": expected out of a dtype that holds ",
-             result.dtype(), ", got ", out.dtype());
 }
 
 }  // namespace weft::autograd

@@ -8,6 +8,7 @@
 
 #include "bindings/bindings.h"
 #include "core/error.h"
+#include "core/warning.h"
 
 namespace weft::py {
 
@@ -38,6 +39,13 @@ PyObject* exception_class(ErrorKind kind) {
       break;
   }
   return PyExc_RuntimeError;
+}
+
+// A warning that the program turns into an error is thrown.
+void warn_in_python(const std::string& message) {
+  if (!interpreter_alive()) return;
+  TakeGil gil;
+  check_status(PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1));
 }
 
 }  // namespace
@@ -88,6 +96,7 @@ void init_errors(PyObject* module) {
       PyExc_RuntimeError, nullptr);
   if (!out_of_memory_error) throw PythonError{};
   add_object(module, "OutOfMemoryError", out_of_memory_error);
+  warning_handler = warn_in_python;
   nanobind::register_exception_translator([](const std::exception_ptr& failure, void*) {
     try {
       std::rethrow_exception(failure);

@@ -30,11 +30,12 @@ struct OpGroup {
     std::vector<Signature> parsed;
     for (const OpRecord* record : records) parsed.push_back(parse_signature(*record, method));
     // A 0-d tensor fits a Number as well, but would lose its gradient there: Tensor overloads
-    // first.
-    auto tensors = [](const Signature& signature) {
-      return std::ranges::count(signature.params, ParamKind::Tensor, &Param::kind);
+    // first. Forms with out= last: other calls need not look at them.
+    auto rank = [](const Signature& signature) {
+      return std::pair(!signature.writes_out,
+                       std::ranges::count(signature.params, ParamKind::Tensor, &Param::kind));
     };
-    std::ranges::stable_sort(parsed, std::ranges::greater{}, tensors);
+    std::ranges::stable_sort(parsed, std::ranges::greater{}, rank);
     signatures = std::move(parsed);
   }
 };
@@ -78,9 +79,10 @@ PyTypeObject* make_result_type(Signature& signature) {
   std::vector<PyStructSequence_Field> fields;
   for (const std::string& name : signature.result_names) fields.push_back({keep(name), nullptr});
   fields.push_back({nullptr, nullptr});
-  PyStructSequence_Desc description = {keep(str("torch.return_types.", signature.record->name)),
-                                       nullptr, fields.data(),
-                                       static_cast<int>(signature.result_names.size())};
+  const char* suffix = signature.writes_out ? "_out" : "";
+  PyStructSequence_Desc description = {
+      keep(str("torch.return_types.", signature.record->name, suffix)), nullptr, fields.data(),
+      static_cast<int>(signature.result_names.size())};
   PyTypeObject* type = PyStructSequence_NewType(&description);
   if (!type) throw PythonError{};
   type->tp_repr = result_repr;

@@ -96,6 +96,15 @@ bool convert_ints(const Param& param, PyObject* object, Frame& frame, Value& out
          repeat_int(value, param.list_size, frame, out);
 }
 
+// `out=`: one tensor for each result.
+bool convert_outs(const Param& param, PyObject* object, Value* outs) {
+  if (!is_list(object) || PySequence_Fast_GET_SIZE(object) != param.outs) return false;
+  PyObject** items = PySequence_Fast_ITEMS(object);
+  if (!std::all_of(items, items + param.outs, is_tensor)) return false;
+  for (size_t i = 0; i < param.outs; ++i) outs[i] = Frame::borrow(unwrap(items[i]));
+  return true;
+}
+
 bool convert_tensors(const Param& param, PyObject* object, Value& out) {
   if (!is_list(object)) return false;
   Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
@@ -168,6 +177,7 @@ bool convert(const Param& param, PyObject* object, Frame& frame, Value& out) {
       out = Frame::borrow(unwrap(object));
       return true;
     case ParamKind::TensorList:
+      if (param.outs > 0) return convert_outs(param, object, &out);
       return convert_tensors(param, object, out);
     case ParamKind::Int:
       return convert_with<int64_t>(to_int, object, out);
@@ -279,7 +289,7 @@ struct Binding {
     size_t n = signature.params.size();
     size_t positional = spreads ? static_cast<size_t>(signature.varargs) : call.count;
     if (positional > signature.positional) return fail(Mismatch::TooMany, 0, nullptr, nullptr);
-    frame.start(n);
+    frame.start(signature.record->arg_count);
     std::copy_n(call.args, positional, given);
     std::fill(given + positional, given + n, nullptr);
     return !call.names || take_names();
@@ -294,11 +304,14 @@ struct Binding {
   Object objects() {
     bool spreads = spread();
     WEFT_INTERNAL_ASSERT(collect(spreads));
-    size_t n = signature.params.size();
-    Object tuple = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(n)));
-    for (size_t i = 0; i < n; ++i) {
+    Object tuple = Object::checked(PyTuple_New(signature.record->arg_count));
+    for (size_t i = 0; i < signature.params.size(); ++i) {
+      const Param& param = signature.params[i];
       PyObject* item = given[i] ? given[i] : Py_Ellipsis;
-      PyTuple_SET_ITEM(tuple.get(), signature.params[i].slot, new_ref(item));
+      for (size_t k = 0; k < std::max<size_t>(param.outs, 1); ++k) {
+        PyObject* part = param.outs > 0 ? PySequence_Fast_GET_ITEM(item, k) : item;
+        PyTuple_SET_ITEM(tuple.get(), param.slot + k, new_ref(part));
+      }
     }
     if (!spreads) return tuple;
     auto at = static_cast<size_t>(signature.varargs);

@@ -279,6 +279,19 @@ void move_self_first(std::vector<Param>& params) {
   }
 }
 
+bool is_out(const Param& param) { return param.written && param.keyword_only; }
+
+// The tensors that several results are written to are one argument in Python.
+void join_outs(std::vector<Param>& params) {
+  const auto first = std::ranges::find_if(params, is_out);
+  if (params.end() - first < 2) return;
+  first->outs = static_cast<uint8_t>(params.end() - first);
+  first->name = PyUnicode_InternFromString("out");
+  if (!first->name) throw PythonError{};
+  first->kind = ParamKind::TensorList;
+  params.erase(first + 1, params.end());
+}
+
 // An int[] that is the only positional parameter beside self.
 int varargs_of(const Signature& signature) {
   size_t self = !signature.params.empty() && signature.params[0].kind == ParamKind::Tensor ? 1 : 0;
@@ -312,6 +325,8 @@ Signature parse_signature(const OpRecord& record, bool method) {
                        "too many parameters or results: ", record.schema);
   WEFT_INTERNAL_ASSERT(signature.params.size() == record.arg_count,
                        "schema and record disagree: ", record.schema);
+  join_outs(signature.params);
+  signature.writes_out = !signature.params.empty() && is_out(signature.params.back());
   if (method) move_self_first(signature.params);
   signature.varargs = varargs_of(signature);
   return signature;

@@ -41,6 +41,7 @@ struct Param {
   bool has_default = false;
   bool written = false;   // alias mark with "!"
   uint8_t slot = 0;       // place among the operator's arguments
+  uint8_t outs = 0;       // `out` of several results: a tuple of so many tensors, from slot on
   int64_t list_size = 0;  // int[2]: 2; an int stands for that many copies
   Value default_value;
 
@@ -50,9 +51,10 @@ struct Param {
 struct Signature {
   const OpRecord* record = nullptr;
   std::vector<Param> params;
-  size_t positional = 0;  // params before the keyword-only ones
-  int varargs = -1;       // the int[] that may be spread over the call: view(2, 3)
-  bool factory = false;   // makes tensors from a device: takes requires_grad= as well
+  size_t positional = 0;    // params before the keyword-only ones
+  int varargs = -1;         // the int[] that may be spread over the call: view(2, 3)
+  bool writes_out = false;  // the form with out=
+  bool factory = false;     // makes tensors from a device: takes requires_grad= as well
   std::vector<std::string> result_names;  // of "-> (Tensor values, Tensor indices)", else empty
   PyTypeObject* result_type = nullptr;    // the named tuple of those, made on first use
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/node.h"
+#include "autograd/out.h"
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
@@ -132,29 +133,28 @@ PyObject* set(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* name
   });
 }
 
-// _resize(tensor, size): contiguous from its offset on; the storage grows where it is too small.
+// _resize(tensor, size): see autograd::resize.
 PyObject* resize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     constexpr const char* op = "resize_";
     auto [target, size] = parse_args(op, {"tensor", "size"}, 2, args, count, names);
     const Tensor& tensor = tensor_arg(op, "tensor", target);
-    Dims sizes = dims_arg(op, "size", size);
-    if (sizes == tensor.sizes()) return new_ref(target);
-    WEFT_CHECK(!autograd::requires_grad(tensor), op,
-               ": expected a tensor that does not require grad, got one that does");
-    int64_t end = 0, nbytes = 0;
-    const int64_t elements = checked_numel(op, sizes);
-    WEFT_CHECK(!__builtin_add_overflow(elements, tensor.offset(), &end) &&
-                   !__builtin_mul_overflow(end, static_cast<int64_t>(tensor.item_size()), &nbytes),
-               op, ": expected sizes whose bytes fit in 64 bits, got ", AsTuple{sizes});
-    Storage& storage = *tensor.storage();
-    if (elements > 0 && static_cast<size_t>(nbytes) > storage.nbytes())
-      storage.resize(static_cast<size_t>(nbytes));
-    Layout layout = Layout::contiguous(sizes);
-    layout.offset = tensor.offset();
-    if (elements == 0) layout.offset = 0;
-    point_at(tensor, over_storage(op, tensor.storage(), tensor.dtype(), std::move(layout)));
+    autograd::resize(op, tensor, dims_arg(op, "size", size));
     return new_ref(target);
+  });
+}
+
+// _write_out(function, result, out): see autograd::write_out.
+PyObject* write_out(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    auto [function, result, out] =
+        parse_args("_write_out", {"function", "result", "out"}, 3, args, count, names);
+    const std::string op(utf8(function));
+    const Tensor& made = tensor_arg(op.c_str(), "result", result);
+    const Tensor& target = tensor_arg(op.c_str(), "out", out);
+    autograd::check_out_graph(op.c_str(), autograd::needs_graph(made, target));
+    autograd::write_out(op.c_str(), made, target);
+    return new_ref(out);
   });
 }
 
@@ -196,6 +196,7 @@ PyMethodDef storage_functions[] = {
     {"_storage_resize", fast(Traced<"weft._storage_resize", storage_resize>::call), kFast, nullptr},
     {"_set", fast(Traced<"weft._set", set>::call), kFast, nullptr},
     {"_resize", fast(Traced<"weft._resize", resize>::call), kFast, nullptr},
+    {"_write_out", fast(Traced<"weft._write_out", write_out>::call), kFast, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -134,10 +134,12 @@ struct Call {
                                     // always do beside element outputs)
   std::optional<DType> dtype = {};  // inputs are converted to it first (sum(dtype=...))
   bool in_place = false;            // a result given in `results` is an operand: its dtype rules
+  // out=: gives a result of other sizes those that the call needs; without it they raise.
+  void (*resize)(const char* op, const Tensor& result, IntList sizes) = nullptr;
 };
 
 // results[i]: an undefined handle is allocated; a defined one is written to (in place or out=): it
-// must have the result's shape and a dtype the result can be cast to.
+// must have the result's shape, or be resized to it, and a dtype the result can be cast to.
 // Raises RuntimeError / IndexError in the design's message grammar, naming program.name.
 void run(const Program& program, const Call& call, std::span<Tensor> results);
 

@@ -1,5 +1,6 @@
 #include "ops/tile_plan.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ops/copy.h"
@@ -143,11 +144,16 @@ void store_attributes(const Program& program, const Call& call, DType compute,
   }
 }
 
-void check_result(const Program& program, const Tensor& result, IntList shape, DType dtype) {
-  WEFT_CHECK(same(result.sizes(), shape), program.name, ": expected an output of shape ",
-             AsTuple{shape}, ", got ", AsTuple{result.sizes()});
+void check_result(const Program& program, const Call& call, const Tensor& result, IntList shape,
+                  DType dtype) {
   WEFT_CHECK(can_cast(dtype, result.dtype()), program.name, ": expected an output dtype that ",
              dtype, " can be cast to, got ", result.dtype());
+  const auto is_result = [&](const Tensor* input) { return input->is_same(result); };
+  if (call.resize && !std::ranges::any_of(call.inputs, is_result)) {
+    call.resize(program.name, result, shape);
+  }
+  WEFT_CHECK(same(result.sizes(), shape), program.name, ": expected an output of shape ",
+             AsTuple{shape}, ", got ", AsTuple{result.sizes()});
   WEFT_CHECK(result.layout().is_non_overlapping(), program.name,
              ": expected an output with distinct elements, got strides ", AsTuple{result.strides()},
              " for shape ", AsTuple{shape}, "; clone() it before writing");

@@ -46,8 +46,10 @@ void check_kernels(const Program& program, Types types);
 // Attributes from slot kFirstAttribute on, in the kernels' types.
 void store_attributes(const Program& program, const Call& call, DType compute, ScalarSlot* scalars);
 
-// A given result must have the shape, a dtype the value can be cast to, and distinct elements.
-void check_result(const Program& program, const Tensor& result, IntList shape, DType dtype);
+// A given result must have the shape, a dtype the value can be cast to, and distinct elements. One
+// that is no input is resized to the shape where the call says so.
+void check_result(const Program& program, const Call& call, const Tensor& result, IntList shape,
+                  DType dtype);
 
 // The slot of a program that stands for result `index`.
 const Slot& output_slot(const Program& program, int index);

@@ -175,7 +175,7 @@ void run_pointwise(const Program& program, const Call& call, std::span<Tensor> r
   for (int i = 0; i < program.output_count; ++i) {
     if (!results[i].defined()) continue;
     any_given = true;
-    check_result(program, results[i], shape,
+    check_result(program, call, results[i], shape,
                  slot_dtype(output_slot(program, i).type, types.promoted));
   }
   Inputs inputs;

@@ -155,7 +155,7 @@ void Planner::make_results() {
     if (!results_[i].defined()) continue;
     given = true;
     const Slot& slot = output_slot(program_, i);
-    check_result(program_, results_[i], slot.per_row ? reduced : shape_,
+    check_result(program_, call_, results_[i], slot.per_row ? reduced : shape_,
                  slot_dtype(slot.type, types_.promoted));
   }
   protect_inputs(call_, given ? results_ : std::span<Tensor>{}, false, inputs_);

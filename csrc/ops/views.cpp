@@ -211,7 +211,7 @@ Layout slice(const Layout& self, int64_t dim, std::optional<int64_t> start,
       distance <= 0 ? 0 : 1 + static_cast<int64_t>(uint64_t(distance - 1) / stride);
   Layout result = self;
   result.sizes[dim] = length;
-  if (length > 0) result.offset += first * self.strides[dim];
+  if (length > 0 || step > 0) result.offset += first * self.strides[dim];
   if (length > 1) result.strides[dim] *= step;
   return result;
 }
@@ -227,7 +227,7 @@ Layout narrow(const Layout& self, int64_t dim, int64_t start, int64_t length) {
              start, " and length ", length);
   Layout result = self;
   result.sizes[dim] = length;
-  if (length > 0) result.offset += start * self.strides[dim];
+  result.offset += start * self.strides[dim];
   return result;
 }
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import weft
 from weft import Tensor
 from weft._decides import decides
+from weft._out import takes_out
 
 
 class TriangularSolve(NamedTuple):
@@ -16,6 +17,7 @@ class TriangularSolve(NamedTuple):
     cloned_coefficient: Tensor
 
 
+@takes_out
 def triangular_solve(
     b: Tensor,
     A: Tensor,
@@ -49,6 +51,7 @@ def _rows(name: str, pivots: Tensor, count: int) -> Tensor:
     return rows
 
 
+@takes_out
 @decides
 def linalg_lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
@@ -87,6 +90,7 @@ def _permuted(B: Tensor, rows: Tensor) -> Tensor:
     )
 
 
+@takes_out
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """linalg.lu_solve, under its old name and with b first."""
     return linalg_lu_solve(LU_data, LU_pivots, b)
@@ -100,6 +104,7 @@ class Unpacked(NamedTuple):
     U: Tensor
 
 
+@takes_out
 @decides
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
+from weft._out import takes_out
 
 
 class Histogram(NamedTuple):
@@ -17,6 +18,7 @@ class Histogram(NamedTuple):
     bin_edges: Any
 
 
+@takes_out
 def histogram(
     input: Tensor,
     bins: int | Tensor,

@@ -8,6 +8,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._decides import decides
+from weft._out import takes_out
 
 # Numerator of the Pade approximant of order 13 to exp (Higham, 2005): the denominator has the same
 # coefficients with alternating signs.
@@ -85,6 +86,7 @@ def powers(x: Tensor, count: int) -> Tensor:
     return weft.cat([weft.ones_like(column), rest], -1)[..., :count]
 
 
+@takes_out
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The tensor B with tensordot(B, tensordot(A, X)) = X: A as a matrix, inverted.
 
@@ -104,6 +106,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     return weft.linalg.inv(matrix).reshape(*columns, *rows)
 
 
+@takes_out
 def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
     """X with tensordot(A, X, X.dim()) = B; `dims` of A are moved to its end first.
 

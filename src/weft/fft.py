@@ -13,6 +13,7 @@ import weft
 from weft import Tensor
 from weft._aliases import numpy_names
 from weft._decides import decides
+from weft._out import factory_takes_out, takes_out
 
 _aten = weft._C._aten
 
@@ -155,36 +156,42 @@ def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | No
 
 
 @numpy_names
+@takes_out
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform along `dim`, cut or filled with zeros to n entries."""
     return _transform("fft", input, None if n is None else [n], dim, norm, False)
 
 
 @numpy_names
+@takes_out
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of fft."""
     return _transform("ifft", input, None if n is None else [n], dim, norm, True)
 
 
 @numpy_names
+@takes_out
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first n // 2 + 1 entries of the transform of a real tensor."""
     return _real_transform("rfft", input, None if n is None else [n], dim, norm)
 
 
 @numpy_names
+@takes_out
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of rfft: n real numbers (2 * (entries - 1) by default)."""
     return _real_inverse("irfft", input, None if n is None else [n], dim, norm)
 
 
 @numpy_names
+@takes_out
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The (real) transform of a signal given by the first half of a Hermitian one."""
     return hfftn(input, None if n is None else [n], [dim], norm)
 
 
 @numpy_names
+@takes_out
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of hfft."""
     return ihfftn(input, None if n is None else [n], [dim], norm)
@@ -194,30 +201,35 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 
 @numpy_names
+@takes_out
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The transform over `dim` (None: the last len(s), or all)."""
     return _transform("fftn", input, s, dim, norm, False)
 
 
 @numpy_names
+@takes_out
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of fftn."""
     return _transform("ifftn", input, s, dim, norm, True)
 
 
 @numpy_names
+@takes_out
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """fftn of a real tensor, half of it along the last dimension."""
     return _real_transform("rfftn", input, s, dim, norm)
 
 
 @numpy_names
+@takes_out
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of rfftn."""
     return _real_inverse("irfftn", input, s, dim, norm)
 
 
 @numpy_names
+@takes_out
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The (real) transform of a signal given by half of a Hermitian one along the last dim."""
     x = _as_complex(_floating("hfftn", input)).conj()
@@ -225,42 +237,49 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 
 @numpy_names
+@takes_out
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of hfftn."""
     return _real_transform("ihfftn", input, s, dim, _swapped(norm)).conj()
 
 
 @numpy_names
+@takes_out
 def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """fftn over two dimensions."""
     return fftn(input, s, dim, norm)
 
 
 @numpy_names
+@takes_out
 def ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """ifftn over two dimensions."""
     return ifftn(input, s, dim, norm)
 
 
 @numpy_names
+@takes_out
 def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """rfftn over two dimensions."""
     return rfftn(input, s, dim, norm)
 
 
 @numpy_names
+@takes_out
 def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """irfftn over two dimensions."""
     return irfftn(input, s, dim, norm)
 
 
 @numpy_names
+@takes_out
 def hfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """hfftn over two dimensions."""
     return hfftn(input, s, dim, norm)
 
 
 @numpy_names
+@takes_out
 def ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """ihfftn over two dimensions."""
     return ihfftn(input, s, dim, norm)
@@ -269,6 +288,7 @@ def ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None =
 # ---- frequencies ----
 
 
+@factory_takes_out
 def fftfreq(
     n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -278,6 +298,7 @@ def fftfreq(
     return _frequencies(places, n, d, dtype, requires_grad)
 
 
+@factory_takes_out
 def rfftfreq(
     n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._aliases import numpy_names
+from weft._out import takes_out
 
 _aten = weft._C._aten
 
@@ -187,7 +188,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     else:
         left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
     result = _aten.tensordot(a, b, left, right)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _aten.alias_copy(result, out=out)
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
@@ -291,7 +292,7 @@ def norm(
         order = 2 if p is None or p == "fro" else p
         dims = [dim] if isinstance(dim, int) else dim
         result = _aten.linalg_vector_norm(input, order, dims, keepdim, dtype=dtype)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _aten.alias_copy(result, out=out)
 
 
 def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_nan: bool) -> Tensor:
@@ -328,6 +329,7 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
 
 
 @numpy_names
+@takes_out
 def quantile(
     input: Tensor,
     q: Any,
@@ -341,6 +343,7 @@ def quantile(
 
 
 @numpy_names
+@takes_out
 def nanquantile(
     input: Tensor,
     q: Any,
@@ -395,6 +398,7 @@ def corrcoef(input: Tensor) -> Tensor:
 # ---- complex numbers ----
 
 
+@takes_out
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """Complex numbers of the given parts."""
     if real.dtype != imag.dtype or not real.dtype.is_floating_point:
@@ -405,6 +409,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     return real + imag * 1j
 
 
+@takes_out
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Complex numbers of the given sizes and angles."""
     return complex(abs * angle.cos(), abs * angle.sin())

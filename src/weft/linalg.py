@@ -14,6 +14,7 @@ from weft._matrix_functions import matrix_exp as matrix_exp
 from weft._matrix_functions import tensorinv as tensorinv
 from weft._matrix_functions import tensorsolve as tensorsolve
 from weft._matrix_functions import vander as vander
+from weft._out import takes_out
 
 _aten = weft._C._aten
 
@@ -43,12 +44,14 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 @numpy_names
+@takes_out
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Products summed along `dim`, x conjugated."""
     return (x.conj() * y).sum(dim)
 
 
 @numpy_names
+@takes_out
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -58,6 +61,7 @@ def vector_norm(
 
 
 @numpy_names
+@takes_out
 def matrix_norm(
     A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -85,6 +89,7 @@ def matrix_norm(
 
 
 @numpy_names
+@takes_out
 def norm(
     A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -95,6 +100,7 @@ def norm(
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
+@takes_out
 @decides
 def multi_dot(tensors: Any) -> Tensor:
     """The product of matrices, in the order that takes the fewest multiplications.
@@ -181,6 +187,7 @@ def _nonzero_values(A: Tensor, values: Tensor, atol: Any, rtol: Any) -> Tensor:
     return values > _cut(A, atol, rtol, values.amax([-1], True))
 
 
+@takes_out
 @decides
 def pinv(
     A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
@@ -209,6 +216,7 @@ def _pseudo_inverse(A: Tensor, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
     return (right.mH * inverse.unsqueeze(-2)) @ left.mH
 
 
+@takes_out
 def matrix_rank(
     A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
@@ -223,6 +231,7 @@ def matrix_rank(
     return _nonzero_values(A, values, atol, rtol).sum(-1)
 
 
+@takes_out
 def cond(A: Tensor, p: Any = None) -> Tensor:
     """The condition number: how much the solution of a system may grow errors."""
     if p is None or p == 2:
@@ -243,6 +252,7 @@ class LeastSquares(NamedTuple):
 _DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
 
 
+@takes_out
 def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None) -> LeastSquares:
     """The X that makes the length of A @ X - B least, the shortest where there are several.
 
@@ -283,11 +293,13 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     )
 
 
+@takes_out
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """inv, and 0 for each matrix."""
     return inv(A), weft.zeros(A.shape[:-2], dtype=weft.int32)
 
 
+@takes_out
 def cholesky_ex(
     A: Tensor, *, upper: bool = False, check_errors: bool = False
 ) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ import weft
 from weft import Tensor
 from weft._aliases import numpy_names
 from weft._matrix_functions import powers
+from weft._out import factory_takes_out, takes_out
 
 # ---- splits ----
 
@@ -43,16 +44,19 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return _split_along("dsplit", input, indices_or_sections, 2, 3)
 
 
+@takes_out
 def unbind_copy(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """What unbind shows, as copies."""
     return tuple(part.clone() for part in input.unbind(dim))
 
 
+@takes_out
 def split_copy(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """What split shows, as copies."""
     return tuple(part.clone() for part in input.split(split_size, dim))
 
 
+@takes_out
 def split_with_sizes_copy(
     input: Tensor, split_sizes: Sequence[int], dim: int = 0
 ) -> tuple[Tensor, ...]:
@@ -125,6 +129,7 @@ def cumulative_trapezoid(
 # ---- ladders and tables ----
 
 
+@factory_takes_out
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -159,6 +164,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     return tuple(reversed(result))
 
 
+@takes_out
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension p."""
     if p < 1:
@@ -184,6 +190,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     return rows if increasing else rows.flip(1)
 
 
+@takes_out
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """nonzero with a given number of rows: those beyond are left out, missing ones are filled.
 
@@ -203,6 +210,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return weft.linalg.pinv(input, rtol=rcond)
 
 
+@takes_out
 def chain_matmul(*matrices: Any) -> Tensor:
     """linalg.multi_dot, under its old name."""
     return weft.linalg.multi_dot(matrices)
@@ -304,6 +312,7 @@ def as_strided_scatter(
 _FOLDS = ("prod", "mean", "amax", "amin")
 
 
+@takes_out
 def index_reduce(
     input: Tensor,
     dim: int,

@@ -7,6 +7,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._out import takes_out
 
 _aten = weft._C._aten
 _OTHER_NAMES = {
@@ -45,36 +46,34 @@ def _pair(function: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+@takes_out
+def xlog1py(input: Any, other: Any) -> Tensor:
     """input * log1p(other), 0 where input is 0; either may be a number."""
-    result = _aten.special_xlog1py(*_pair("xlog1py", input, other))
-    return result if out is None else out.copy_(result)
+    return _aten.special_xlog1py(*_pair("xlog1py", input, other))
 
 
-def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+@takes_out
+def zeta(input: Any, other: Any) -> Tensor:
     """Hurwitz's zeta function: the sum of (other + k) ** -input over k >= 0."""
-    result = _aten.special_zeta(*_pair("zeta", input, other))
-    return result if out is None else out.copy_(result)
+    return _aten.special_zeta(*_pair("zeta", input, other))
 
 
 def _bessel(name: str) -> Callable[..., Tensor]:
-    def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-        result = _aten._special_bessel(input, name)
-        return result if out is None else out.copy_(result)
+    def function(input: Tensor) -> Tensor:
+        return _aten._special_bessel(input, name)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The Bessel function {name}, element by element; without gradient."
-    return function
+    return takes_out(function)
 
 
 def _polynomial(name: str) -> Callable[..., Tensor]:
-    def function(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
-        result = _aten._special_polynomial(*_pair(name, input, n), name)
-        return result if out is None else out.copy_(result)
+    def function(input: Any, n: Any) -> Tensor:
+        return _aten._special_polynomial(*_pair(name, input, n), name)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The {name} of degree n at input; without gradient."
-    return function
+    return takes_out(function)
 
 
 def __getattr__(name: str) -> Any:

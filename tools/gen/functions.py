@@ -141,7 +141,8 @@ class FunctionEmitter:
         return ["namespace weft::tile_ops {", "", *found, "", "}  // namespace weft::tile_ops", ""]
 
     def definitions(self, forms: Sequence[Form], rows: Mapping[str, Row]) -> list[str]:
-        plans = [self.plans[key] for key in rows if key in self.plans]
+        found = [self.plans[key] for key in rows if key in self.plans]
+        plans = [each for plan in found for each in (plan, plan.of_result) if each is not None]
         lines = ["namespace weft::nodes {", ""]
         lines += ["using autograd::Node;", "using autograd::SavedTensor;", ""]
         for plan in plans:
@@ -234,6 +235,8 @@ class FunctionEmitter:
             self.row_fields(row, lines, fields)
         if form.kind == INPLACE:
             fields.append(".in_place = true")
+        if form.kind == OUT:
+            fields.append(".resize = autograd::resize_out")
         if count == 1:
             lines.append(f"  Tensor result{' = ' + target if target else ''};")
             results = "{&result, 1}"
@@ -316,8 +319,8 @@ class FunctionEmitter:
         arguments = ", ".join(names + (["false"] if keeps_self else []))
         results = self.result_names(row)
         if not plan.results and results == ["result"]:
-            return [f"{indent}autograd::set_history(result, make_{row.id}({arguments}));"]
-        lines = [f"{indent}const auto node = make_{row.id}({arguments});"]
+            return [f"{indent}autograd::set_history(result, {plan.make_name}({arguments}));"]
+        lines = [f"{indent}const auto node = {plan.make_name}({arguments});"]
         for i, result in enumerate(results):
             # A result that no formula reads the gradient of has none.
             shown = result if i in plan.used_grads or len(results) == 1 else "Tensor()"
@@ -359,16 +362,14 @@ class FunctionEmitter:
                 return [f"  return {self.call(row)};"]
             lines.append(f"  if (!{needs}) return {self.call(row)};")
         check = f'autograd::check_inplace("{name}", self);'
-        if plan is None:
-            type_, make = "autograd::Node", "autograd::overwritten(self)"
-        else:
-            keeps_self = row.inplace is not None and row.schema.args[0].name in plan.tensors
-            arguments = plan.make_arguments() + (["true"] if keeps_self else [])
-            type_, make = f"nodes::{plan.node}", f"make_{row.id}({', '.join(arguments)})"
-        rebase = "rebase_layout" if "relayout" in row.tags else "rebase_history"
-        after = [f"autograd::{rebase}(self, node);"]
+        type_, make, saves = "autograd::Node", "autograd::overwritten(self)", []
         if plan is not None:
-            after += nodes.save_results(plan, ["self"], "")
+            type_, make, saves = f"nodes::{plan.node}", *self.node_in_place(plan)
+        if plan is not None and plan.of_result is not None:
+            type_ = "autograd::Node"
+            lines.append(f"  const bool of_result = {self.is_of_result(row)};")
+        rebase = "rebase_layout" if "relayout" in row.tags else "rebase_history"
+        after = [f"autograd::{rebase}(self, node);", *saves]
         if not row.is_program:
             run = f"autograd::without_graph([&] {{ return {self.call(row)}; }});"
             lines += ["  " + line for line in (check, f"const auto node = {make};", run, *after)]
@@ -381,20 +382,42 @@ class FunctionEmitter:
             lines += ["  if (node) [[unlikely]] {", *("    " + line for line in after), "  }"]
         return [*lines, "  return self;"]
 
+    def node_in_place(self, plan: Plan) -> tuple[str, list[str]]:
+        """What makes the node of an in-place form, and the lines that save its result."""
+        keeps_self = plan.row.inplace is not None and plan.row.schema.args[0].name in plan.tensors
+        arguments = ", ".join(plan.make_arguments() + (["true"] if keeps_self else []))
+        make, saves = f"{plan.make_name}({arguments})", nodes.save_results(plan, ["self"], "")
+        if plan.of_result is None:
+            return make, saves
+        other, other_saves = self.node_in_place(plan.of_result)
+        node = f"static_cast<nodes::{plan.of_result.node}&>(*node)."
+        saves = [f"if (of_result) {line.replace('node->', node)}" for line in other_saves]
+        return f"of_result ? Ref<autograd::Node>({other}) : Ref<autograd::Node>({make})", saves
+
+    def is_of_result(self, row: Row) -> str:
+        """Whether the node of an in-place form reads its result."""
+        translator = Translator(row.key, self.schemas)
+        condition = translator.formula(row.inplace_grad_when, argument_types(row.schema))
+        return Printer().expr(condition)
+
     def out_body(self, form: Form) -> list[str]:
         row = form.row
         tensors = [arg.name for arg in form.schema.args if arg.base == "Tensor"]
         needs = f"autograd::needs_graph({', '.join(tensors)})"
         check = f'  autograd::check_out_graph("{row.name}", {needs});'
-        if row.is_program:
+        if row.is_program and len(form.outs) == 1:
             return [check, *self.run(form, "out"), "  return result;"]
-        names = ", ".join(arg.name for arg in row.schema.args)
-        return [
-            check,
-            f"  const Tensor result = ops::{row.name}({names});",
-            f'  autograd::check_out("{row.name}", result, out);',
-            "  return ops::copy_(out, result, false);",
+        names = [arg.name for arg in row.schema.args]
+        if "factory" in row.tags:
+            names[names.index("dtype")] = f'autograd::out_dtype("{row.name}", dtype, out)'
+        call = f"ops::{row.name}({', '.join(names)})"
+        if len(form.outs) == 1:
+            return [check, f'  return autograd::write_out("{row.name}", {call}, out);']
+        written = [
+            f'autograd::write_out("{row.name}", std::get<{i}>(results), {out})'
+            for i, out in enumerate(form.outs)
         ]
+        return [check, f"  const auto results = {call};", f"  return {{{', '.join(written)}}};"]
 
     def compose_body(self, row: Row, name: str, before: Sequence[str] = ()) -> list[str]:
         translator = Translator(row.key, self.schemas)

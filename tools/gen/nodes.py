@@ -38,7 +38,7 @@ def make(plan: Plan, in_place: bool) -> list[str]:
     params = [f"{parameter_type(row.schema.arg(n).type)} {n}" for n in plan.make_arguments()]
     if keeps_self:
         params.append("bool in_place")
-    lines = [f"[[gnu::noinline]] Ref<nodes::{plan.node}> make_{row.id}({', '.join(params)}) {{"]
+    lines = [f"[[gnu::noinline]] Ref<nodes::{plan.node}> {plan.make_name}({', '.join(params)}) {{"]
     lines.append(f"  auto node = make_ref<nodes::{plan.node}>();")
     for name in plan.edges:
         method = "add_inputs" if row.schema.arg(name).is_tensor_list else "add_input"

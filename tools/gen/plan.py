@@ -36,6 +36,12 @@ class Plan:
     meta: dict[tuple[str, str], Expr | None] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     used_grads: set[int] = field(default_factory=set)
+    of_result: Plan | None = None  # of the in-place form, where it need not keep its input
+
+    @property
+    def make_name(self) -> str:
+        """The C++ function that makes a node."""
+        return f"make_{self.node}"
 
     @property
     def has_list(self) -> bool:
@@ -82,11 +88,13 @@ def make_plans(rows: Sequence[Row], schemas: Mapping[str, Sequence[Schema]]) -> 
     """The plan of every row with gradient formulas, by row key."""
     taken: dict[str, int] = {}
     nodes = {row.key: node_name(row.name, taken) for row in rows if row.grad}
-    return {
-        row.key: _plan(row, nodes[row.key], nodes.get(_shown_as(row), nodes[row.key]), schemas)
-        for row in rows
-        if row.grad
-    }
+    plans = {}
+    for row in (row for row in rows if row.grad):
+        node, label = nodes[row.key], nodes.get(_shown_as(row), nodes[row.key])
+        plan = plans[row.key] = _plan(row, node, label, row.grad, schemas)
+        if row.inplace_grad:
+            plan.of_result = _plan(row, f"{node}OfResult", label, row.inplace_grad, schemas)
+    return plans
 
 
 def _shown_as(row: Row) -> str:
@@ -94,13 +102,19 @@ def _shown_as(row: Row) -> str:
     return f"{row.name}.Tensor" if row.overload == "Scalar" else row.key
 
 
-def _plan(row: Row, node: str, label: str, schemas: Mapping[str, Sequence[Schema]]) -> Plan:
+def _plan(
+    row: Row,
+    node: str,
+    label: str,
+    formulas: Mapping[tuple[str, ...], str],
+    schemas: Mapping[str, Sequence[Schema]],
+) -> Plan:
     translator = Translator(row.key, schemas)
     names = gradient_names(row.schema)
     plan = Plan(row, node, label, row.differentiable, [])
     if plan.has_list and len(plan.edges) > 1:
         raise FormulaError(f"{row.key}: expected a Tensor[] as the only argument with a gradient")
-    for key, text in row.grad.items():
+    for key, text in formulas.items():
         expr = translator.formula(text, names)
         expr = _as_gradient(translator, row, key, expr)
         formula = Formula(key, expr, saved_by(expr))

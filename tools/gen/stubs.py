@@ -175,7 +175,7 @@ def _extras(form: Form, method: bool) -> list[str]:
     row: Row = form.row
     extras = []
     if row.out is not None and form.kind != OUT and not form.writes_self and not method:
-        extras.append("out: Tensor | None = ...")
+        extras.append(f"out: {_return_type(form)} | None = ...")
     if "factory" in row.tags:
         extras.append("requires_grad: _bool = ...")
     return extras

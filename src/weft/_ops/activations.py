@@ -45,6 +45,8 @@ op(
     weak=("negative_slope",),
     dtypes=FLOATS,
     grad={"self": "_leaky_relu_backward(grad, self, negative_slope)"},
+    inplace_grad={"self": "_leaky_relu_backward(grad, result, negative_slope)"},
+    inplace_grad_when="negative_slope >= 0",
     variants="nn",
 )
 backward_op(
@@ -147,6 +149,7 @@ op(
     weak=("min_val", "max_val"),
     dtypes=INTEGERS + FLOATS,
     grad={"self": "where((self > min_val).logical_and(self < max_val), grad, 0)"},
+    inplace_grad={"self": "where((result > min_val).logical_and(result < max_val), grad, 0)"},
     variants="nn",
     precheck="limits",
 )
@@ -159,6 +162,8 @@ op(
     weak=("alpha", "scale", "input_scale"),
     dtypes=FLOATS,
     grad={"self": "_elu_backward(grad, self, alpha, scale, input_scale)"},
+    inplace_grad={"self": "_elu_backward_of_result(grad, result, alpha, scale, input_scale)"},
+    inplace_grad_when="alpha >= 0 and scale > 0 and input_scale >= 0",
     variants="nn",
 )
 backward_op(
@@ -174,6 +179,21 @@ backward_op(
         "grad_output": "_elu_backward(grad, self, alpha, scale, input_scale)",
         "self": "grad * grad_output * where(self > 0, 0, (self * input_scale).exp() * "
         "(alpha * scale * input_scale * input_scale))",
+    },
+)
+
+backward_op(
+    "_elu_backward_of_result(Tensor grad_output, Tensor output, Scalar alpha, Scalar scale, "
+    "Scalar input_scale) -> Tensor",
+    doc="grad_output times the derivative of elu where it gave output.",
+    pointwise=lambda grad_output, output, alpha, scale, input_scale: (
+        grad_output * where(output > 0, scale, (output + alpha * scale) * input_scale)
+    ),
+    weak=("alpha", "scale", "input_scale"),
+    dtypes=FLOATS,
+    grad={
+        "grad_output": "_elu_backward_of_result(grad, output, alpha, scale, input_scale)",
+        "output": "grad * grad_output * where(output > 0, 0, input_scale)",
     },
 )
 

@@ -9,13 +9,14 @@ from weft._ops.table import backward_op, op, ops
 # ---- repeated and turned ----
 
 
-def _composite(schema: str, doc: str, variants: str | None = None) -> None:
+def _composite(schema: str, doc: str, variants: str | None = None, out: bool | None = None) -> None:
     op(
         schema,
         doc=doc,
         native=schema.split("(")[0].split(".")[0],
         tags=("composite",),
         variants=variants,
+        out=out,
     )
 
 
@@ -162,6 +163,7 @@ for _suffix, _self, _result, _how in (
         native=f"index_copy{_suffix}",
         constants=("index",),
         grad={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"},
+        out=True,
     )
     op(
         f"index_fill{_suffix}.int_Scalar({_self}, int dim, Tensor index, Scalar value)"
@@ -194,6 +196,7 @@ for _suffix, _self, _result, _how in (
             "self, src": "_scatter_reduce_backward(grad, self, dim, index, src, reduce, "
             "include_self, result)"
         },
+        out=True,
     )
 backward_op(
     "_masked_scatter_backward(Tensor grad_output, Tensor mask, int[] size) -> Tensor",
@@ -218,6 +221,7 @@ op(
 _composite(
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
     "gather with self and indices broadcast (dim None: of the flattened tensor).",
+    out=True,
 )
 
 # ---- views in place ----

@@ -15,6 +15,7 @@ def _copied(schema: str, expression: str) -> None:
         schema,
         doc=f"What {name} shows, as a copy.",
         compose=f"({expression}).clone()",
+        out=True,
         variants="fm" if name == "narrow" else "f",
     )
 
@@ -103,6 +104,7 @@ op(
     "int step=1) -> Tensor",
     doc="A copy of self with src in a slice of the dimension `dim`.",
     compose=_slice_scatter,
+    out="out",
 )
 op(
     "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
@@ -148,7 +150,12 @@ op(
     doc="The indices of the elements other than 0, one a row.",
     compose="self.nonzero()",
 )
-op("msort(Tensor self) -> Tensor", doc="self sorted along dimension 0.", compose="self.sort(0)[0]")
+op(
+    "msort(Tensor self) -> Tensor",
+    doc="self sorted along dimension 0.",
+    compose="self.sort(0)[0]",
+    out=True,
+)
 
 
 def _renorm(self: Any, p: Any, dim: Any, maxnorm: Any) -> Any:
@@ -166,6 +173,7 @@ op(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     doc="The parts of self along `dim`, scaled down where their p-norm exceeds maxnorm.",
     compose=_renorm,
+    out="out",
 )
 op(
     "renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)",

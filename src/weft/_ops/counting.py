@@ -7,8 +7,10 @@ from weft._ops.table import op
 _SEARCH = "bool out_int32=False, bool right=False"
 
 
-def _count(schema: str, doc: str, native: str, variants: str | None = None) -> None:
-    op(schema, doc=doc, native=native, tags=("nondifferentiable",), variants=variants)
+def _count(
+    schema: str, doc: str, native: str, variants: str | None = None, out: bool | None = None
+) -> None:
+    op(schema, doc=doc, native=native, tags=("nondifferentiable",), variants=variants, out=out)
 
 
 _count(
@@ -16,24 +18,28 @@ _count(
     "Tensor? sorter=None) -> Tensor",
     "Where each value of self would go in the sorted rows (right: behind its equals).",
     "searchsorted",
+    out=True,
 )
 _count(
     f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, {_SEARCH}, str? side=None, "
     "Tensor? sorter=None) -> Tensor",
     "Where a number would go in a sorted vector.",
     "searchsorted",
+    out=True,
 )
 _count(
     f"bucketize.Tensor(Tensor self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
     "Which of the intervals between the sorted boundaries holds each value.",
     "bucketize",
     variants="f",
+    out=True,
 )
 _count(
     f"bucketize.Scalar(Scalar self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
     "Which of the intervals between the sorted boundaries holds a number.",
     "bucketize",
     variants="f",
+    out=True,
 )
 _count(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
@@ -44,6 +50,7 @@ _count(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     "Counts of the elements in equal bins from min to max (both 0: of the elements).",
     "histc",
+    out=True,
 )
 _UNIQUE = "bool return_inverse=False, bool return_counts=False"
 _count(
@@ -69,14 +76,17 @@ _count(
     f"isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, {_ISIN}) -> Tensor",
     "Whether each element is one of test_elements.",
     "isin",
+    out=True,
 )
 _count(
     f"isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, {_ISIN}) -> Tensor",
     "Whether each element equals a number.",
     "isin",
+    out=True,
 )
 _count(
     f"isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, {_ISIN}) -> Tensor",
     "Whether a number is one of test_elements.",
     "isin",
+    out=True,
 )

@@ -8,7 +8,9 @@ _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bo
 _FORMAT = "MemoryFormat? memory_format=None"
 
 
-def _factory(schema: str, doc: str, variants: str | None = None, out: str | None = None) -> None:
+def _factory(
+    schema: str, doc: str, variants: str | None = None, out: str | bool | None = None
+) -> None:
     name = schema.split("(")[0].split(".")[0]
     schema = schema.replace("OPTIONS", _OPTIONS).replace("FORMAT", _FORMAT)
     op(
@@ -21,29 +23,44 @@ def _factory(schema: str, doc: str, variants: str | None = None, out: str | None
     )
 
 
-_factory("empty.memory_format(int[] size, *, OPTIONS, FORMAT)", "A tensor of undefined contents.")
+_factory(
+    "empty.memory_format(int[] size, *, OPTIONS, FORMAT)",
+    "A tensor of undefined contents.",
+    out="out",
+)
 _factory(
     "empty_strided(int[] size, int[] stride, *, OPTIONS)",
     "A tensor of undefined contents with the given strides.",
 )
-_factory("zeros(int[] size, *, OPTIONS)", "A tensor of zeros.")
-_factory("ones(int[] size, *, OPTIONS)", "A tensor of ones.")
-_factory("full(int[] size, Scalar fill_value, *, OPTIONS)", "A tensor filled with a number.")
+_factory("zeros(int[] size, *, OPTIONS)", "A tensor of zeros.", out=True)
+_factory("ones(int[] size, *, OPTIONS)", "A tensor of ones.", out=True)
 _factory(
-    "arange(Scalar end, *, OPTIONS)", "0, 1, ... below end; int64 for integers, else the default."
+    "full(int[] size, Scalar fill_value, *, OPTIONS)", "A tensor filled with a number.", out=True
 )
-_factory("arange.start(Scalar start, Scalar end, *, OPTIONS)", "start, start + 1, ... below end.")
+_factory(
+    "arange(Scalar end, *, OPTIONS)",
+    "0, 1, ... below end; int64 for integers, else the default.",
+    out=True,
+)
+_factory(
+    "arange.start(Scalar start, Scalar end, *, OPTIONS)",
+    "start, start + 1, ... below end.",
+)
 _factory(
     "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, OPTIONS)",
     "start, start + step, ... up to, without, end.",
+    out="start_out",
 )
 _factory(
     "linspace(Scalar start, Scalar end, int steps, *, OPTIONS)",
     "`steps` numbers at equal distances from start to end, both included.",
+    out=True,
 )
-_factory("eye(int n, *, OPTIONS)", "The identity matrix of n rows.")
+_factory("eye(int n, *, OPTIONS)", "The identity matrix of n rows.", out=True)
 _factory(
-    "eye.m(int n, int m, *, OPTIONS)", "A matrix of n rows, m columns with ones on the diagonal."
+    "eye.m(int n, int m, *, OPTIONS)",
+    "A matrix of n rows, m columns with ones on the diagonal.",
+    out=True,
 )
 _factory("scalar_tensor(Scalar s, *, OPTIONS)", "A 0-d tensor holding a number.")
 for _name, _what in (("empty", "undefined contents"), ("zeros", "zeros"), ("ones", "ones")):

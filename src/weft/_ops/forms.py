@@ -3,6 +3,8 @@
 add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
 add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
 add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
+cummax.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices)
+    -> (Tensor(a!) values, Tensor(b!) indices)
 """
 
 from __future__ import annotations
@@ -44,6 +46,11 @@ class Form:
         return _VARIANT_BITS[self.variants]
 
     @property
+    def outs(self) -> tuple[str, ...]:
+        """The arguments that an `out=` form writes to."""
+        return tuple(arg.name for arg in self.schema.args[len(self.row.schema.args) :])
+
+    @property
     def writes_self(self) -> bool:
         """Whether it changes its first argument."""
         return self.kind != OUT and bool(self.schema.args) and self.schema.args[0].is_written
@@ -72,5 +79,17 @@ def _inplace_schema(row: Row) -> Schema:
 
 
 def _out_schema(row: Row) -> Schema:
-    out = Arg("out", "Tensor", kwarg_only=True, alias="a!")
-    return Schema(row.name, row.out or "", (*row.schema.args, out), (Return("Tensor", alias="a!"),))
+    """One `out` for one result; for several, arguments that are named as the results are."""
+    names = (
+        [result.name for result in row.schema.returns] if len(row.schema.returns) > 1 else ["out"]
+    )
+    marks = [f"{letter}!" for letter in "abcd"]
+    outs = [Arg(n, "Tensor", kwarg_only=True, alias=mark) for n, mark in zip(names, marks)]
+    returns = [r._replace(alias=mark) for r, mark in zip(row.schema.returns, marks)]
+    args = [_dtype_of_out(arg) if "factory" in row.tags else arg for arg in row.schema.args]
+    return Schema(row.name, row.out or "", (*args, *outs), tuple(returns))
+
+
+def _dtype_of_out(arg: Arg) -> Arg:
+    """Factories take the dtype of `out` where none is given."""
+    return arg._replace(default=None) if arg.name == "dtype" else arg

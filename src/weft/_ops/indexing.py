@@ -102,6 +102,7 @@ op(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     doc="A copy of self with alpha times source added at index.",
     compose="self.clone().index_add_(dim, index, source, alpha=alpha)",
+    out="out",
 )
 op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
@@ -154,6 +155,7 @@ for _suffix, _self, _result, _how in (
         native=f"scatter{_suffix}",
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"},
+        out=True,
     )
     op(
         f"scatter{_suffix}.value({_self}, int dim, Tensor index, Scalar value) -> {_result}",
@@ -161,12 +163,14 @@ for _suffix, _self, _result, _how in (
         native=f"scatter{_suffix}",
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)"},
+        out=True,
     )
     op(
         f"scatter{_suffix}.reduce({_self}, int dim, Tensor index, Tensor src, *, str reduce)"
         f" -> {_result}",
         doc=f'{_how} the elements of src folded in by reduce, "add" or "multiply".',
         compose=f"self.scatter_reduce{_suffix}(dim, index, src, _folding(reduce))",
+        out=True,
     )
     op(
         f"scatter{_suffix}.value_reduce({_self}, int dim, Tensor index, Scalar value, *, "
@@ -174,6 +178,7 @@ for _suffix, _self, _result, _how in (
         doc=f'{_how} a number folded in by reduce, "add" or "multiply".',
         compose=f"self.scatter_reduce{_suffix}(dim, index, "
         "scalar_tensor(value, dtype=self.dtype).expand(index.shape), _folding(reduce))",
+        out=True,
     )
     op(
         f"scatter_add{_suffix}({_self}, int dim, Tensor index, Tensor src) -> {_result}",
@@ -181,6 +186,7 @@ for _suffix, _self, _result, _how in (
         native=f"scatter_add{_suffix}",
         constants=("index",),
         grad={"self": "grad", "src": "grad.gather(dim, index)"},
+        out=True,
     )
 
 # ---- embedding ----
@@ -229,6 +235,7 @@ op(
     doc="The entries along `dim` in order, and where they were.",
     native="sort",
     grad={"self": _SELECTED},
+    out="values",
 )
 op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)"
@@ -236,6 +243,7 @@ op(
     doc="sort; with stable, equal entries keep their order.",
     native="sort",
     grad={"self": _SELECTED},
+    out="values_stable",
 )
 op(
     "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
@@ -255,6 +263,7 @@ op(
     doc="The k greatest (or least) entries along `dim`, and where they are.",
     native="topk",
     grad={"self": _SELECTED},
+    out="values",
 )
 op(
     "nonzero(Tensor self) -> Tensor",

@@ -99,6 +99,7 @@ op(
     },
     variants="nn",
     tags=("autocast_lower",),
+    out="out",
 )
 backward_op(
     "_linear_backward_weight(Tensor grad_output, Tensor input) -> Tensor",
@@ -148,21 +149,25 @@ op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="beta * self + alpha * (mat @ vec).",
     compose=_addmv,
+    out="out",
 )
 op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="beta * self + alpha * outer(vec1, vec2).",
     compose=_addr,
+    out="out",
 )
 op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="beta * self + alpha * (the sum of batch1 @ batch2 over the batch).",
     compose=_addbmm,
+    out="out",
 )
 op(
     "vdot(Tensor self, Tensor other) -> Tensor",
     doc="dot with self conjugated.",
     compose="self.conj().dot(other)",
+    out="out",
 )
 for _name, _first, _second in (
     ("addmm", "mat1", "mat2"),

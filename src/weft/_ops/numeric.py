@@ -213,6 +213,7 @@ op(
     "logit(Tensor self, float? eps=None) -> Tensor",
     doc="log(self / (1 - self)); with eps, of self held between eps and 1 - eps.",
     compose="_logit(self) if eps is None else _logit(self.clamp(0.0 + eps, 1.0 - eps))",
+    out="out",
 )
 
 

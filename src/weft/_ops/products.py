@@ -29,18 +29,21 @@ op(
     doc="The vector product along `dim`, of 3 entries.",
     compose=_cross,
     variants="",
+    out="out",
 )
 op(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
     doc="The vector product along `dim` (None: the first of 3 entries).",
     native="cross",
     tags=("composite",),
+    out="out",
 )
 op(
     "kron(Tensor self, Tensor other) -> Tensor",
     doc="Kronecker's product: each entry of self times all of other.",
     native="kron",
     tags=("composite",),
+    out="out",
 )
 op(
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
@@ -72,12 +75,14 @@ op(
     doc="Products summed over the last dimension of both.",
     native="inner",
     tags=("composite",),
+    out="out",
 )
 op(
     "matrix_power(Tensor self, int n) -> Tensor",
     doc="The product of n copies of the matrices (n < 0: of their inverses).",
     native="matrix_power",
     tags=("composite",),
+    out="out",
 )
 
 # ---- solving ----
@@ -117,12 +122,14 @@ op(
     grad={"A": "-(result.mH.matmul(grad).matmul(result.mH))"},
     variants="",
     tags=("autocast_float32",),
+    out="out",
 )
 op(
     "inverse(Tensor self) -> Tensor",
     doc="The inverse of the matrices.",
     compose="linalg_inv(self)",
     tags=("autocast_float32",),
+    out="out",
 )
 op(
     "linalg_det(Tensor A) -> Tensor",
@@ -130,6 +137,7 @@ op(
     native="linalg_det",
     grad={"A": "_det_backward(grad, A, result)"},
     variants="",
+    out="out",
 )
 backward_op(
     "_det_backward(Tensor grad, Tensor A, Tensor result) -> Tensor",
@@ -143,6 +151,7 @@ op(
     native="linalg_slogdet",
     grad={"A": "_slogdet_backward(grads[0], grads[1], A, result0)"},
     variants="",
+    out="out",
 )
 backward_op(
     "_slogdet_backward(Tensor grad_sign, Tensor grad_size, Tensor A, Tensor sign) -> Tensor",
@@ -153,6 +162,7 @@ op(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
     doc="The sign of the determinant and the logarithm of its absolute value.",
     compose="linalg_slogdet(self)",
+    out="out",
 )
 op(
     "logdet(Tensor self) -> Tensor",
@@ -180,6 +190,7 @@ op(
     doc="X with A @ X = B (left=False: X @ A = B).",
     compose=_solve,
     variants="",
+    out="out",
 )
 backward_op(
     "_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular) -> Tensor",
@@ -220,6 +231,7 @@ op(
     doc="X with self @ X = B for triangular matrices (left=False: X @ self = B).",
     compose=_solve_triangular,
     variants="",
+    out="out",
 )
 
 # ---- decompositions ----
@@ -257,11 +269,13 @@ op(
     grad={"self": "_cholesky_backward(grad.mH if upper else grad, result.mH if upper else result)"},
     variants="",
     tags=("autocast_float32",),
+    out="out",
 )
 op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     doc="linalg.cholesky.",
     compose="linalg_cholesky(self, upper=upper)",
+    out="out",
 )
 
 
@@ -291,6 +305,7 @@ op(
         "input2": "_cholesky_solve_backward(cholesky_solve(grad, input2, upper), result, input2, "
         "upper)",
     },
+    out="out",
 )
 backward_op(
     "_cholesky_solve_backward(Tensor upstream, Tensor result, Tensor input2, bool upper) -> Tensor",
@@ -301,6 +316,7 @@ op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     doc="The inverse of A from its Cholesky triangle.",
     compose="linalg_inv(self.mH.matmul(self) if upper else self.matmul(self.mH))",
+    out="out",
 )
 
 
@@ -320,6 +336,7 @@ op(
     native="linalg_eigh",
     grad={"self": "_eigh_backward(grads[0], grads[1], result0, result1)"},
     variants="",
+    out="eigvals",
 )
 backward_op(
     "_eigh_backward(Tensor grad_values, Tensor grad_vectors, Tensor values, Tensor vectors)"
@@ -332,6 +349,7 @@ op(
     doc="The eigenvalues of Hermitian matrices, in order.",
     compose="linalg_eigh(self, UPLO)[0]",
     variants="",
+    out="out",
 )
 
 
@@ -367,6 +385,7 @@ op(
     native="linalg_qr",
     grad={"A": "_qr_backward(grads[0], grads[1], result0, result1)"},
     variants="",
+    out="out",
 )
 backward_op(
     "_qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor",
@@ -439,6 +458,7 @@ op(
     native="linalg_svd",
     grad={"A": "_svd_backward(grads[0], grads[1], grads[2], result0, result1, result2)"},
     variants="",
+    out="U",
 )
 backward_op(
     "_svd_backward(Tensor grad_u, Tensor grad_s, Tensor grad_v, Tensor u, Tensor s, Tensor vh)"
@@ -451,15 +471,18 @@ op(
     doc="The singular values, from the greatest on.",
     compose="linalg_svd(A, False)[1]",
     variants="",
+    out="out",
 )
 op(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     doc="The singular value decomposition with V instead of its transpose.",
     native="svd",
     tags=("composite",),
+    out="U",
 )
 op(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
     doc="linalg.qr; some=False gives the complete Q.",
     compose='linalg_qr(self, "reduced" if some else "complete")',
+    out="Q",
 )

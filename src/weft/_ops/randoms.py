@@ -11,12 +11,18 @@ _FORMAT = "MemoryFormat? memory_format=None"
 _GENERATOR = "Generator? generator=None"
 
 
-def _random(schema: str, doc: str, variants: str | None = None, factory: bool = False) -> None:
+def _random(
+    schema: str,
+    doc: str,
+    variants: str | None = None,
+    factory: bool = False,
+    out: bool | None = None,
+) -> None:
     tags = (
         ("random", "nondifferentiable", "factory") if factory else ("random", "nondifferentiable")
     )
     name = schema.split("(")[0].split(".")[0]
-    op(f"{schema} -> Tensor", doc=doc, random=name, tags=tags, variants=variants)
+    op(f"{schema} -> Tensor", doc=doc, random=name, tags=tags, variants=variants, out=out)
 
 
 def _fresh(head: str, doc: str, options: str = _OPTIONS) -> None:
@@ -24,8 +30,9 @@ def _fresh(head: str, doc: str, options: str = _OPTIONS) -> None:
     name, args = head.split("(")
     base, _, overload = name.partition(".")
     with_generator = f"{base}.{overload}_generator" if overload else f"{base}.generator"
-    _random(f"{name}({args}, *, {options})", doc, factory=True)
-    _random(f"{with_generator}({args}, *, Generator? generator, {options})", doc, factory=True)
+    _random(f"{name}({args}, *, {options})", doc, factory=True, out=True)
+    with_generator = f"{with_generator}({args}, *, Generator? generator, {options})"
+    _random(with_generator, doc, factory=True, out=True)
 
 
 _fresh("rand(int[] size", "Uniform numbers in [0, 1).")
@@ -50,7 +57,9 @@ _random(
     "Integers in [low, high), as many as in self.", "f", True,
 )  # fmt: skip
 _random(
-    f"bernoulli(Tensor self, *, {_GENERATOR})", "1 with the probability that self holds, else 0."
+    f"bernoulli(Tensor self, *, {_GENERATOR})",
+    "1 with the probability that self holds, else 0.",
+    out=True,
 )
 _random(
     f"bernoulli.p(Tensor self, float p, *, {_GENERATOR})",
@@ -68,14 +77,16 @@ for _arguments, _doc, _moments in (
         random="normal",
         tags=("random",),
         grad={name: f"grad.new_zeros({name}.shape)" for name in _moments},
+        out=True,
     )
 _random(
     f"normal.float_float(float mean, float std, int[] size, *, {_GENERATOR}, {_OPTIONS})",
-    "Normal numbers of one mean and deviation.", factory=True,
+    "Normal numbers of one mean and deviation.", factory=True, out=True,
 )  # fmt: skip
 _random(
     f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_GENERATOR})",
     "Indices drawn with the weights in the rows of self.",
+    out=True,
 )
 
 # ---- in place ----

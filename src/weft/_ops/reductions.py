@@ -203,6 +203,7 @@ for _name, _body, _word in (
         grad={
             "self": "value_selecting_reduction_backward(grad, dim, result1, self.shape, keepdim)"
         },
+        out=f"dim_{_name}",
     )
 for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
     op(

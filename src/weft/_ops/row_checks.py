@@ -28,7 +28,7 @@ def check(row: Row, known: Container[str]) -> None:
     for field in ("bool_inputs", "int_inputs", "weak", "constants", "differentiable"):
         for name in getattr(row, field):
             _one_of(schema, field, name, sorted(names))
-    for key in row.grad:
+    for key in (*row.grad, *row.inplace_grad):
         for name in key:
             _one_of(schema, "grad", name, sorted(names))
     _check_body(row)

@@ -66,6 +66,7 @@ for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
         doc=f"The {_word} of the entries up to and with each along `dim`, and where it last lies.",
         native=_name,
         grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, result1, grad)"},
+        out=True,
     )
 op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
@@ -84,6 +85,7 @@ op(
     doc="Differences of neighbours along `dim`, taken n times.",
     native="diff",
     tags=("composite",),
+    out="out",
 )
 
 # ---- over NaN, and two at once ----
@@ -93,6 +95,7 @@ op(
     " -> Tensor",
     doc="The sum over the dimensions `dim` (None: all), NaN counted as 0.",
     compose="self.masked_fill(self.isnan(), 0).sum(dim, keepdim, dtype=dtype)",
+    out="out",
 )
 op(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
@@ -100,6 +103,7 @@ op(
     doc="The mean over the dimensions `dim` (None: all) of what is not NaN.",
     compose="self.nansum(dim, keepdim, dtype=dtype) / "
     "self.isnan().logical_not().sum(dim, keepdim, dtype=None)",
+    out="out",
 )
 for _name, _doc in (("var", "variance"), ("std", "standard deviation")):
     op(
@@ -135,6 +139,7 @@ op(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
     doc="The least and the greatest element along `dim` (None: of all).",
     compose=_aminmax,
+    out="out",
 )
 
 # ---- order statistics ----
@@ -155,6 +160,7 @@ for _name, _doc in (
         doc=f"{_doc} along `dim`, and where it lies.",
         native=_name,
         grad={"self": _SELECTED},
+        out="dim_values",
     )
 op(
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)"
@@ -162,10 +168,12 @@ op(
     doc="The k-th least entry along `dim` (from 1), and where it lies.",
     native="kthvalue",
     grad={"self": _SELECTED},
+    out="values",
 )
 op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     doc="The commonest entry along `dim` (of several the least), and where it last lies.",
     native="mode",
     grad={"self": _SELECTED},
+    out="values",
 )

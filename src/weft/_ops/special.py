@@ -22,6 +22,7 @@ op(
     doc="The derivative of lgamma.",
     native="digamma",
     grad={"self": "grad * polygamma(1, self)"},
+    out="out",
 )
 op(
     "polygamma(int n, Tensor self) -> Tensor",
@@ -29,12 +30,14 @@ op(
     native="polygamma",
     variants="fm",
     grad={"self": "grad * polygamma(n + 1, self)"},
+    out="out",
 )
 op(
     "erfinv(Tensor self) -> Tensor",
     doc="x with erf(x) = self.",
     native="erfinv",
     grad={"self": "grad * (result * result).exp() * 0.886226925452758"},
+    out="out",
 )
 
 
@@ -55,6 +58,7 @@ op(
     doc="The modified Bessel function of the first kind, of order 0.",
     native="i0",
     grad={"self": "grad * special_i1(self)"},
+    out="out",
 )
 op(
     "special_i1(Tensor self) -> Tensor",
@@ -64,6 +68,7 @@ op(
         "self": "grad * where(self == 0, 0.5, self.i0() - result / self.masked_fill(self == 0, 1))"
     },
     variants="",
+    out="out",
 )
 op(
     "special_i0e(Tensor self) -> Tensor",
@@ -71,6 +76,7 @@ op(
     native="special_i0e",
     grad={"self": "grad * (special_i1e(self) - self.sgn() * result)"},
     variants="",
+    out="out",
 )
 op(
     "special_i1e(Tensor self) -> Tensor",
@@ -81,6 +87,7 @@ op(
         "self.masked_fill(self == 0, 1).reciprocal()))"
     },
     variants="",
+    out="out",
 )
 op(
     "special_erfcx(Tensor self) -> Tensor",
@@ -88,12 +95,14 @@ op(
     native="special_erfcx",
     grad={"self": "grad * (2.0 * self * result - 1.1283791670955126)"},
     variants="",
+    out="out",
 )
 op(
     "special_ndtr(Tensor self) -> Tensor",
     doc="The distribution function of the standard normal: erfc(-self / sqrt(2)) / 2.",
     compose="(self * -0.7071067811865476).erfc() * 0.5",
     variants="",
+    out="out",
 )
 op(
     "special_log_ndtr(Tensor self) -> Tensor",
@@ -101,6 +110,7 @@ op(
     native="special_log_ndtr",
     grad={"self": "grad / special_erfcx(self * -0.7071067811865476) * 0.7978845608028654"},
     variants="",
+    out="out",
 )
 op(
     "special_ndtri(Tensor self) -> Tensor",
@@ -108,6 +118,7 @@ op(
     native="special_ndtri",
     grad={"self": "grad * 2.5066282746310002 * (result * result * 0.5).exp()"},
     variants="",
+    out="out",
 )
 
 
@@ -175,24 +186,28 @@ op(
     doc="The next floating number after self in the direction of other.",
     native="nextafter",
     grad={"self": "grad.masked_fill(self == other, 0)", "other": "grad * 0"},
+    out="out",
 )
 op(
     "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
     doc="mantissa in [0.5, 1) and int32 exponent with self = mantissa * 2**exponent.",
     native="frexp",
     grad={"self": "grad.ldexp(-result1)"},
+    out="Tensor_out",
 )
 op(
     "gcd(Tensor self, Tensor other) -> Tensor",
     doc="The greatest common divisor, at least 0.",
     native="gcd",
     tags=("nondifferentiable",),
+    out="out",
 )
 op(
     "lcm(Tensor self, Tensor other) -> Tensor",
     doc="The least common multiple, at least 0.",
     native="lcm",
     tags=("nondifferentiable",),
+    out="out",
 )
 for _name in ("nextafter", "gcd", "lcm"):
     op(

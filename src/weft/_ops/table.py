@@ -76,6 +76,8 @@ class Row:
     weak: tuple[str, ...]
     dims: str | None
     grad: Mapping[tuple[str, ...], str]
+    inplace_grad: Mapping[tuple[str, ...], str]
+    inplace_grad_when: str
     constants: tuple[str, ...]
     no_gradient: tuple[str, ...]
     tags: frozenset[str]
@@ -166,12 +168,14 @@ def op(
     weak: Sequence[str] = (),
     dims: str | None = None,
     grad: Mapping[str, str] | None = None,
+    inplace_grad: Mapping[str, str] | None = None,
+    inplace_grad_when: str = "True",
     constants: Sequence[str] = (),
     no_gradient: Sequence[str] = (),
     tags: Sequence[str] = (),
     variants: str | None = None,
     inplace: str | _Auto | None = AUTO,
-    out: str | _Auto | None = AUTO,
+    out: str | bool | _Auto | None = AUTO,
     inplace_variants: str | None = None,
     precheck: str | None = None,
 ) -> None:
@@ -188,12 +192,16 @@ def op(
     - weak: numbers that take no part in promotion (int, float and bool arguments never do).
     - dims: an expression for the dimensions of a row, where no argument `dim` says them.
     - grad: gradient formula by argument; "a, b" with a formula that gives a tuple.
+    - inplace_grad: formulas of the in-place form that read its result, not what it overwrites; used
+      where the condition inplace_grad_when holds of the other arguments. Otherwise a node keeps a
+      copy of what is overwritten.
     - constants: tensor arguments without gradient (indices, masks, statistics).
     - no_gradient: tensor arguments whose gradient nobody wrote: one that requires grad raises.
     - variants: where Python sees it: "f" function, "m" method, "nn" weft.nn.functional, "" nowhere.
     - inplace_variants: where Python sees the in-place form; by default a method, and a function as
       well where the row has one operand and no numbers.
-    - inplace, out: overload names of the derived forms; None where PyTorch has no such form.
+    - inplace, out: overload names of the derived forms; None where PyTorch has no such form. Rows
+      without kernels have an `out` only where they say so (True: under the usual name).
     - precheck: of a pointwise row, a function of csrc/ops/precheck.h that sees the arguments first
       and raises for values that kernels cannot refuse.
 
@@ -259,13 +267,15 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         int_inputs=tuple(given["int_inputs"]),
         weak=weak + tuple(name for name in numbers if name not in weak),
         dims=given["dims"],
-        grad={_names(key): formula for key, formula in (given["grad"] or {}).items()},
+        grad=_by_names(given["grad"]),
+        inplace_grad=_by_names(given["inplace_grad"]),
+        inplace_grad_when=given["inplace_grad_when"],
         constants=tuple(given["constants"]) + tuple(given["no_gradient"]),
         no_gradient=tuple(given["no_gradient"]),
         tags=frozenset(given["tags"]),
         variants=variants,
         inplace=_default_inplace(schema, kind, first) if isinstance(inplace, _Auto) else inplace,
-        out=_default_out(schema, kind) if isinstance(out, _Auto) else out,
+        out=_out_overload(schema, kind, out),
         inplace_variants=inplace_variants,
         precheck=given["precheck"],
     )
@@ -294,8 +304,9 @@ def _per_result(schema: Schema, result: str | Sequence[str]) -> tuple[str, ...]:
     return (result,) * len(schema.returns) if isinstance(result, str) else tuple(result)
 
 
-def _names(key: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in key.split(","))
+def _by_names(formulas: Mapping[str, str] | None) -> dict[tuple[str, ...], str]:
+    """The key "a, b" of a formula as ("a", "b")."""
+    return {tuple(map(str.strip, key.split(","))): text for key, text in (formulas or {}).items()}
 
 
 def _default_variants(first: Arg | None) -> str:
@@ -324,7 +335,11 @@ def _is_attribute(arg: Arg, kind: str) -> bool:
     return arg.type in ("Scalar", "float", "int", "bool")
 
 
-def _default_out(schema: Schema, kind: str) -> str | None:
-    if kind not in ("pointwise", "reduce", "rowwise") or len(schema.returns) != 1:
+def _out_overload(schema: Schema, kind: str, given: str | bool | _Auto | None) -> str | None:
+    if given is None or isinstance(given, str):
+        return given
+    writes = bool(schema.args) and schema.args[0].is_written
+    program = kind in ("pointwise", "reduce", "rowwise") and len(schema.returns) == 1
+    if writes or not (given is True or program):
         return None
     return f"{schema.overload}_out" if schema.overload else "out"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weft
 from weft import Tensor
 from weft._decides import decides
+from weft._out import takes_out
 
 _nn = weft._C._nn
 
@@ -71,6 +72,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _placed(input, value * _nn.hardtanh(value + 3, 0.0, 6.0) / 6, inplace)
 
 
+@takes_out
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(input)), without overflow."""
     return _nn.log_sigmoid(input)
@@ -92,11 +94,13 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
+@takes_out
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input where |input| > lambd, otherwise 0."""
     return weft.where(input.abs() <= lambd, 0, input)
 
 
+@takes_out
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved by lambd towards 0, which it does not cross."""
     if lambd < 0:

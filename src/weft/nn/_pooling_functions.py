@@ -9,6 +9,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._decides import decides
+from weft._out import takes_out
 
 _nn = weft._C._nn
 _max_pool2d = _nn.max_pool2d_with_indices
@@ -143,6 +144,7 @@ def avg_pool1d(
     return pooled.squeeze(-2)
 
 
+@takes_out
 def avg_pool3d(
     input: Tensor,
     kernel_size: Any,

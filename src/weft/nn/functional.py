@@ -12,6 +12,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._out import takes_out as _takes_out
 from weft.nn._activation_functions import *  # noqa: F403
 from weft.nn._attention_functions import *  # noqa: F403
 from weft.nn._dropout_functions import *  # noqa: F403
@@ -193,6 +194,7 @@ def batch_norm(
     )
 
 
+@_takes_out
 def avg_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -246,6 +248,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     )
 
 
+@_takes_out
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """input divided by its p-norm along `dim` (at least eps)."""
     return input / input.norm(p, dim, keepdim=True).clamp_min(eps)

@@ -9,7 +9,7 @@ from weft import _C
 from weft.jit.ir import types as ty
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import convert
-from weft.jit.tracing.faces import FACES, unsupported
+from weft.jit.tracing.faces import FACES, face, unsupported
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 
 if TYPE_CHECKING:
@@ -112,6 +112,12 @@ def _outside(name: str) -> None:
 
 for _name in ("from_numpy", "frombuffer", "from_dlpack"):
     _outside(_name)
+
+
+@face("weft._write_out")
+def write_out(rec: Recorder, module: Any, function: str, result: Tensor, out: Tensor) -> Tensor:
+    """A result written to `out`."""
+    return _aten.alias_copy(result, out=out)
 
 
 def _storage(name: str, public: str) -> None:

@@ -1,0 +1,61 @@
+#include "autograd/out.h"
+
+#include "autograd/node.h"
+#include "core/error.h"
+#include "core/warning.h"
+#include "ops/copy.h"
+
+namespace weft::autograd {
+
+void resize(const char* op, const Tensor& tensor, const Dims& sizes) {
+  if (sizes == tensor.sizes()) return;
+  WEFT_CHECK(!requires_grad(tensor), op,
+             ": expected a tensor that does not require grad, got one that does");
+  int64_t end = 0, nbytes = 0;
+  const int64_t elements = checked_numel(op, sizes);
+  WEFT_CHECK(!__builtin_add_overflow(elements, tensor.offset(), &end) &&
+                 !__builtin_mul_overflow(end, static_cast<int64_t>(tensor.item_size()), &nbytes),
+             op, ": expected sizes whose bytes fit in 64 bits, got ", AsTuple{sizes});
+  Storage& storage = *tensor.storage();
+  if (elements > 0 && static_cast<size_t>(nbytes) > storage.nbytes()) {
+    storage.resize(static_cast<size_t>(nbytes));
+  }
+  Layout layout = Layout::contiguous(sizes);
+  layout.offset = tensor.offset();
+  tensor.impl()->layout = tensor.with_layout(std::move(layout), op).layout();
+  data_changed(tensor);
+}
+
+void resize_out(const char* op, const Tensor& out, IntList sizes) {
+  if (same(out.sizes(), sizes)) return;
+  out.check_writable(op);
+  if (out.numel() > 0) {
+    warn(str(op, ": expected out of shape ", AsTuple{sizes}, ", got ", AsTuple{out.sizes()},
+             ", which is resized and loses its elements; this is deprecated: give it no elements "
+             "before, out.resize_(0)"));
+  }
+  resize(op, out, Dims(sizes));
+}
+
+void check_out_graph(const char* op, bool needs_graph) {
+  WEFT_CHECK(!needs_graph, op,
+             ": expected operands without gradient for out=, got one that requires "
+             "grad; use the form without out=, or no_grad()");
+}
+
+DType out_dtype(const char* op, std::optional<DType> dtype, const Tensor& out) {
+  WEFT_CHECK(!dtype || *dtype == out.dtype(), op, ": expected dtype ", out.dtype(),
+             ", which is that of out, got ", *dtype);
+  return out.dtype();
+}
+
+Tensor write_out(const char* op, const Tensor& result, const Tensor& out) {
+  WEFT_CHECK(can_cast(result.dtype(), out.dtype()), op, ": expected out of a dtype that holds ",
+             result.dtype(), ", got ", out.dtype());
+  resize_out(op, out, result.sizes());
+  out.check_writable(op);
+  copy_into(out, result, op);
+  return out;
+}
+
+}  // namespace weft::autograd
