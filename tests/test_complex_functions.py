@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+import math
 
 import mpmath
 import numpy as np
@@ -105,3 +106,74 @@ def test_parts_are_views(part):
     assert part(z).tolist() == [[10 * x for x in row] for row in before]
     leaf = weft.tensor([1 + 2j, 3 - 4j], dtype=weft.complex128, requires_grad=True)
     assert weft.autograd.gradcheck(part, leaf)
+
+
+SPECIAL = [0.0, -0.0, 0.5, -1.0, 2.0, -30.0, 800.0, 1e30, math.inf, -math.inf, math.nan]
+SPECIAL_VALUES = {
+    **{name: getattr(np, name) for name in ("exp", "exp2", "log", "sqrt", "sinh", "cosh", "tanh")},
+    **{name: getattr(np, name) for name in ("sin", "cos", "tan", "expm1", "log2", "log10")},
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan")},
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("asinh", "acosh", "atanh")},
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("name", SPECIAL_VALUES)
+def test_special_values(name, dtype):
+    """Those of C's Annex G, as NumPy has them. Beside a NaN it leaves signs open."""
+    z = np.empty((len(SPECIAL), len(SPECIAL)), dtype)
+    z.real, z.imag = np.array(SPECIAL)[:, None], SPECIAL
+    with np.errstate(all="ignore"):
+        wanted = SPECIAL_VALUES[name](z)
+    got = getattr(weft, name)(weft.from_numpy(z)).numpy()
+    rtol = 1e-14 if dtype == np.complex128 else 4e-6
+    for part in ("real", "imag"):
+        a, b = getattr(got, part), getattr(wanted, part)
+        unsure = np.isnan(z) | np.isnan(wanted)
+        a, b = (np.where(unsure, np.abs(x), x) for x in (a, b))
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol, err_msg=part)
+        zero = (a == 0) & ~unsure
+        np.testing.assert_array_equal(np.signbit(a[zero]), np.signbit(b[zero]), err_msg=part)
+
+
+def test_finite_results_of_great_arguments():
+    """Beyond the range of e^x, of |z| and of |z| ** 2, but not of the result."""
+    for name, z, wanted in (
+        ("exp", 710 + 1e-3j, cmath.exp(700 + 1e-3j) * math.exp(10)),
+        ("sinh", 711 + 1e-3j, cmath.sinh(700 + 1e-3j) * math.exp(11)),
+        ("cosh", -711 + 1e-3j, cmath.cosh(-700 + 1e-3j) * math.exp(11)),
+        ("sin", 1e-3 + 711j, cmath.sin(1e-3 + 700j) * math.exp(11)),
+        ("sqrt", 1.5e308 + 1.5e308j, cmath.sqrt(1.5e300 + 1.5e300j) * 1e4),
+        ("atanh", 1e200 + 1e100j, 1e-200 + math.pi / 2 * 1j),
+        ("tanh", 30 + 1j, cmath.tanh(30 + 1j)),
+    ):
+        got = getattr(weft, name)(weft.tensor([z], dtype=weft.complex128))[0].item()
+        assert math.isclose(got.real, wanted.real, rel_tol=1e-12), name
+        assert math.isclose(got.imag, wanted.imag, rel_tol=1e-12), name
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 3, -1, -2, 0.5, -0.5])
+def test_powers_by_common_exponents_are_exact(exponent):
+    """As products, quotients and roots: the logarithm would give 1j ** 2 an imaginary part."""
+    z = np.array([1j, 2 - 0j, -4, 3 + 4j, 1e150j, complex(0, math.inf)] * 3)
+    root = np.sqrt(z) if exponent % 1 else z
+    power = {0.5: 1, -0.5: -1}.get(exponent, exponent)
+    wanted = np.ones_like(z)
+    with np.errstate(all="ignore"):
+        for _ in range(abs(power)):
+            wanted = wanted * root if abs(power) > 1 else root
+        wanted = 1 / wanted if power < 0 else wanted
+    got = weft.from_numpy(z) ** exponent
+    np.testing.assert_allclose(got.numpy(), wanted, rtol=4e-16, atol=0)
+    twice = weft.from_numpy(z)
+    np.testing.assert_array_equal(twice.pow_(exponent).numpy(), got.numpy())
+
+
+def test_division_by_zero():
+    z = weft.tensor([1 - 2j, 3 + 0j, complex(math.inf, 1), 0j])
+    for zero in (0j, -0j, complex(-0.0, 0.0)):
+        quotient = z / weft.tensor(zero)
+        parts = [repr(x) for z in quotient.tolist() for x in (z.real, z.imag)]
+        assert parts == ["inf", "-inf", "inf", "nan", "inf", "inf", "nan", "nan"]
+    assert repr(weft.tensor(0j).reciprocal().item()) == repr(complex(math.inf, math.nan))

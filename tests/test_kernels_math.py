@@ -43,7 +43,7 @@ SPECIAL: dict[str, dict[float, float]] = {
     "sinh": {0.0: 0.0, inf: inf, -inf: -inf, nan: nan},
     "cosh": {0.0: 1, inf: inf, -inf: inf, nan: nan},
     "asinh": {0.0: 0.0, inf: inf, -inf: -inf, nan: nan},
-    "acosh": {1: 0.0, 0.5: nan, inf: inf, nan: nan},
+    "acosh": {1: 0.0, 0.5: nan, -1e30: nan, -inf: nan, inf: inf, nan: nan},
     "atanh": {0.0: 0.0, 1: inf, -1: -inf, 2: nan, nan: nan},
     "sin": {0.0: 0.0, inf: nan, nan: nan, 1e-40: 1e-40},
     "cos": {0.0: 1, inf: nan, nan: nan, 1e-40: 1},

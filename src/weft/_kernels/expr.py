@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Iterator
+from math import inf
 from typing import Any, Union
 
 from .types import BOOL, C64, C128, F64, I32, I64, DType, common, max_value, min_value
@@ -247,7 +248,10 @@ def div(a: Operand, b: Operand) -> Value:
 
 
 def _complex_div(x: Value, y: Value) -> Value:
-    """Smith's method: scale by the larger part of the divisor, so that nothing overflows early."""
+    """Smith's method: scale by the larger part of the divisor, so that nothing overflows early.
+
+    By a zero, both parts are divided by +0.
+    """
     c, d = y.real, y.imag
     swap = _magnitude(c) < _magnitude(d)
     big, small = select(swap, d, c), select(swap, c, d)
@@ -255,7 +259,8 @@ def _complex_div(x: Value, y: Value) -> Value:
     scale = 1.0 / (big + small * ratio)
     re = select(swap, x.real * ratio + x.imag, x.real + x.imag * ratio)
     im = select(swap, x.imag * ratio - x.real, x.imag - x.real * ratio)
-    return Complex(re * scale, im * scale)
+    zero = (c == 0) & (d == 0)
+    return Complex(select(zero, x.real * inf, re * scale), select(zero, x.imag * inf, im * scale))
 
 
 def _magnitude(x: Value) -> Value:

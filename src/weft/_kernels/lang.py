@@ -17,9 +17,20 @@ from . import complexmath as _complex
 from . import math as _math
 from . import special as _special
 from . import trig as _trig
-from .expr import Complex, Expr, Operand, Unsupported, Value, node, select, unify, value_of
+from .expr import (
+    Complex,
+    Operand,
+    Unsupported,
+    Value,
+    assemble,
+    components,
+    node,
+    select,
+    unify,
+    value_of,
+)
 from .expr import cast as _cast
-from .types import BOOL, I64, DType, min_value
+from .types import BOOL, I64, U8, DType, min_value
 from .types import dtype as _dtype
 
 __all__ = [
@@ -55,6 +66,7 @@ __all__ = [
     "imag",
     "inf",
     "is_bool",
+    "is_byte",
     "is_complex",
     "is_floating",
     "is_integral",
@@ -119,6 +131,11 @@ def is_integral(x: Operand | DType) -> bool:
 
 def is_bool(x: Operand | DType) -> bool:
     return _kind(x) == "bool"
+
+
+def is_byte(x: Operand) -> bool:
+    """Whether x is uint8."""
+    return value_of(x).dtype == U8
 
 
 def cast(x: Operand, dtype: str | DType) -> Value:
@@ -420,15 +437,14 @@ def pow(a: Operand, b: Operand) -> Value:
         if short is not None:
             return short
     x, y = unify(a, b)
-    if isinstance(x, Complex):
-        return _complex.pow(x, y)
     if x.dtype == BOOL:
         return x | ~y
     if x.dtype.is_integer:
         wide = [_cast(v, I64) for v in (x, y)]
         return _cast(node("call", I64, *wide, value="weft_pow_i64"), x.dtype)
-    general = _math.pow(x, y)
-    if isinstance(y, Expr) and y.op == "source" and y.value[0] == "attribute":
+    general = _complex.pow(x, y) if isinstance(x, Complex) else _math.pow(x, y)
+    number = components(y)[0]
+    if number.op == "source" and number.value[0] == "attribute":
         return _specialised_pow(x, y, general)
     return general
 
@@ -436,28 +452,40 @@ def pow(a: Operand, b: Operand) -> Value:
 def _short_pow(x: Value, n: Any) -> Value | None:
     if isinstance(n, complex) or (is_bool(x)):
         return None
+    if is_complex(x) and builtins.abs(n) == 0.5:
+        return sqrt(x) if n > 0 else rsqrt(x)
     if n == 0.5 and is_floating(x):
         return select(x == -inf, inf, sqrt(x) + 0.0)
     if n == -0.5 and is_floating(x):
         return select(x == -inf, 0.0, 1.0 / (sqrt(x) + 0.0))
     if n != int(n) or builtins.abs(n) > 8 or (n < 0 and is_integral(x)):
         return None
-    result: Value = value_of(1, x.dtype)
+    result: Value | None = None
     square_, rest = x, builtins.abs(int(n))
     while rest:
-        if rest & 1:
-            result = result * square_
+        if rest & 1:  # not by a complex 1, whose 0j would turn infinite parts into NaN
+            result = square_ if result is None else result * square_
         rest >>= 1
         if rest:
             square_ = square_ * square_
+    if result is None:
+        return value_of(1, x.dtype)
     return 1.0 / result if n < 0 else result
 
 
 def _specialised_pow(x: Value, y: Value, general: Value) -> Value:
-    """The exponent is one number for the whole call: one loop for each common case of it."""
-    cases = [2.0, 3.0, 0.5, -1.0]
-    bodies = [value_of(x**c) for c in cases]
-    return node("cases", x.dtype, general, *(v for c, b in zip(cases, bodies) for v in (y == c, b)))
+    """The exponent is one number for the whole call: one loop for each common case of it.
+
+    Of complex numbers the logarithm would spoil exact results, 1j ** 2 for example.
+    """
+    cases = [2.0, 3.0, 0.5, -1.0] + ([1.0, -2.0, -0.5] if is_complex(x) else [])
+    bodies = [components(value_of(x**c)) for c in cases]
+    conditions = [y == c for c in cases]
+    parts = [
+        node("cases", g.dtype, g, *(v for c, b in zip(conditions, bodies) for v in (c, b[i])))
+        for i, g in enumerate(components(general))
+    ]
+    return assemble(x.dtype, parts)
 
 
 def call(name: str, *xs: Operand) -> Value:

@@ -8,6 +8,7 @@ once before the loops, and equal nodes once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import is_
 
 from . import nodes
 from .expr import Expr, Value, components, source
@@ -176,8 +177,10 @@ class Function:
         choices = [e for e in self._nodes if e.op == "cases"]
         first = next((e for e in choices if all(self.is_uniform(c) for c in e.args[1::2])), None)
         if first is not None:
-            for condition, chosen in zip(first.args[1::2], first.args[2::2]):
-                self._chosen = {id(first): chosen}
+            conditions = first.args[1::2]
+            alike = [e for e in choices if all(map(is_, e.args[1::2], conditions))]
+            for i, condition in enumerate(conditions):
+                self._chosen = {id(e): e.args[2 + 2 * i] for e in alike}
                 yield self.uniform(condition, 1), self.label("case")
         self._chosen = {}
         if self._takes_flag() and self._may_stream():

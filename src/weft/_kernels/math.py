@@ -406,6 +406,7 @@ def acosh(x: Value) -> Value:
     """log1p(t + sqrt(2 t + t^2)) for t = x - 1; log(x) + log 2 where the square is too large."""
     t = x - 1.0
     near = log1p(t + sqrt(2.0 * t + t * t))
+    near = select(x < 1.0, nan, near)  # far below 1 the sum rounds to 0
     return select(x > 2.0**28, log(x) + LN2, near)
 
 
