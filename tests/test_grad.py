@@ -135,3 +135,70 @@ def test_gradient_of_layer_norm_has_the_bits_of_its_formula(n, rows, dtype):
             slope = (grad * normal).sum(-1, True) / n
             wanted = (grad - level - normal * slope) * scale
         assert weft.equal(x.grad, wanted)
+
+
+NAN = float("nan")
+HALF = [0.0, 0.5, 0.5]
+#: what of [1, NaN, NaN] has the gradient of a result that is NaN
+OF_NANS = {
+    "max": HALF,
+    "min": HALF,
+    "median": HALF,
+    "quantile": [0.0, 0.0, 1.0],
+    "amax": [NAN] * 3,
+    "amin": [NAN] * 3,
+}
+
+
+@pytest.mark.parametrize("name", OF_NANS)
+def test_gradients_of_nan(name: str) -> None:
+    x = weft.tensor([1.0, NAN, NAN], requires_grad=True)
+    options = {"q": 0.3} if name == "quantile" else {}
+    getattr(weft, name)(x, **options).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), OF_NANS[name])
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian", "cummax", "cummin"])
+def test_indices_of_nan_are_the_first(name: str) -> None:
+    x = weft.tensor([[1.0, NAN, NAN], [NAN, NAN, NAN]], requires_grad=True)
+    values, indices = getattr(weft, name)(x, 1)
+    if name in ("cummax", "cummin"):  # there the last
+        assert indices.tolist() == [[0, 1, 2], [0, 1, 2]]
+    else:
+        assert indices.tolist() == [0 if name == "nanmedian" else 1, 0]
+        values.sum().backward()
+        assert x.grad.nonzero().tolist() == [[0, indices[0].item()], [1, 0]]
+
+
+@pytest.mark.parametrize("how", ["linear", "lower", "higher", "nearest", "midpoint"])
+@pytest.mark.parametrize("dim", [None, 1])
+def test_gradients_of_quantiles_of_nan(how: str, dim: int | None) -> None:
+    """Of each row with a NaN the last NaN has them, whatever lies between."""
+    x = weft.tensor([[3.0, NAN, NAN, 2.0], [1.0, 2.0, 3.0, 4.0]][: 1 if dim is None else 2])
+    x.requires_grad_()
+    result = weft.quantile(x, weft.tensor([0.2, 0.9]), dim, interpolation=how)
+    assert result.reshape(2, -1)[:, 0].isnan().all()
+    result.sum().backward()
+    assert x.grad[0].tolist() == [0, 0, 2, 0]
+    assert x.grad.sum(1).tolist() == pytest.approx([2] * len(x))
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_gradients_of_scattered_nan(reduce: str) -> None:
+    x = weft.tensor([1.0, NAN, 2.0], requires_grad=True)
+    weft.zeros(2).scatter_reduce(0, weft.tensor([0, 0, 1]), x, reduce).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [NAN, NAN, 1.0 if reduce == "amax" else 0.0])
+
+
+@pytest.mark.parametrize("name", ["smooth_l1_loss", "huber_loss", "l1_loss"])
+def test_gradients_of_infinite_distances(name: str) -> None:
+    x = weft.tensor([float("inf"), -float("inf"), 1.0, 0.25], requires_grad=True)
+    getattr(weft.nn.functional, name)(x, weft.zeros(4), reduction="sum").backward()
+    assert x.grad.tolist() == [1, -1, 1, 1 if name == "l1_loss" else 0.25]
+
+
+def test_shrinking_has_no_gradient_at_its_limits() -> None:
+    for function in (weft.nn.functional.softshrink, weft.nn.functional.hardshrink):
+        x = weft.tensor([-0.75, -0.5, 0.0, 0.5, 0.75], requires_grad=True)
+        function(x).sum().backward()
+        assert x.grad.tolist() == [1, 0, 0, 0, 1]

@@ -228,7 +228,9 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
       const Tensor hit_src = number(ops::eq(src, picked(result)));
       const Tensor start = include_self ? hit_self : ops::zeros_like(hit_self);
       const Tensor count = ops::clamp_min(ops::scatter_add(start, dim, index, hit_src), Scalar(1));
-      const Tensor share = ops::div(grad, count);
+      // No element is equal to an extremum that is NaN: as in PyTorch, all get NaN.
+      const Tensor share =
+          ops::masked_fill(ops::div(grad, count), ops::isnan(result), Scalar(std::nan("")));
       to_self = ops::mul(hit_self, share);
       to_src = ops::mul(hit_src, picked(share));
     }

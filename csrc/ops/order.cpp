@@ -37,7 +37,7 @@ Tensor numbers_in(const Tensor& self, int64_t dim) {
   return ops::sum(real, std::optional<IntList>(IntList(dims)), true, std::optional<DType>());
 }
 
-// place = the middle of the first `count` entries, or the last entry where one is NaN.
+// place = the middle of the first `count` entries, or the first NaN where there is one.
 Pair middle(const char* op, const Tensor& self, int64_t dim, bool keepdim, bool skip_nan) {
   dim = wrap_dim(op, dim, self.dim());
   const int64_t length = length_along(op, self, dim);
@@ -45,8 +45,7 @@ Pair middle(const char* op, const Tensor& self, int64_t dim, bool keepdim, bool 
   const Tensor count = numbers_in(self, dim);
   const Tensor half = ops::floor_divide(
       ops::clamp_min(ops::sub(count, Scalar(1), Scalar(1)), Scalar(0)), Scalar(2));
-  const Tensor place =
-      skip_nan ? half : ops::where(ops::eq(count, Scalar(length)), half, Scalar(length - 1));
+  const Tensor place = skip_nan ? half : ops::where(ops::eq(count, Scalar(length)), half, count);
   return pick(sorted, dim, place, keepdim);
 }
 

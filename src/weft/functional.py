@@ -310,6 +310,8 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
     count = holes.logical_not().sum(-1, keepdim=True) - 1
     place = flat * (count.clamp_min(0).to(rows.dtype) if skip_nan else last)
     place = place.expand(*rows.shape[:-1], flat.numel())
+    if not skip_nan:  # sorted, NaNs come last
+        place = place.masked_fill(holes.any(-1, keepdim=True), last)
     low, high = place.floor(), place.ceil()
     if how == "nearest":
         low = high = place.round()
@@ -320,8 +322,6 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
     below, above = (rows.gather(-1, at.to(weft.int64)) for at in (low, high))
     weight = 0.5 if how == "midpoint" else place - low
     result = below if how not in ("linear", "midpoint") else below + (above - below) * weight
-    if not skip_nan:
-        result = result.masked_fill(holes.any(-1, keepdim=True), float("nan"))
     result = result.movedim(-1, 0)
     if keepdim:
         result = result.reshape([flat.numel(), *kept])

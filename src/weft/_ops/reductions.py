@@ -153,23 +153,29 @@ def _min(row: Any, self: Any) -> Any:
     return row.min(self)
 
 
-def _extremum_backward(grad: Any, self: Any, result: Any, dim: Any) -> Any:
+def _extremum_backward(grad: Any, self: Any, result: Any, dim: Any, nan_hits: Any) -> Any:
     """Elements that share the extremum share its gradient."""
     kept = ops.kept_sizes(self.shape, dim)
-    hit = ops._hits(self, result.reshape(kept))
+    hit = ops._hits(self, result.reshape(kept), nan_hits)
     return hit * (grad.reshape(kept) / hit.sum(dim, True).reshape(kept))
 
 
+def _hits(self: Any, extremum: Any, nan_hits: Any) -> Any:
+    both_nan = (self != self) & (extremum != extremum)
+    return cast((self == extremum) | (nan_hits & both_nan), self.dtype)
+
+
 backward_op(
-    "_hits(Tensor self, Tensor extremum) -> Tensor",
-    doc="1 where both are the same, else 0.",
-    pointwise=lambda self, extremum: cast(self == extremum, self.dtype),
+    "_hits(Tensor self, Tensor extremum, bool nan_hits) -> Tensor",
+    doc="1 where both are the same, with nan_hits also where both are NaN; else 0.",
+    pointwise=_hits,
     dtypes=FLOATS,
     tags=("nondifferentiable",),
 )
 backward_op(
-    "_extremum_backward(Tensor grad, Tensor self, Tensor result, int[] dim) -> Tensor",
-    doc="The gradient of amax and amin.",
+    "_extremum_backward(Tensor grad, Tensor self, Tensor result, int[] dim, bool nan_hits)"
+    " -> Tensor",
+    doc="The gradient of an extremum or a median; beside NaNs it is NaN, or with nan_hits theirs.",
     compose=_extremum_backward,
 )
 for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
@@ -178,7 +184,7 @@ for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
         doc=f"The {_word} element over the dimensions `dim` (empty: all).",
         reduce=_body,
         dtypes=_REAL,
-        grad={"self": "_extremum_backward(grad, self, result, dim)"},
+        grad={"self": "_extremum_backward(grad, self, result, dim, False)"},
     )
 
 
@@ -211,7 +217,7 @@ for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
         doc=f"The {_word} of all elements.",
         reduce=_body,
         dtypes=_REAL,
-        grad={"self": "_extremum_backward(grad, self, result, [])"},
+        grad={"self": "_extremum_backward(grad, self, result, [], True)"},
         out="unary_out",
     )
     op(

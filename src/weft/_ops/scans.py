@@ -153,7 +153,7 @@ for _name, _doc in (
         f"{_name}(Tensor self) -> Tensor",
         doc=f"{_doc}, of all elements.",
         native=_name,
-        grad={"self": "_extremum_backward(grad, self, result, [])"},
+        grad={"self": "_extremum_backward(grad, self, result, [], True)"},
     )
     op(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",

@@ -105,7 +105,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved by lambd towards 0, which it does not cross."""
     if lambd < 0:
         raise RuntimeError(f"softshrink: expected lambd >= 0, got {lambd}")
-    return input - _nn.hardtanh(input, -lambd, lambd)
+    moved = input - _nn.hardtanh(input, -lambd, lambd)
+    return weft.where(input.abs() <= lambd, 0, moved)  # which has no slope at lambd either
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

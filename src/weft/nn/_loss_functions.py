@@ -90,7 +90,8 @@ def smooth_l1_loss(
         raise ValueError(f"smooth_l1_loss: expected beta >= 0, got {beta}")
     distance = (input - target).abs()
     if beta > 0:
-        square = distance * distance * 0.5 / beta
+        near = distance.clamp_max(beta)  # of an infinite one the square would have the slope NaN
+        square = near * near * 0.5 / beta
         distance = weft.where(distance < beta, square, distance - 0.5 * beta)
     return _reduced("smooth_l1_loss", distance, reduction)
 
@@ -106,7 +107,8 @@ def huber_loss(
     if delta <= 0:
         raise ValueError(f"huber_loss: expected delta > 0, got {delta}")
     distance = (input - target).abs()
-    square, line = distance * distance * 0.5, (distance - 0.5 * delta) * delta
+    near = distance.clamp_max(delta)  # of an infinite one the square would have the slope NaN
+    square, line = near * near * 0.5, (distance - 0.5 * delta) * delta
     loss = weft.where(distance <= delta, square, line)
     if weight is not None and weight.shape != input.shape:
         raise ValueError(
