@@ -24,19 +24,12 @@ def has_twin(key: str) -> bool:
     return packet is not None and (overload or "default") in packet.overloads()
 
 
-#: deliberate differences, each told in docs/differences.md
-DIFFERENT = {
-    (f"{name}{overload}", "uint8") for name in ("any", "all") for overload in ("", ".dim", ".dims")
-}
-
-
 def comparable() -> list[Any]:
     return [
         pytest.param(case, dtype, id=f"{case.name}-{dtype}")
         for case in CASES.values()
         if case.parity and case.samples and case.ref and has_twin(case.name)
         for dtype in case.dtypes
-        if (case.name, dtype) not in DIFFERENT
     ]
 
 

@@ -56,7 +56,8 @@ enum class SlotType : uint8_t {
   Compute,  // the dtype arithmetic happens in
   Bool,
   Int64,
-  Real,  // real_of(compute)
+  Real,   // real_of(compute)
+  Truth,  // Bool, but U8 where that is the compute dtype
 };
 
 enum class SlotKind : uint8_t {

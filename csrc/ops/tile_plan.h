@@ -33,6 +33,8 @@ constexpr DType slot_dtype(SlotType type, DType compute) {
       return DType::I64;
     case SlotType::Real:
       return real_of(compute);
+    case SlotType::Truth:
+      return compute == DType::U8 ? DType::U8 : DType::Bool;
   }
   __builtin_unreachable();
 }

@@ -79,10 +79,20 @@ case("max.dim", _ONE, _with_index(np.max, np.argmax), domain=distinct, dtypes=RE
 case("min.dim", _ONE, _with_index(np.min, np.argmin), domain=distinct, dtypes=REALS[:2] + INTEGRAL[1:-1], fails=_bad_dim("min"))
 case("argmax", [S(A((3, 4))), *_ONE], _over(np.argmax), domain=distinct, dtypes=REALS)
 case("argmin", [S(A((3, 4))), *_ONE], _over(np.argmin), domain=distinct, dtypes=REALS)
-case("any", [*_WHOLE, S(A((0,)))], np.any, dtypes=ALL)
-case("any.dim", _ONE, _over(np.any), dtypes=ALL)
-case("all", [*_WHOLE, S(A((0,)))], np.all, dtypes=ALL)
-case("all.dim", _ONE, _over(np.all), dtypes=ALL)
+
+
+def _truth(function: Any) -> Any:
+    """bool, but of uint8 uint8."""
+    def run(x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+        return np.asarray(function(x, *args, **kwargs)).astype("uint8" if x.dtype == np.uint8 else "bool")
+
+    return run
+
+
+for _name, _ref in (("any", np.any), ("all", np.all)):
+    case(_name, [*_WHOLE, S(A((0,)))], _truth(_ref), dtypes=ALL)
+    case(f"{_name}.dim", _ONE, _truth(_over(_ref)), dtypes=ALL)
+    case(f"{_name}.dims", [S(A((2, 3, 5)), [0, 2]), S(A((3, 4)), [1], True)], _truth(_over(_ref)), dtypes=ALL)
 
 
 def _spread(root: bool) -> Any:
@@ -135,8 +145,6 @@ case("layer_norm", [S(A((3, 8)), [8]), S(A((3, 8)), [8], A((8,)), A((8,))), S(A(
                  for which, *affine in (("weight", A((1,))), ("weight", A((1,)), A((8,))), ("bias", None, A((1,))), ("bias", A((8,)), A((1,))))))  # fmt: skip
 
 # ---- older names and overloads ----
-case("any.dims", [S(A((2, 3, 5)), [0, 2]), S(A((3, 4)), [1], True)], _over(np.any), dtypes=ALL)
-case("all.dims", [S(A((2, 3, 5)), [0, 2]), S(A((3, 4)), [1], True)], _over(np.all), dtypes=ALL)
 case("count_nonzero", [S(A((3, 4)), 0)], lambda x, d: np.count_nonzero(x, axis=d), grad=False)
 case("count_nonzero.dim_IntList", [S(A((3, 4)), [0]), S(A((2, 3, 4)), [0, 2])], lambda x, d: np.count_nonzero(x, axis=tuple(d)), grad=False)
 

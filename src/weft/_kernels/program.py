@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .kernel import Kernel
-from .types import BOOL, I64, DType
+from .types import BOOL, I64, DType, truth_of
 
 # The kernels a step may have, named as the fields of tile::Step.
 ROLES = ("horizontal", "vertical", "identity", "merge")
@@ -62,6 +62,7 @@ def slot_type(by_compute: dict[DType, DType]) -> str:
         "Real": lambda c: c.real,
         "Int64": lambda c: I64,
         "Bool": lambda c: BOOL,
+        "Truth": truth_of,
     }
     fitting = (n for n, rule in rules.items() if all(rule(c) == d for c, d in by_compute.items()))
     return next(fitting, "")

@@ -10,7 +10,7 @@ from .expr import Unsupported, Value, cast, computing, source, value_of
 from .kernel import Kernel, attribute_scalars, attribute_type
 from .program import Slot, Step, Traced, slot_type
 from .rows import Row, Scheduler
-from .types import BOOL, COMPUTE_DTYPES, I64, DType, dtype
+from .types import BOOL, COMPUTE_DTYPES, I64, DType, dtype, truth_of
 
 
 @dataclass
@@ -97,7 +97,7 @@ def _input_dtype(row: Any, name: str, d: DType) -> DType:
 
 
 def _outputs(row: Any, d: DType, result: Any) -> list[Value]:
-    types = {"compute": d, "bool": BOOL, "int64": I64, "real": d.real}
+    types = {"compute": d, "bool": BOOL, "int64": I64, "real": d.real, "truth": truth_of(d)}
     results = result if isinstance(result, tuple) else (result,)
     if len(results) != len(row.result):
         raise ValueError(f"{row.id}: expected {len(row.result)} results, got {len(results)}")

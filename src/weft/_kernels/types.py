@@ -73,6 +73,11 @@ def common(a: DType, b: DType) -> DType:
     return high
 
 
+def truth_of(d: DType) -> DType:
+    """The type of a test over elements of `d`: bool, but uint8 for uint8, as in PyTorch."""
+    return U8 if d == U8 else BOOL
+
+
 def min_value(d: DType) -> int | float:
     """The least value of a bool, integer (smallest) or floating (-inf) type."""
     if d.kind == "float":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._kernels.lang import cast, is_bool, to_bool
+from weft._kernels.lang import cast, is_bool, is_byte, to_bool
 from weft._ops.table import COMPLEX, FLOATS, INTEGERS, NUMBERS, backward_op, op, ops
 
 _REAL = ("bool", *INTEGERS, *FLOATS)
@@ -269,34 +269,36 @@ for _name, _body, _word in (("argmax", _argmax, "greatest"), ("argmin", _argmin,
 
 
 def _any(row: Any, self: Any) -> Any:
-    return row.any(to_bool(self))
+    holds = to_bool(self)
+    return row.max(cast(holds, "uint8")) if is_byte(self) else row.any(holds)
 
 
 def _all(row: Any, self: Any) -> Any:
-    return row.all(to_bool(self))
+    holds = to_bool(self)
+    return row.prod(cast(holds, "uint8")) if is_byte(self) else row.all(holds)
 
 
 for _name, _body, _word in (("any", _any, "any element holds"), ("all", _all, "all elements hold")):
     op(
         f"{_name}(Tensor self) -> Tensor",
-        doc=f"Whether {_word} (is not 0), as bool.",
+        doc=f"Whether {_word} (is not 0), as bool; of uint8 as uint8.",
         reduce=_body,
-        result="bool",
+        result="truth",
         tags=("nondifferentiable",),
         out="all_out",
     )
     op(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-        doc=f"Whether {_word} along the dimension `dim`, as bool.",
+        doc=f"Whether {_word} along the dimension `dim`, as bool; of uint8 as uint8.",
         reduce=_body,
-        result="bool",
+        result="truth",
         tags=("nondifferentiable",),
         out="out",
     )
     op(
         f"{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-        doc=f"Whether {_word} over the dimensions `dim` (None: all), as bool.",
+        doc=f"Whether {_word} over the dimensions `dim` (None: all), as bool; of uint8 as uint8.",
         reduce=_body,
-        result="bool",
+        result="truth",
         tags=("nondifferentiable",),
     )

@@ -186,7 +186,8 @@ def op(
     a function over other rows).
 
     - promotion: how input dtypes give the compute dtype: "common", "floating" or "sum".
-    - result: dtype of each result: "compute", "bool", "int64" or "real".
+    - result: dtype of each result: "compute", "bool", "int64", "real" or "truth" (bool, but uint8
+      for uint8).
     - dtypes: restricts the compute dtypes that kernels exist for.
     - bool_inputs, int_inputs: masks and indices, which take no part in promotion.
     - weak: numbers that take no part in promotion (int, float and bool arguments never do).
