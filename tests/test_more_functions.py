@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, namedtuple
 from typing import Any
 
@@ -96,6 +97,38 @@ def test_gradients_of_scattered_views() -> None:
     assert target.tolist() == [2, 1]
     with pytest.raises(RuntimeError, match="index_reduce: expected reduce among"):
         x.index_reduce(0, index, values, "sum")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_ldexp_keeps_the_dtype_of_floats(dtype: str) -> None:
+    """By whole numbers of any width, also where 2 ** n is beyond the dtype."""
+    kind = getattr(weft, dtype)
+    x = weft.tensor([1.5, -0.75, 0.0, float("inf")], dtype=kind)
+    for count in (weft.int32, weft.int64, weft.uint8):
+        got = weft.ldexp(x, weft.tensor([2, 3, 200, 1], dtype=count))
+        assert (got.dtype, got.tolist()) == (kind, [6, -6, 0, float("inf")])
+    tiny = weft.finfo(kind).smallest_normal
+    away = {"float16": 28, "bfloat16": 250, "float32": 250, "float64": 2040}[dtype]
+    raised = weft.ldexp(weft.tensor([tiny], dtype=kind), weft.tensor([away]))
+    assert raised.item() == math.ldexp(tiny, away)
+    assert weft.ldexp(x[:2], weft.tensor([5000, -5000])).tolist() == [float("inf"), -0.0]
+    y = x.clone()
+    assert y.ldexp_(weft.tensor(1)) is y
+    assert y.tolist() == [3, -1.5, 0, float("inf")]
+    for other in (weft.float16, weft.float32, weft.float64):
+        promoted = weft.promote_types(kind, other)
+        assert weft.ldexp(x, weft.ones(4, dtype=other)).dtype == promoted
+
+
+def test_ldexp_rounds_once() -> None:
+    """Subnormal results, against the C library's."""
+    rng = np.random.default_rng(0)
+    x, n = rng.uniform(-1, 1, 500), rng.integers(-1080, -1000, 500)
+    got = weft.ldexp(weft.from_numpy(x), weft.from_numpy(n))
+    np.testing.assert_array_equal(got.numpy(), np.ldexp(x, n))
+    leaf = weft.tensor([1.5, -2.0], dtype=weft.float64, requires_grad=True)
+    assert gradcheck(lambda t: weft.ldexp(t, weft.tensor([3, -2])), leaf)
+    assert gradcheck(lambda t: t.clone().ldexp_(weft.tensor([3, -2])), leaf)
 
 
 def test_trees() -> None:

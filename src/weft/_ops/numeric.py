@@ -357,16 +357,51 @@ backward_op(
 
 # ---- powers of two, powers in float64 ----
 
+
+def _ldexp(self: Any, other: Any) -> Any:
+    return ops._scaled(self, other) if ops._scales(self, other) else self * ops.pow(2.0, other)
+
+
+def _ldexp_in_place(self: Any, other: Any) -> Any:
+    if ops._scales(self, other):
+        return self.copy_(ops._scaled(self, other))
+    return self.mul_(ops.pow(2.0, other))
+
+
+def _scaled(self: Any, other: Any) -> Any:
+    """In float64, whose range is left in steps, so that one rounding is all there is."""
+    wide, n = lang.cast(self, "float64"), lang.cast(other, "float64")
+    for step in (-969.0, -969.0, 1023.0, 1023.0):  # a subnormal result is rounded by the last step
+        beyond = n < -1022.0 if step < 0 else n > 1023.0
+        wide = lang.where(beyond, wide * 2.0**step, wide)
+        n = lang.where(beyond, n - step, n)
+    return lang.cast(wide * lang.exp2(lang.minimum(lang.maximum(n, -1022.0), 1023.0)), self.dtype)
+
+
+backward_op(
+    "_scales(Tensor self, Tensor other) -> bool",
+    doc="Whether self * 2 ** other keeps the dtype of self: floating, by whole numbers.",
+    compose="self.is_floating_point() and not other.is_floating_point() "
+    "and not other.is_complex() and other.dtype != bool",
+)
+backward_op(
+    "_scaled(Tensor self, Tensor other) -> Tensor",
+    doc="self * 2 ** other by moving the exponent, for whole numbers.",
+    pointwise=_scaled,
+    int_inputs=("other",),
+    dtypes=FLOATS,
+    grad={"self": "_scaled(grad, other)"},
+)
 op(
     "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-    doc="self * 2 ** other.",
-    compose="self * pow(2.0, other)",
+    doc="self * 2 ** other; floats by whole numbers keep their dtype, and powers beyond it count.",
+    compose=_ldexp,
     out="out",
 )
 op(
     "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     doc="In-place ldexp.",
-    compose="self.mul_(pow(2.0, other))",
+    compose=_ldexp_in_place,
     variants="fm",
 )
 
