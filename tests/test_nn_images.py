@@ -157,6 +157,140 @@ def test_interpolate_cubically_and_with_antialias() -> None:
     )
 
 
+BYTES = [[0, 255, 30, 200], [255, 1, 90, 7], [10, 128, 254, 66]]
+#: BYTES in other sizes, as PyTorch has them: (mode, align_corners, antialias)
+RESIZED: dict[tuple[str, bool, bool], Any] = {
+    ("bilinear", False, False): [
+        ((2, 3), [[85, 119, 134], [76, 155, 78]]),
+        (
+            (4, 5),
+            [
+                [0, 179, 143, 81, 200],
+                [159, 115, 82, 71, 79],
+                [163, 83, 100, 115, 29],
+                [10, 93, 191, 198, 66],
+            ],
+        ),
+    ],
+    ("bilinear", False, True): [
+        ((2, 3), [[115, 107, 105], [95, 137, 88]]),
+        (
+            (4, 5),
+            [
+                [0, 179, 143, 81, 200],
+                [159, 115, 82, 71, 79],
+                [163, 83, 100, 115, 29],
+                [10, 93, 191, 198, 66],
+            ],
+        ),
+    ],
+    ("bilinear", True, False): [
+        ((2, 3), [[0, 143, 200], [10, 191, 66]]),
+        (
+            (4, 5),
+            [
+                [0, 191, 143, 73, 200],
+                [170, 107, 78, 70, 71],
+                [173, 76, 94, 115, 27],
+                [10, 99, 191, 207, 66],
+            ],
+        ),
+    ],
+    ("bilinear", True, True): [
+        ((2, 3), [[117, 102, 97], [81, 156, 78]]),
+        (
+            (4, 5),
+            [
+                [0, 159, 171, 51, 179],
+                [128, 128, 103, 66, 98],
+                [214, 94, 58, 105, 29],
+                [51, 86, 151, 206, 78],
+            ],
+        ),
+    ],
+    ("bicubic", False, False): [
+        ((2, 3), [[88, 116, 135], [75, 172, 73]]),
+        (
+            (4, 5),
+            [
+                [0, 220, 159, 51, 225],
+                [191, 113, 52, 53, 71],
+                [192, 53, 85, 129, 0],
+                [0, 82, 234, 225, 59],
+            ],
+        ),
+    ],
+    ("bicubic", False, True): [
+        ((2, 3), [[121, 101, 102], [91, 141, 85]]),
+        (
+            (4, 5),
+            [
+                [0, 206, 154, 61, 218],
+                [177, 114, 65, 59, 75],
+                [180, 64, 92, 125, 9],
+                [0, 87, 219, 217, 61],
+            ],
+        ),
+    ],
+    ("bicubic", True, False): [
+        ((2, 3), [[0, 150, 200], [10, 220, 66]]),
+        (
+            (4, 5),
+            [
+                [0, 221, 150, 45, 200],
+                [202, 99, 46, 54, 61],
+                [206, 42, 76, 130, 4],
+                [10, 88, 220, 225, 66],
+            ],
+        ),
+    ],
+    ("bicubic", True, True): [
+        ((2, 3), [[121, 99, 95], [69, 172, 66]]),
+        (
+            (4, 5),
+            [
+                [0, 182, 199, 32, 196],
+                [135, 136, 97, 50, 101],
+                [237, 83, 30, 110, 13],
+                [35, 76, 167, 226, 72],
+            ],
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("options", RESIZED, ids=str)
+def test_interpolate_bytes(options: tuple[str, bool, bool]) -> None:
+    mode, align, antialias = options
+    x = weft.tensor(BYTES, dtype=weft.uint8).reshape(1, 1, 3, 4)
+    kind: Any = {"mode": mode, "align_corners": align, "antialias": antialias}
+    for size, wanted in RESIZED[options]:
+        got = F.interpolate(x, size, **kind)
+        assert got.dtype == weft.uint8
+        assert got[0, 0].tolist() == wanted
+        if mode == "bilinear":  # cubic sums leave 0 to 255 on the way
+            exact = F.interpolate(x.double(), size, **kind)
+            assert (got - exact).abs().max().item() < 1.5
+    with pytest.raises(RuntimeError, match="expected a floating dtype for linear, got uint8"):
+        F.interpolate(x[0], 3, mode="linear")
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("options", RESIZED, ids=str)
+def test_interpolate_bytes_as_pytorch_does(options: tuple[str, bool, bool]) -> None:
+    torch = pytest.importorskip("torch")
+    mode, align, antialias = options
+    kind: Any = {"mode": mode, "align_corners": align, "antialias": antialias}
+    for channels in (1, 3, 6):
+        for size, target in (((7, 9), (13, 5)), ((16, 16), (32, 31)), ((30, 33), (11, 10))):
+            x = RNG.integers(0, 256, (2, channels, *size)).astype("uint8")
+            scale = {"scale_factor": tuple(b / a for a, b in zip(size, target))}
+            for where in ({"size": target}, scale):
+                ours = F.interpolate(weft.from_numpy(x), **where, **kind)
+                theirs = torch.nn.functional.interpolate(torch.from_numpy(x), **where, **kind)
+                np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
 def test_interpolate_sizes_and_errors() -> None:
     x = weft.ones(1, 1, 5, 5)
     assert tuple(F.interpolate(x, scale_factor=1.5).shape) == (1, 1, 7, 7)

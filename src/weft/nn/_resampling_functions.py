@@ -35,7 +35,8 @@ def interpolate(
 
     mode: nearest, nearest-exact, linear (3 dims), bilinear and bicubic (4), trilinear (5), area.
     align_corners puts the centres of the corner pixels, rather than their corners, on each other.
-    antialias (bilinear, bicubic) averages over the input pixels an output pixel covers.
+    antialias (bilinear, bicubic) averages over the input pixels an output pixel covers. Beside
+    floats, nearest takes any dtype, bilinear and bicubic take uint8, rounded after each dimension.
     """
     spatial = input.dim() - 2
     if mode not in _DIMS or input.dim() not in _DIMS[mode]:
@@ -62,15 +63,22 @@ def interpolate(
             index = _nearest(input, i + 2, sizes[i], scales[i], 0.5 if mode[7:] else 0.0)
             input = input.index_select(i + 2, index)
         return input
-    _check_floating(mode, input)
+    in_bytes = input.dtype == weft.uint8 and mode in ("bilinear", "bicubic")
+    if not in_bytes:
+        _check_floating(mode, input)
     table = _cubic_taps if mode == "bicubic" else _linear_taps
     if antialias:
         table = _cubic_filter if mode == "bicubic" else _linear_filter
     x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    x = input.double() if in_bytes else x
     for i in reversed(range(spatial)):
         if sizes[i] != input.size(i + 2) or scales[i] not in (0.0, 1.0):
             index, weights = table(x, i + 2, sizes[i], scales[i], bool(align_corners))
-            x = _resample(x, i + 2, index, weights)
+            if in_bytes:
+                weights = weights if antialias else _merged(index, weights)
+                x = _resample_bytes(x, i + 2, index, weights)
+            else:
+                x = _resample(x, i + 2, index, weights)
     return x.to(input.dtype) if x is not input else input.clone()
 
 
@@ -78,6 +86,28 @@ def _check_floating(mode: str, x: Tensor) -> None:
     if not x.is_floating_point():
         name = str(x.dtype).partition(".")[2]
         raise RuntimeError(f"interpolate: expected a floating dtype for {mode}, got {name}")
+
+
+def _merged(index: Tensor, weights: Tensor) -> Tensor:
+    """The weights of equal indices, as there are at the border, added up at the first of them."""
+    same = index.unsqueeze(2) == index.unsqueeze(1)
+    sums = (same * weights.unsqueeze(1)).sum(2)
+    return sums.masked_fill(same.tril(-1).any(2), 0)
+
+
+def _resample_bytes(x: Tensor, dim: int, index: Tensor, weights: Tensor) -> Tensor:
+    """One dimension of whole numbers from 0 to 255 (as float64, where their sums are exact).
+
+    As image libraries and PyTorch compute it: the weights are 16-bit numbers with as many binary
+    places as the greatest one leaves, and the result is rounded to the nearest byte.
+    """
+    greatest, places = float(weights.max()), 0
+    while places < 22 and greatest * 2.0 ** (places + 1) + 0.5 < 32768.0:
+        places += 1
+    unit = 2.0**places
+    scaled = weights * unit
+    sums = _resample(x, dim, index, (scaled + weights.sign() * 0.5).trunc())
+    return ((sums + unit * 0.5) / unit).floor().clamp(0, 255)
 
 
 def _sizes_and_scales(
