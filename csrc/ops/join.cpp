@@ -175,6 +175,16 @@ TensorList tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   return pieces;
 }
 
+TensorList tensor_split(const Tensor& self, const Tensor& where, int64_t dim) {
+  WEFT_CHECK(where.dtype() == DType::I64 && where.dim() <= 1,
+             "tensor_split: expected a number or a vector of int64, got ", where.dtype(),
+             " of shape ", AsTuple{where.sizes()});
+  const Tensor at = in_order(where);
+  const auto* numbers = at.data_as<const int64_t>();
+  if (where.dim() == 0) return tensor_split(self, *numbers, dim);
+  return tensor_split(self, IntList(numbers, static_cast<size_t>(at.numel())), dim);
+}
+
 TensorList unbind(const Tensor& self, int64_t dim) {
   WEFT_CHECK_INDEX(self.dim() > 0, "unbind: expected at least 1 dim, got a 0-d tensor");
   dim = wrap_dim("unbind", dim, self.dim());

@@ -120,7 +120,7 @@ _FUNCTIONS = (
     "cartesian_prod cdist "
     "column_stack combinations complex concat concatenate corrcoef cov dstack einsum hstack "
     "meshgrid nanquantile "
-    "nonzero norm polar quantile row_stack tensor_split tensordot unique unique_consecutive "
+    "nonzero norm polar quantile row_stack tensordot unique unique_consecutive "
     "vstack"
 )
 _SHAPING = (
@@ -162,7 +162,7 @@ _NN_FUNCTIONS = (
 _LAZY_NAMES.update(
     {name: "weft.nn.functional" for name in _NN_FUNCTIONS.split() if name not in globals()}
 )
-for _name in ("block_diag", "cdist", "nonzero", "norm", "tensor_split"):
+for _name in ("block_diag", "cdist", "nonzero", "norm"):
     globals().pop(_name, None)
 _aliases.install(globals())
 

@@ -280,7 +280,6 @@ _METHODS = {
             "nonzero",
             "norm",
             "quantile",
-            "tensor_split",
             "unique",
             "unique_consecutive",
         )

@@ -225,15 +225,6 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     return _aten.nonzero(input) if out is None else _aten.nonzero(input, out=out)
 
 
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of parts along `dim`: a number of them, or split before each index.
-
-    indices_or_sections is a number, a sequence of indices, or an int64 tensor of either.
-    """
-    where = indices_or_sections
-    return _aten.tensor_split(input, where.tolist() if isinstance(where, Tensor) else where, dim)
-
-
 # ---- distinct values ----
 
 

@@ -28,20 +28,23 @@ def _split_along(name: str, x: Tensor, where: Any, dim: int, least: int) -> tupl
     return weft.tensor_split(x, where, dim)
 
 
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Views of parts side by side: along dimension 1, of a vector along 0."""
+def hsplit(input: Tensor, indices: Any = None, *, sections: Any = None) -> tuple[Tensor, ...]:
+    """Views of parts side by side: along dimension 1, of a vector along 0.
+
+    indices: a number of parts, as `sections` says it too, or where to cut.
+    """
     dim = 0 if input.dim() == 1 else 1
-    return _split_along("hsplit", input, indices_or_sections, dim, 1)
+    return _split_along("hsplit", input, sections if indices is None else indices, dim, 1)
 
 
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices: Any = None, *, sections: Any = None) -> tuple[Tensor, ...]:
     """Views of parts one below the other."""
-    return _split_along("vsplit", input, indices_or_sections, 0, 2)
+    return _split_along("vsplit", input, sections if indices is None else indices, 0, 2)
 
 
-def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices: Any = None, *, sections: Any = None) -> tuple[Tensor, ...]:
     """Views of parts along the third dimension."""
-    return _split_along("dsplit", input, indices_or_sections, 2, 3)
+    return _split_along("dsplit", input, sections if indices is None else indices, 2, 3)
 
 
 @takes_out

@@ -116,6 +116,8 @@ case("one_hot", [S(I((5,), 0, 4), 4)], lambda i, n: np.eye(n, dtype="int64")[i],
 case("split.sizes", [S(A((5, 2)), [1, 4])], lambda x, sizes, dim=0: np.split(x, np.cumsum(sizes)[:-1], dim))
 case("tensor_split.sections", [S(A((7, 2)), 3)], lambda x, n, dim=0: np.array_split(x, n, dim))
 case("tensor_split.indices", [S(A((7, 2)), [2, 5])], lambda x, at, dim=0: np.split(x, at, dim))
+case("tensor_split.tensor_indices_or_sections", [S(A((7, 2)), I((2,), 1, 6)), S(A((7, 2)), I((), 2, 4))],
+     lambda x, at, dim=0: np.array_split(x, at if at.ndim else int(at), dim), grad=False)  # fmt: skip
 case("sort.stable", [S(A((3, 9)), stable=True), S(A((3, 4)), stable=True, dim=0)], lambda x, *, stable, dim=-1: _sort(x, dim), domain=distinct)
 
 

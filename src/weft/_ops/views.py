@@ -193,6 +193,9 @@ for _schema, _doc in (
      "Exactly `sections` parts along `dim`, as equal as possible."),
     ("tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor(a)[]",
      "Parts along `dim`, cut at the given indices."),
+    ("tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor "
+     "tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+     "Parts along `dim`: cut at the indices of an int64 vector, or as many as a number says."),
 ):  # fmt: skip
     op(_schema, doc=_doc, native=_schema.split("(")[0].split(".")[0], tags=("composite",))
 
