@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.autograd import gradcheck
+from weft.autograd import gradcheck, gradgradcheck
 
 RNG = np.random.default_rng(11)
 
@@ -105,6 +105,71 @@ def test_linalg() -> None:
         weft.linalg.inv(weft.zeros(2, 2))
     with pytest.raises(RuntimeError, match="linalg_cholesky: expected positive-definite matrices"):
         weft.linalg.cholesky(-weft.eye(2))
+
+
+def test_matrices_without_an_inverse_or_a_factor() -> None:
+    error = weft.linalg.LinAlgError
+    assert issubclass(error, RuntimeError)
+    assert error is not RuntimeError
+    assert (error.__module__, error.__qualname__) == ("weft.linalg", "LinAlgError")
+    singular, indefinite = weft.tensor([[1.0, 2], [2, 4]]), weft.tensor([[1.0, 2], [2, 1]])
+    for function, matrix in (
+        (weft.linalg.inv, singular),
+        (weft.inverse, singular),
+        (lambda a: weft.linalg.inv_ex(a, check_errors=True), singular),
+        (lambda a: weft.linalg.solve(a, a), singular),
+        (weft.linalg.tensorinv, singular.reshape(1, 2, 1, 2)),
+        (lambda a: weft.linalg.matrix_power(a, -1), singular),
+        (weft.linalg.cholesky, indefinite),
+        (weft.cholesky, indefinite),
+        (lambda a: weft.linalg.cholesky_ex(a, upper=True, check_errors=True), indefinite),
+        (weft.linalg.svd, singular * np.nan),
+    ):
+        with pytest.raises(error, match="expected"):
+            function(matrix)
+    with pytest.raises(error, match="expected regular"):
+        weft.jit.script(_inverted)(singular)
+    matrices = weft.stack([weft.eye(2), singular, indefinite])
+    inverse, info = weft.linalg.inv_ex(matrices)
+    assert (info.tolist(), info.dtype) == ([0, 2, 0], weft.int32)
+    assert inverse[0].tolist() == [[1, 0], [0, 1]]
+    assert not inverse[1].isfinite().any()
+    for upper in (False, True):
+        result = weft.linalg.cholesky_ex(matrices, upper=upper)
+        assert (result.info.tolist(), result.L[0].tolist()) == ([0, 2, 2], [[1, 0], [0, 1]])
+    assert weft.linalg.cond(matrices, 1)[1].item() == np.inf
+    assert weft.linalg.inv_ex(weft.zeros(0, 2, 2)).info.shape == (0,)
+    leaf = weft.tensor([[2.0, 1], [1, 3]], dtype=weft.float64, requires_grad=True)
+    for function in (weft.linalg.inv_ex, weft.linalg.cholesky_ex):
+        assert gradcheck(lambda a, f=function: f(a + a.mT)[0], leaf)
+        assert gradgradcheck(lambda a, f=function: f(a + a.mT)[0], leaf)
+
+
+def _inverted(x: weft.Tensor) -> weft.Tensor:
+    return weft.linalg.inv(x)
+
+
+def test_tensor_split_by_every_name() -> None:
+    x = weft.arange(6)
+    for function in (weft.tensor_split, weft.Tensor.tensor_split):
+        for keywords, lengths in (
+            ({"indices": [2, 5]}, [2, 3, 1]),
+            ({"indices": (1,), "dim": 0}, [1, 5]),
+            ({"sections": 4}, [2, 2, 1, 1]),
+            ({"sections": weft.tensor(2)}, [3, 3]),
+            ({"tensor_indices_or_sections": weft.tensor([2, 3])}, [2, 1, 3]),
+            ({"tensor_indices_or_sections": weft.tensor(2)}, [3, 3]),
+        ):
+            assert [len(part) for part in function(x, **keywords)] == lengths
+        assert [len(part) for part in function(x, weft.tensor([4]))] == [4, 2]
+        with pytest.raises(TypeError):
+            function(x, indices=weft.tensor([2]))
+        with pytest.raises(RuntimeError, match="expected a number or a vector of int64, got int32"):
+            function(x, weft.tensor([2], dtype=weft.int32))
+    y = weft.arange(8).reshape(2, 2, 2)
+    for split in (weft.hsplit, weft.vsplit, weft.dsplit):
+        for keywords in ({"indices": [1]}, {"sections": 2}):
+            assert [p.tolist() for p in split(y, **keywords)] == [p.tolist() for p in split(y, 2)]
 
 
 def test_complex_parts() -> None:

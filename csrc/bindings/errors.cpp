@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstring>
 #include <new>
 #include <stdexcept>
 
@@ -13,6 +14,7 @@
 namespace weft::py {
 
 PyObject* out_of_memory_error = nullptr;
+PyObject* linear_algebra_error = nullptr;
 
 namespace {
 
@@ -34,6 +36,8 @@ PyObject* exception_class(ErrorKind kind) {
       return PyExc_NotImplementedError;
     case ErrorKind::OutOfMemory:
       return out_of_memory_error;
+    case ErrorKind::LinearAlgebra:
+      return linear_algebra_error;
     case ErrorKind::Runtime:
     case ErrorKind::Internal:
       break;
@@ -90,12 +94,20 @@ void add_object(PyObject* module, const char* name, PyObject* object) {
   check_status(PyModule_AddObjectRef(module, name, object));
 }
 
+// A RuntimeError of its own, under the last part of its name in `module`.
+static PyObject* new_error(PyObject* module, const char* name, const char* doc) {
+  PyObject* error = PyErr_NewExceptionWithDoc(name, doc, PyExc_RuntimeError, nullptr);
+  if (!error) throw PythonError{};
+  add_object(module, std::strrchr(name, '.') + 1, error);
+  return error;
+}
+
 void init_errors(PyObject* module) {
-  out_of_memory_error = PyErr_NewExceptionWithDoc(
-      "weft.OutOfMemoryError", "Memory ran out, or the limit set on the allocator was reached.",
-      PyExc_RuntimeError, nullptr);
-  if (!out_of_memory_error) throw PythonError{};
-  add_object(module, "OutOfMemoryError", out_of_memory_error);
+  out_of_memory_error = new_error(module, "weft.OutOfMemoryError",
+                                  "Memory ran out, or the limit set on the allocator was reached.");
+  linear_algebra_error =
+      new_error(module, "weft.linalg.LinAlgError",
+                "A matrix has no inverse or no such factor, or an iteration did not converge.");
   warning_handler = warn_in_python;
   nanobind::register_exception_translator([](const std::exception_ptr& failure, void*) {
     try {

@@ -9,6 +9,8 @@ namespace weft::py {
 
 // weft.OutOfMemoryError, a RuntimeError.
 extern PyObject* out_of_memory_error;
+// weft.linalg.LinAlgError, a RuntimeError.
+extern PyObject* linear_algebra_error;
 void init_errors(PyObject* module);
 
 // Sets the Python exception for the C++ exception being handled. Call only inside a catch block.

@@ -8,6 +8,7 @@ namespace {
 // The exception class a program names; null: there is none.
 PyObject* named_class(const std::string& name) {
   if (name == "OutOfMemoryError") return out_of_memory_error;
+  if (name == "LinAlgError") return linear_algebra_error;
   PyObject* found = PyDict_GetItemString(PyEval_GetBuiltins(), name.c_str());
   if (!found) found = registered_type(name);
   return found && PyExceptionClass_Check(found) ? found : nullptr;

@@ -24,6 +24,7 @@ enum class ErrorKind {
   Overflow,
   NotImplemented,
   OutOfMemory,
+  LinearAlgebra,
   Internal
 };
 

@@ -75,9 +75,22 @@ std::vector<int> decompose(const Tensor& columns, std::vector<int>& pivots) {
 
 void check_regular(const char* op, const std::vector<int>& infos) {
   for (size_t i = 0; i < infos.size(); ++i) {
-    WEFT_CHECK(infos[i] == 0, op, ": expected regular matrices, got a singular one (batch element ",
-               i, ", pivot ", infos[i], ")");
+    WEFT_CHECK_AS(LinearAlgebra, infos[i] == 0, op,
+                  ": expected regular matrices, got a singular one (batch element ", i, ", pivot ",
+                  infos[i], ")");
   }
+}
+
+void check_converged(const char* op, int info) {
+  WEFT_CHECK_AS(LinearAlgebra, info == 0, op, ": expected an iteration that converges, got error ",
+                info);
+}
+
+// What LAPACK said of each matrix, 0 for success: an int32 tensor of the leading sizes.
+Tensor infos_of(const Tensor& a, const std::vector<int>& infos) {
+  const Tensor result = Tensor::empty(batch_sizes(a, 2, {}), DType::I32);
+  std::copy(infos.begin(), infos.end(), result.data_as<int32_t>());
+  return result;
 }
 
 bool is_vector_for(const Tensor& a, const Tensor& b) {
@@ -110,22 +123,26 @@ System system_of(const char* op, const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Tensor linalg_inv(const Tensor& A) {
+Pair linalg_inv_ex(const Tensor& A, bool check_errors) {
   check_matrices("linalg_inv", A, true);
   const Tensor work = by_columns(A);
   const int64_t n = A.size(-1);
+  std::vector<int> infos;
   dispatch_matrix(A.dtype(), [&]<class T>(T) {
     std::vector<int> pivots;
-    check_regular("linalg_inv", decompose<T>(work, pivots));
+    infos = decompose<T>(work, pivots);
+    if (check_errors) check_regular("linalg_inv", infos);
     const int size = as_int(n), lda = leading(n), lwork = std::max(1, size * 32);
     std::vector<T> scratch(static_cast<size_t>(lwork));
     for (int64_t i = 0; i < batch_count(A) && n > 0; ++i) {
       int info = 0;
-      lapack::getri(T{})(&size, work.data_as<T>() + i * n * n, &lda, pivots.data() + i * n,
-                         scratch.data(), &lwork, &info);
+      T* matrix = work.data_as<T>() + i * n * n;
+      lapack::getri(T{})(&size, matrix, &lda, pivots.data() + i * n, scratch.data(), &lwork, &info);
+      // A singular matrix has no inverse; LAPACK leaves its factors.
+      if (info > 0) std::fill_n(matrix, n * n, T(std::numeric_limits<Real<T>>::quiet_NaN()));
     }
   });
-  return from_columns(work);
+  return {from_columns(work), infos_of(A, infos)};
 }
 
 Pair linalg_slogdet(const Tensor& A) {
@@ -213,23 +230,24 @@ Tensor _solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool unit
   return from_columns(system.b);
 }
 
-Tensor _cholesky(const Tensor& self) {
+Pair _cholesky(const Tensor& self, bool check_errors) {
   const char* op = "linalg_cholesky";
   check_matrices(op, self, true);
   const Tensor work = by_columns(self);
   const int64_t n = self.size(-1);
+  std::vector<int> infos(static_cast<size_t>(batch_count(self)));
   dispatch_matrix(self.dtype(), [&]<class T>(T) {
     const int size = as_int(n), lda = leading(n);
     for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
-      int info = 0;
+      int& info = infos[static_cast<size_t>(i)];
       lapack::potrf(T{})("L", &size, work.data_as<T>() + i * n * n, &lda, &info);
-      WEFT_CHECK(info == 0, op,
-                 ": expected positive-definite matrices, got one whose leading minor "
-                 "of order ",
-                 info, " is not (batch element ", i, ")");
+      WEFT_CHECK_AS(LinearAlgebra, info == 0 || !check_errors, op,
+                    ": expected positive-definite matrices, got one whose leading minor "
+                    "of order ",
+                    info, " is not (batch element ", i, ")");
     }
   });
-  return tril(from_columns(work), 0);
+  return {tril(from_columns(work), 0), infos_of(self, infos)};
 }
 
 Pair linalg_eigh(const Tensor& self, const std::string& UPLO) {
@@ -245,7 +263,7 @@ Pair linalg_eigh(const Tensor& self, const std::string& UPLO) {
     for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
       const int info = solver.run(UPLO.c_str(), work.data_as<T>() + i * n * n,
                                   values.data_as<Real<T>>() + i * n);
-      WEFT_CHECK(info == 0, op, ": expected an iteration that converges, got error ", info);
+      check_converged(op, info);
     }
   });
   return {values, from_columns(work)};
@@ -310,7 +328,7 @@ Triple linalg_svd(const Tensor& A, bool full_matrices, std::optional<std::string
       const int info = solver.run(work.data_as<T>() + i * m * n, s.data_as<Real<T>>() + i * k,
                                   u.data_as<T>() + i * m * u_columns,
                                   vh.data_as<T>() + i * n * v_rows, leading(v_rows));
-      WEFT_CHECK(info == 0, op, ": expected an iteration that converges, got error ", info);
+      check_converged(op, info);
     }
   });
   return {from_columns(u), s, from_columns(vh)};

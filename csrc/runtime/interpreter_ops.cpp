@@ -320,6 +320,8 @@ std::string exception_name(ErrorKind kind) {
       return "NotImplementedError";
     case ErrorKind::OutOfMemory:
       return "OutOfMemoryError";
+    case ErrorKind::LinearAlgebra:
+      return "LinAlgError";
     case ErrorKind::Runtime:
     case ErrorKind::Internal:
       break;

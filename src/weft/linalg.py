@@ -18,15 +18,16 @@ from weft._out import takes_out
 
 _aten = weft._C._aten
 
-# What a singular or an indefinite matrix raises.
-LinAlgError = RuntimeError
+LinAlgError = weft._C.LinAlgError
 
 inv = _aten.linalg_inv
+inv_ex = _aten.linalg_inv_ex
 det = _aten.linalg_det
 slogdet = _aten.linalg_slogdet
 solve = _aten.linalg_solve
 solve_triangular = _aten.linalg_solve_triangular
 cholesky = _aten.linalg_cholesky
+cholesky_ex = _aten.linalg_cholesky_ex
 eigh = _aten.linalg_eigh
 eigvalsh = _aten.linalg_eigvalsh
 qr = _aten.linalg_qr
@@ -233,11 +234,15 @@ def matrix_rank(
 
 @takes_out
 def cond(A: Tensor, p: Any = None) -> Tensor:
-    """The condition number: how much the solution of a system may grow errors."""
+    """The condition number: how much the solution of a system may grow errors; inf of a singular
+    matrix."""
     if p is None or p == 2:
         s = svdvals(A)
         return s[..., 0] / s[..., -1]
-    return matrix_norm(A, p) * matrix_norm(inv(A), p)
+    inverse, info = inv_ex(A)
+    singular = info != 0
+    inverse = inverse.masked_fill(singular.unsqueeze(-1).unsqueeze(-1), 0)
+    return (matrix_norm(A, p) * matrix_norm(inverse, p)).masked_fill(singular, math.inf)
 
 
 class LeastSquares(NamedTuple):
@@ -291,17 +296,3 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
         rank if driver != "gels" else weft.empty([0], dtype=weft.int64),
         values if driver in ("gelsd", "gelss") else A.new_empty([0], dtype=values.dtype),
     )
-
-
-@takes_out
-def inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    """inv, and 0 for each matrix."""
-    return inv(A), weft.zeros(A.shape[:-2], dtype=weft.int32)
-
-
-@takes_out
-def cholesky_ex(
-    A: Tensor, *, upper: bool = False, check_errors: bool = False
-) -> tuple[Tensor, Tensor]:
-    """cholesky, and 0 for each matrix."""
-    return cholesky(A, upper=upper), weft.zeros(A.shape[:-2], dtype=weft.int32)

@@ -49,6 +49,7 @@ case("matrix_power", [S(_S, 3), S(_B, 1), S(_S, -2)], np.linalg.matrix_power, to
 _SHAPE = "expected square matrices, got shape (2, 3)"
 case("linalg_inv", [S(_S), S(_B), S(A((0, 0)))], np.linalg.inv, tolerance=100,
      fails=(Fails(S(A((2, 3))), RuntimeError, f"linalg_inv: {_SHAPE}"),))  # fmt: skip
+case("linalg_inv_ex", [S(_S), S(_B), S(A((0, 0)))], lambda x: (np.linalg.inv(x), np.zeros(x.shape[:-2], "int32")), tolerance=100, grad=False)
 case("inverse", [S(_S)], np.linalg.inv, tolerance=100)
 case("linalg_det", [S(_S), S(_B)], np.linalg.det, tolerance=100)
 case("det", [S(_S)], np.linalg.det, tolerance=100)
@@ -112,6 +113,8 @@ def _symmetric(function: Any, definite: bool = True) -> Any:
 case("linalg_cholesky", [S(_D), S(A((2, 3, 3), _definite)), S(_D, upper=True)],
      lambda x, *, upper=False: np.swapaxes(np.linalg.cholesky(x), -1, -2) if upper else np.linalg.cholesky(x), tolerance=100, grad=False,
      check=_symmetric(lambda f, x: f(x)))  # fmt: skip
+case("linalg_cholesky_ex", [S(_D), S(A((2, 3, 3), _definite))], lambda x: (np.linalg.cholesky(x), np.zeros(x.shape[:-2], "int32")),
+     tolerance=100, grad=False)  # fmt: skip
 case("cholesky", [S(_D)], np.linalg.cholesky, tolerance=100, grad=False)
 
 

@@ -116,10 +116,19 @@ def _solve(A: Any, B: Any, left: Any) -> Any:
 
 
 op(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    doc="The inverse of the matrices, and for each 0 or the number of a zero pivot (int32): the "
+    "inverse of a singular one is NaN, unless check_errors raises LinAlgError.",
+    native="linalg_inv_ex",
+    grad={"A": "-(result0.mH.matmul(grads[0]).matmul(result0.mH))"},
+    variants="",
+    tags=("autocast_float32",),
+    out="inverse",
+)
+op(
     "linalg_inv(Tensor A) -> Tensor",
     doc="The inverse of the matrices.",
-    native="linalg_inv",
-    grad={"A": "-(result.mH.matmul(grad).matmul(result.mH))"},
+    compose="linalg_inv_ex(A, check_errors=True)[0]",
     variants="",
     tags=("autocast_float32",),
     out="out",
@@ -245,17 +254,16 @@ def _cholesky_backward(grad: Any, L: Any) -> Any:
     return ops._solve_triangular(L.mH, left.mH, True, False).mH
 
 
-def _cholesky(self: Any, upper: Any) -> Any:
-    if upper:
-        return ops._cholesky(self.mH).mH
-    return ops._cholesky(self)
+def _cholesky_ex(self: Any, upper: Any, check_errors: Any) -> Any:
+    result = ops._cholesky(self.mH if upper else self, check_errors)
+    return (result[0].mH if upper else result[0]), result[1]
 
 
 backward_op(
-    "_cholesky(Tensor self) -> Tensor",
-    doc="The lower triangle L with L @ L.mH = self.",
+    "_cholesky(Tensor self, bool check_errors) -> (Tensor L, Tensor info)",
+    doc="The lower triangle L with L @ L.mH = self, and what LAPACK says of each matrix.",
     native="_cholesky",
-    grad={"self": "_cholesky_backward(grad, result)"},
+    grad={"self": "_cholesky_backward(grads[0], result0)"},
 )
 backward_op(
     "_cholesky_backward(Tensor grad, Tensor L) -> Tensor",
@@ -263,9 +271,20 @@ backward_op(
     compose=_cholesky_backward,
 )
 op(
+    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False)"
+    " -> (Tensor L, Tensor info)",
+    doc="The triangle L with L @ L.mH = self, and for each matrix 0 or the order of the first "
+    "leading minor that is not positive (int32): there L is unfinished, unless check_errors raises "
+    "LinAlgError.",
+    compose=_cholesky_ex,
+    variants="",
+    tags=("autocast_float32",),
+    out="L",
+)
+op(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
     doc="The triangle L with L @ L.mH = self, for Hermitian positive-definite matrices.",
-    compose=_cholesky,
+    compose="linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]",
     grad={"self": "_cholesky_backward(grad.mH if upper else grad, result.mH if upper else result)"},
     variants="",
     tags=("autocast_float32",),
