@@ -14,7 +14,8 @@ from weft.jit.frontend.calls import BuiltinFunction, operator_name
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.python_objects import PythonModule, PythonObject
-from weft.jit.frontend.resolver import is_module
+from weft.jit.frontend.python_values import as_type
+from weft.jit.frontend.resolver import MISSING, is_module
 from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -207,8 +208,8 @@ def constant_value(e: Emitter, obj: Any, wanted: ty.Type, range: SourceRange | N
         found = type_of_value(obj)
         if found is not None and not isinstance(inner, ty.ListType | ty.TupleType | ty.DictType):
             return constant_value(e, obj, found, range)
-    if inner is ty.FLOAT and isinstance(obj, int) and not isinstance(obj, bool):
-        obj = float(obj)
+    if isinstance(obj, int | float) and (number := as_type(obj, inner)) is not MISSING:
+        obj = number
     if inner in _BY_NUMBER and isinstance(obj, int):
         obj = getattr(weft, _BY_NUMBER[inner][obj])
     if isinstance(obj, weft.Tensor):

@@ -9,6 +9,7 @@ from typing import Any
 from weft.jit.frontend.annotations import GENERIC, Annotations, type_of_value
 from weft.jit.frontend.conversions import Parameter
 from weft.jit.frontend.errors import fail
+from weft.jit.frontend.python_values import as_type
 from weft.jit.frontend.resolver import MISSING
 from weft.jit.frontend.scaffold import refuse_form
 from weft.jit.frontend.source import Code
@@ -148,7 +149,8 @@ def parameter_of(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
 def _with_default(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
     if not declared.has_default:
         return Parameter(declared.name, type_, kwarg_only=declared.kwarg_only)
-    if not _may_be(declared.default, ty.non_none(type_)):
+    default = as_type(declared.default, type_)
+    if default is MISSING:
         got = type_of_value(declared.default)
         shown = type(declared.default).__name__ if got is None else got.annotation
         fail(
@@ -156,25 +158,7 @@ def _with_default(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
             code.range(declared.node),
             f"{declared.name}: {shown} = ..." if declared.type is None and got else None,
         )
-    return Parameter(declared.name, type_, declared.default, True, declared.kwarg_only)
-
-
-_PLAIN: dict[ty.Type, tuple[type, ...]] = {
-    ty.INT: (int,),
-    ty.FLOAT: (int, float),
-    ty.BOOL: (bool,),
-    ty.STR: (str,),
-}
-
-
-def _may_be(default: Any, type_: ty.Type) -> bool:
-    if default is None:
-        return True
-    if type_ is ty.TENSOR:
-        return not isinstance(default, int | float | complex | str | list | tuple | dict)
-    if type_ in _PLAIN:
-        return isinstance(default, _PLAIN[type_])
-    return not isinstance(default, list | tuple | dict) or type_of_value(default) is not None
+    return Parameter(declared.name, type_, default, True, declared.kwarg_only)
 
 
 def type_or_tensor(declared: Declared, code: Code) -> ty.Type:
