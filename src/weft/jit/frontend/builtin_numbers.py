@@ -10,7 +10,7 @@ from weft.jit.frontend import written
 from weft.jit.frontend.builtins import Handler, as_list, handles
 from weft.jit.frontend.calls import apply_operator, call_operator, candidates, try_operator
 from weft.jit.frontend.conditions import Condition, choose, truth
-from weft.jit.frontend.conversions import type_of
+from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.iteration import Counted, iterate
@@ -166,6 +166,7 @@ def _round(e: Emitter, call: Call) -> Sugared:
 def _sum(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.operators import binary
 
+    call.expect_no_keywords("sum", "start")
     call.expect_count("sum", 1, 2)
     start = call.kwargs.get("start") or (call.args[1] if len(call.args) == 2 else None)
     value = call.args[0].value
@@ -181,12 +182,24 @@ def _sum(e: Emitter, call: Call) -> Sugared:
             actual = type_of(e, value, call.range)
         if isinstance(actual, ty.ListType) and actual.elem is ty.TENSOR:
             return _sum_tensors(e, value, start, call.range)
-        total = apply_operator(e, "aten::sum", call.range, as_list(e, value, call.range))
-        return total if start is None else binary(e, ast.Add, start.value, total, call.range)
+        return _sum_list(e, as_list(e, value, call.range), start, call.range)
     total = start.value if start is not None else Simple(e.constant(0))
     for item in items:
         total = binary(e, ast.Add, total, item, call.range)
     return total
+
+
+def _sum_list(e: Emitter, xs: Sugared, start: Arg | None, range: SourceRange) -> Sugared:
+    """sum(xs, start), added up from the left as Python does."""
+    elem = xs.value(e, range).type.children[0]
+    if start is None and elem in (ty.BOOL, ty.INT, ty.FLOAT, ty.COMPLEX):
+        return apply_operator(e, "aten::sum", range, xs)
+    first = Simple(e.constant(0)) if start is None else start.value
+    type = type_of(e, first, range)
+    widest = next((each for each in (ty.COMPLEX, ty.FLOAT) if each in (type, elem)), ty.INT)
+    if type in (ty.BOOL, ty.INT, ty.FLOAT, ty.COMPLEX):
+        first = Simple(coerce(e, first, widest, range, "sum"))
+    return call_written(e, written.total, range, xs, first)
 
 
 def _sum_tensors(e: Emitter, value: Sugared, start: Arg | None, range: SourceRange) -> Sugared:
@@ -215,6 +228,7 @@ def _test(name: str) -> Handler:
     def handler(e: Emitter, call: Call) -> Sugared:
         from weft.jit.frontend.conditions import Condition, choose, static_truth
 
+        call.expect_no_keywords(name)
         call.expect_count(name, 1, 1)
         value = call.args[0].value
         items = value.unrolled(e, call.range)

@@ -50,6 +50,7 @@ def _option(e: Emitter, given: Arg | None) -> Sugared | None:
 
 @handles(python.hasattr)
 def _hasattr(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("hasattr")
     call.expect_count("hasattr", 2, 2)
     name = static_argument(e, call.args[1], "hasattr", str)
     return Simple(e.constant(call.args[0].value.has_attr(e, name)))
@@ -57,6 +58,7 @@ def _hasattr(e: Emitter, call: Call) -> Sugared:
 
 @handles(python.getattr)
 def _getattr(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("getattr")
     call.expect_count("getattr", 2, 3)
     name = static_argument(e, call.args[1], "getattr", str)
     owner = call.args[0].value
@@ -67,6 +69,7 @@ def _getattr(e: Emitter, call: Call) -> Sugared:
 
 @handles(python.setattr)
 def _setattr(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("setattr")
     call.expect_count("setattr", 3, 3)
     name = static_argument(e, call.args[1], "setattr", str)
     call.args[0].value.set_attr(e, call.range, name, call.args[2].value)
@@ -93,6 +96,7 @@ def _type(e: Emitter, call: Call) -> Sugared:
     """The class of an object of the program."""
     from weft.jit.frontend.classes import class_value, python_class_of
 
+    call.expect_no_keywords("type")
     call.expect_count("type", 1, 1)
     value = call.args[0].value
     cls = python_class_of(value.v.type) if isinstance(value, Simple) else None
@@ -104,6 +108,7 @@ def _type(e: Emitter, call: Call) -> Sugared:
 
 @handles(python.callable)
 def _callable(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("callable")
     call.expect_count("callable", 1, 1)
     value = call.args[0].value
     is_object = isinstance(value, Simple) and not value.has_attr(e, "__call__")
@@ -112,6 +117,7 @@ def _callable(e: Emitter, call: Call) -> Sugared:
 
 @handles(weft.Size)
 def _size(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("Size")
     call.expect_count("Size", 1, 1)
     return Simple(coerce(e, call.args[0].value, ty.ListType(ty.INT), call.range, "Size"))
 
@@ -148,6 +154,7 @@ def _slice(e: Emitter, call: Call) -> Sugared:
 
 @handles(weft.is_tensor)
 def _is_tensor(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("is_tensor")
     call.expect_count("is_tensor", 1, 1)
     try:
         found = type_of(e, call.args[0].value, call.range) is ty.TENSOR

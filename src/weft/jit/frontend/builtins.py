@@ -121,6 +121,7 @@ def _range(e: Emitter, call: Call) -> Sugared:
 
 @handles(python.enumerate)
 def _enumerate(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("enumerate", "start")
     call.expect_count("enumerate", 1, 2)
     start = call.kwargs.get("start") or (call.args[1] if len(call.args) == 2 else None)
     value = None if start is None else coerce(e, start.value, ty.INT, start.range, "enumerate")
@@ -130,11 +131,13 @@ def _enumerate(e: Emitter, call: Call) -> Sugared:
 @handles(python.zip)
 def _zip(e: Emitter, call: Call) -> Sugared:
     call.expect_no_keywords("zip", "strict")
-    return Zip(e, [arg.value for arg in call.args])
+    strict = call.kwargs.get("strict")
+    return Zip(e, [arg.value for arg in call.args], None if strict is None else strict.value)
 
 
 @handles(python.reversed)
 def _reversed(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("reversed")
     call.expect_count("reversed", 1, 1)
     return Reversed(e, call.args[0].value)
 
@@ -149,6 +152,7 @@ def _iter(e: Emitter, call: Call) -> Sugared:
 
 @handles(python.len)
 def _len(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("len")
     call.expect_count("len", 1, 1)
     value = call.args[0].value
     if (
@@ -224,6 +228,7 @@ def _list(e: Emitter, call: Call) -> Sugared:
 
 @handles(python.tuple)
 def _tuple(e: Emitter, call: Call) -> Sugared:
+    call.expect_no_keywords("tuple")
     call.expect_count("tuple", 0, 1)
     if not call.args:
         return TupleLiteral([])
@@ -251,6 +256,7 @@ def _tuple(e: Emitter, call: Call) -> Sugared:
 @handles(python.dict, collections.OrderedDict, name="dict")
 def _dict(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.displays import common_type
+    from weft.jit.frontend.item_assignment import store_keywords
 
     call.expect_count("dict", 0, 1)
     if call.args:
@@ -258,8 +264,11 @@ def _dict(e: Emitter, call: Call) -> Sugared:
             call.args[0].value.v.type, ty.DictType
         )
         if is_dict and not _is_empty_display(e, call.args[0].value):
-            return call_operator(e, "aten::dict", Call(call.range, call.args))
-        return _dict_of_pairs(e, call.args[0].value, call.range, call.hint)
+            made = call_operator(e, "aten::dict", Call(call.range, call.args))
+        else:
+            made = _dict_of_pairs(e, call.args[0].value, call.range, call.hint)
+        store_keywords(e, made, call)
+        return made
     flat = []
     for name, arg in call.kwargs.items():
         flat += [e.constant(name), arg.value.value(e, arg.range)]
@@ -350,6 +359,7 @@ def _sorted(e: Emitter, call: Call) -> Sugared:
 def _str(e: Emitter, call: Call) -> Sugared:
     from weft.jit.frontend.exceptions import text_of
 
+    call.expect_no_keywords("str")
     call.expect_count("str", 0, 1)
     if not call.args:
         return Simple(e.constant(""))

@@ -147,7 +147,7 @@ def _takes_all(
         types = [type_of(e, arg.value, arg.range) for arg in given]
     except FrontendError:
         return False
-    return last and all(t is ty.INT or t is ty.TENSOR for t in types)
+    return last and all(t in (ty.INT, ty.NUMBER, ty.TENSOR) for t in types)
 
 
 def _as_it_is(arg: Arg) -> Convert:

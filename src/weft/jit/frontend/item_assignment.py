@@ -51,6 +51,12 @@ def store(e: Emitter, owner: Sugared, index: Sugared, held: Sugared, range: Sour
         )
 
 
+def store_keywords(e: Emitter, owner: Sugared, call: Call) -> None:
+    """owner["a"] = x for every keyword a=x of a call."""
+    for name, arg in call.kwargs.items():
+        store(e, owner, Simple(e.constant(name)), arg.value, arg.range)
+
+
 def _bounds(e: Emitter, index: Slice) -> list[Sugared]:
     """Start, stop and step of a slice of a list."""
     lower, upper, step = index.parts

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
+from weft.jit.frontend import written
 from weft.jit.frontend.calls import apply_operator
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.sugared import Call, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block, Value
 from weft.jit.ir.record import NamedTuple
@@ -141,18 +143,24 @@ class Range(Iterable):
 
 
 class Zip(Iterator):
-    """zip(a, b, ...): as many items as the shortest has."""
+    """zip(a, b, ...): as many items as the shortest has; ValueError where it is strict and another
+    has more."""
 
     what = "a zip"
 
-    def __init__(self, e: Emitter, parts: Sequence[Sugared]) -> None:
+    def __init__(self, e: Emitter, parts: Sequence[Sugared], strict: Sugared | None = None) -> None:
         super().__init__(e)
         self.parts = list(parts)
+        self.strict = strict
 
     def items(self, e: Emitter, range: SourceRange) -> Source:
         sources = [iterate(e, part, range) for part in self.parts]
         if not sources:
             return []
+        if self.strict is not None and self.strict.static(e) is not False:
+            lengths = [_length(e, source) for source in sources]
+            made = Simple(e.emit("prim::ListConstruct", lengths, ty.ListType(ty.INT), range=range))
+            call_written(e, written.check_lengths, range, made, self.strict)
         if not any(isinstance(s, Counted) for s in sources):
             return [TupleLiteral(row) for row in zip(*sources)]
         fixed = [len(s) for s in sources if not isinstance(s, Counted)]
@@ -163,6 +171,10 @@ class Zip(Iterator):
         for other in counted[1:]:
             length = int_op(e, "prim::min", range, length, other.length)
         return Counted(length, lambda i: TupleLiteral([c.item(i) for c in counted]))
+
+
+def _length(e: Emitter, source: Source) -> Value:
+    return source.length if isinstance(source, Counted) else e.constant(len(source))
 
 
 def _is_heterogeneous(e: Emitter, source: Source, range: SourceRange) -> bool:

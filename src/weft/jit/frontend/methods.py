@@ -130,12 +130,11 @@ def _update(e: Emitter, v: Value, call: Call) -> Sugared | None:
     """d.update(a=1): an assignment each."""
     if not call.kwargs:
         return None
-    from weft.jit.frontend.item_assignment import store
+    from weft.jit.frontend.item_assignment import store_keywords
 
     if call.args:
         call_operator(e, "aten::update", Call(call.range, call.args).behind(Simple(v)))
-    for name, arg in call.kwargs.items():
-        store(e, Simple(v), Simple(e.constant(name)), arg.value, call.range)
+    store_keywords(e, Simple(v), call)
     return e.none()
 
 
@@ -200,6 +199,7 @@ def assigned_item(
 
 def _to_type(e: Emitter, v: Value, call: Call) -> Sugared:
     """x.type(dtype); the names of types as text are Python's."""
+    call.expect_no_keywords("type", "non_blocking")
     call.expect_count("type", 1, 1)
     dtype = coerce(e, call.args[0].value, ty.DTYPE, call.range, "type")
     return apply_operator(e, "aten::to", call.range, Simple(v), Simple(dtype))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from weft.jit.frontend import written
 from weft.jit.frontend.calls import (
     apply_operator,
     call_operator,
@@ -13,13 +14,14 @@ from weft.jit.frontend.calls import (
     operator_of,
     try_operator,
 )
-from weft.jit.frontend.conditions import condition
+from weft.jit.frontend.conditions import Condition, choose, condition
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.expressions import expr
 from weft.jit.frontend.scaffold import expression
 from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
@@ -96,16 +98,11 @@ def binary(
     name = of_tensors if ty.TENSOR in (a, b) else of_others
     if op is ast.Mod and a is ty.STR:
         name = "aten::percentFormat"
-    if op is ast.Pow and a is ty.INT and b is ty.INT:
-        power = args[1].value.static(e)
-        if isinstance(power, int) and power >= 0:  # an int, as in Python
-            return emit_operator(
-                e,
-                operator_of("aten::pow.int_to_int"),
-                [v.value.value(e, range) for v in args],
-                {},
-                range,
-            )
+    if op is ast.Pow and _may_be_int(a) and _may_be_int(b):
+        base, power = (arg.value for arg in args)
+        if a is b is ty.INT:
+            return _power_of_ints(e, base, power, range)
+        return call_written(e, written.power, range, base, power)
     result = try_operator(e, candidates(name), Call(range, args))
     if isinstance(result, list):
         hint = None
@@ -117,6 +114,29 @@ def binary(
             hint,
         )
     return result
+
+
+def _may_be_int(type: ty.Type) -> bool:
+    """Whether some of the type's values are ints, and all are numbers."""
+    return ty.is_subtype(ty.INT, type) and ty.is_subtype(type, ty.NUMBER)
+
+
+def _power_of_ints(e: Emitter, base: Sugared, power: Sugared, range: SourceRange) -> Sugared:
+    """base ** power: an int, or a float where the power is below 0."""
+    given = {False: "aten::pow.int_to_int", True: "aten::pow.int"}  # by whether it is below 0
+    values = [base.value(e, range), power.value(e, range)]
+
+    def power_of(is_below: bool) -> Sugared:
+        return emit_operator(e, operator_of(given[is_below]), values, {}, range)
+
+    def number_of(is_below: bool) -> Callable[[], Sugared]:
+        return lambda: Simple(e.cast(power_of(is_below).value(e, range), ty.NUMBER))
+
+    known = power.static(e)
+    if isinstance(known, int):
+        return power_of(known < 0)
+    test = apply_operator(e, "aten::lt", range, power, Simple(e.constant(0))).value(e, range)
+    return choose(e, Condition(test), number_of(True), number_of(False), range)
 
 
 def _are_tensor_and_plain(left: Sugared, right: Sugared) -> bool:

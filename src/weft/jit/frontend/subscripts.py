@@ -207,8 +207,9 @@ def indexed(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> Indexed
             view, picked = _bool_index(e, view, dim, after_dots, part, range)
             advanced[dim if not after_dots else _from_end(dim, range)] = picked
             dim += 0 if after_dots else 1
-        elif actual is ty.INT:
-            given = (Simple(view), Simple(e.constant(at)), part)
+        elif actual is ty.INT or actual is ty.NUMBER:
+            place_in = Simple(coerce(e, part, ty.INT, range, "index"))
+            given = (Simple(view), Simple(e.constant(at)), place_in)
             view = apply_operator(e, "aten::select", range, *given).value(e, range)
             dim += 1 if after_dots else 0
         elif actual is ty.TENSOR or isinstance(actual, ty.ListType | ty.TupleType):

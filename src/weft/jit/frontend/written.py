@@ -4,6 +4,7 @@ arguments."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
 import weft
@@ -113,6 +114,16 @@ def dict_text(xs: Any) -> str:
     return "{" + ", ".join([f"{key!r}: {x!r}" for key, x in xs.items()]) + "}"
 
 
+# Powers ---------------------------------------------------------------------------------------
+
+
+def power(x: Any, y: Any) -> Number:
+    """x ** y of numbers of which one may be an int or a float."""
+    if isinstance(x, int) and isinstance(y, int):
+        return int(x) ** int(y)
+    return float(x) ** float(y)
+
+
 # Ranges ---------------------------------------------------------------------------------------
 
 
@@ -161,6 +172,17 @@ def same_items(xs: Any, ys: Any) -> bool:
     return True
 
 
+# Walks through several -------------------------------------------------------------------------
+
+
+def check_lengths(lengths: Any, strict: bool) -> None:
+    """The error of zip(..., strict=True)."""
+    for place, length in enumerate(lengths):
+        if strict and length != lengths[0]:
+            longer = "longer" if length > lengths[0] else "shorter"
+            raise ValueError(f"zip() argument {place + 1} is {longer} than argument 1")
+
+
 # Those that pass a test -------------------------------------------------------------------------
 
 
@@ -203,6 +225,13 @@ def fold_all(function: Any, xs: Any) -> Any:
     for x in xs[1:]:
         made = function(made, x)
     return made
+
+
+def total(xs: Any, start: Any) -> Any:
+    """sum(xs, start)."""
+    for x in xs:
+        start = start + x
+    return start
 
 
 def product(xs: Any, start: Any) -> Any:
