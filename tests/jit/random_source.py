@@ -34,13 +34,15 @@ EXPRESSIONS: dict[str, list[str]] = {
         "torch.softmax({T}, -1)", "{T} / ({T}.std(-1, keepdim=True) + 1.5)", "{T} - torch.logsumexp({T}, -1, keepdim=True)",
         "({T} - {T}.mean(-1, keepdim=True)) * torch.rsqrt({T}.var(-1, keepdim=True, unbiased=False) + 0.5)",
         "{T} / ({T}.norm(dim=-1, keepdim=True) + 0.5)", "{T} - {T}.amax(-1, keepdim=True)", "torch.var_mean({T}, -1)[0]",
-        "({T} + {T}.detach())", "{T}.square().sqrt()", "other({T}, {I})",
+        "({T} + {T}.detach())", "{T}.square().sqrt()", "other({T}, {I})", "pair({T}, {I})[1]",
+        "{T} * {T}.t().contiguous().t()", "{T}.t().contiguous().t()",
     ],
     INT: [
         "{I} + {I}", "{I} - {I}", "({I} * {I}) % 1009", "{I} // 3", "{I} % 7", "{I} // {I}", "-{I}", "abs({I})",
         "min({I}, {I})", "max({I}, {I})", "len({L})", "{L}[-1]", "{L}[{I}]", "{D}[{S}]", "({P})[0]", "int({F})",
         "({I} if {B} else {I})", "{T}.dim()", "{T}.numel()", "sum({L})", "len({S})", "int({B})",
         "({I} & 7) << 2", "{I} ^ {I}", "{T}.size(0)", "len({X})", "len({D})", "int({T}.sum() > 0)",
+        "pair({T}, {I})[0]",
     ],
     FLOAT: [
         "{F} + {F}", "{F} * {F}", "{F} - {I}", "{F} / 3.0", "{F} / {F}", "{I} / {I}", "-{F}", "float({I})",
@@ -64,9 +66,12 @@ EXPRESSIONS: dict[str, list[str]] = {
     ],
     TENSORS: ["[{T}, {T}]", "[{T}] + {X}[:2]", "[t * {F} for t in {X}]", "list({T}.unbind(0))"],
     DICT: ["{{'a': {I}, 'b': {I}}}", "{{str(i): i + {I} for i in {L}[:3]}}", "{{{S}: {I}}}"],
-    PAIR: ["({I}, {T})", "({P} if {B} else {P})"],
+    PAIR: ["({I}, {T})", "({P} if {B} else {P})", "pair({T}, {I})"],
     MAYBE: ["({T} if {B} else None)", "None", "{T}"],
 }  # fmt: skip
+HELPERS = {"other": (TENSOR,), "pair": (INT, TENSOR)}  # what they give; they return early too
+CALL = re.compile("|".join(rf"\b{name}\(" for name in HELPERS))
+RESULTS = (TENSOR, INT, FLOAT, BOOL, STR, INTS)  # of the program
 CONSTANTS = {
     INT: ["0", "1", "2", "-3", "7"], FLOAT: ["0.5", "-1.25", "3.0", "0.0"], BOOL: ["True", "False"],
     STR: ["'a'", "'ab c'", "''"], TENSOR: ["torch.ones(2, 3)", "torch.ones(3)"], INTS: ["[1, 2, 3]"],
@@ -82,18 +87,26 @@ class Program:
         self.writes = writes
         self.lines: list[str] = []
         self.names = 0
-        self.budget = random.randint(4, 26)
+        self.budget = 0
         self.loops = 0
-        self.calls = False
+        self.calls = False  # may call the helpers
+        self.results: tuple[str, ...] = ()
         self.scope: list[tuple[str, str]] = []
 
     def text(self) -> str:
-        """The source: a helper `other` and the program `main`."""
-        self.scope = [("t", TENSOR), ("k", INT)]
-        self.lines = ["def other(t: Tensor, k: int) -> Tensor:"]
-        self.body(1, at_most=3)
-        self.lines.append(f"    return {self.expression(TENSOR, 2)}")
-        self.calls, self.names, self.loops = True, 0, 0
+        """The source: the helpers and the program `main`."""
+        self.lines = []
+        for name, results in HELPERS.items():
+            self.start(f"{name}(t: Tensor, k: int)", results, self.random.randint(1, 5))
+            self.scope = [("t", TENSOR), ("k", INT)]
+            self.body(1, at_most=3)
+            self.lines += ["    " + self.finish(2), ""]
+        self.calls = True
+        self.start(
+            "main(x: Tensor, y: Tensor, m: int, n: int, f: float, b: bool)",
+            RESULTS,
+            self.random.randint(4, 22),
+        )
         self.scope = [
             ("x", TENSOR),
             ("y", TENSOR),
@@ -102,23 +115,24 @@ class Program:
             ("f", FLOAT),
             ("b", BOOL),
         ]
-        result = "Tuple[Tensor, int, float, bool, str, List[int]]"
-        self.lines += [
-            "",
-            f"def main(x: Tensor, y: Tensor, m: int, n: int, f: float, b: bool) -> {result}:",
-        ]
         if self.writes:
             self.lines.append("    x, y = x.clone(), y.clone()")
         for type in (STR, INTS, TENSORS, DICT, PAIR, MAYBE):
             value = self.expression(type, 1)
             self.line(1, f"{self.new(type)}: {type} = {value}")
         self.body(1, at_most=9)
-        self.lines.append("    " + self.finish())
+        self.lines.append("    " + self.finish(1))
         return "\n".join(self.lines) + "\n"
 
-    def finish(self) -> str:
-        types = (TENSOR, INT, FLOAT, BOOL, STR, INTS)
-        return "return " + ", ".join(self.expression(t, 1) for t in types)
+    def start(self, head: str, results: tuple[str, ...], budget: int) -> None:
+        """The first line of a function of so many statements."""
+        self.budget = budget
+        self.names, self.loops, self.results = 0, 0, results
+        type = results[0] if len(results) == 1 else f"Tuple[{', '.join(results)}]"
+        self.lines.append(f"def {head} -> {type}:")
+
+    def finish(self, depth: int) -> str:
+        return "return " + ", ".join(self.expression(t, depth) for t in self.results)
 
     # ---- expressions ----
 
@@ -130,7 +144,7 @@ class Program:
                 return names[-1] if self.random.random() < 0.4 else self.random.choice(names)
             if type != MAYBE:
                 return self.random.choice(CONSTANTS[type])
-        choices = [e for e in EXPRESSIONS[type] if self.calls or "other(" not in e]
+        choices = [e for e in EXPRESSIONS[type] if self.calls or not CALL.search(e)]
         if type == MAYBE:
             # A literal None or a tensor has a narrower type: in an expression only what stays optional.
             choices = choices[:1]
@@ -157,7 +171,7 @@ class Program:
             if self.budget < 0:
                 break
             choices: list[Callable[[int], None]] = (
-                [self.assign] * 5 + [self.update] * 2 + [self.change]
+                [self.assign] * 5 + [self.update] * 2 + [self.change, self.unpack, self.discard]
             )
             if depth < 4:
                 choices += [self.branch] * 2 + [self.for_range, self.for_list, self.while_loop]
@@ -177,8 +191,8 @@ class Program:
         chance = self.random.random()
         if self.loops and chance < 0.1:
             self.line(depth, self.random.choice(["break", "continue"]))
-        elif self.calls and chance < 0.17:
-            self.line(depth, self.finish())
+        elif chance < (0.17 if self.calls else 0.5):
+            self.line(depth, self.finish(1))
         elif self.calls and chance < 0.19:
             self.line(depth, f"raise ValueError({self.expression(STR, 1)})")
 
@@ -198,6 +212,15 @@ class Program:
         plain = [(name, t) for name, t in self.scope if t in (TENSOR, INT, FLOAT, BOOL, STR, INTS)]
         name, type = self.random.choice(plain)
         self.line(depth, f"{name} = {self.expression(type, 3)}")
+
+    def unpack(self, depth: int) -> None:
+        """Both items of a pair get names; often one is never read."""
+        value = self.expression(PAIR, 2)
+        self.line(depth, f"{self.new(INT)}, {self.new(TENSOR)} = {value}")
+
+    def discard(self, depth: int) -> None:
+        """A value that nobody reads."""
+        self.line(depth, self.expression(self.random.choice(TYPES[:6]), 3))
 
     def change(self, depth: int) -> None:
         """A container, or a tensor where that is allowed, is written to."""

@@ -66,6 +66,25 @@ def test_tuples_that_are_wanted_whole_stay():
     )
 
 
+def test_tuples_that_a_path_leaves_unset():
+    """An unset tuple cannot be taken apart, so every If and loop that it passes is split."""
+    case(
+        tuple_lowering.run,
+        "%p : (int, Tensor) = prim::If(%b)\n  block0():\n    %q : (int, Tensor) = prim::If(%b)\n      block0():\n        -> (%t)\n      block1():\n        %z : (int, Tensor) = prim::Uninitialized()\n        -> (%z)\n    -> (%q)\n  block1():\n    -> (%t)\n%r : int = prim::TupleIndex[index=0](%p)",
+        "%r",
+        ("%r : int, %c : Tensor = prim::If(%b)\n  block0():\n    %d : int, %e : Tensor = prim::If(%b)\n      block0():\n        %f0 : int, %g : Tensor = prim::TupleUnpack(%t)\n        -> (%f0, %g)\n      block1():\n        %z : (int, Tensor) = prim::Uninitialized()\n        %h : int = prim::Uninitialized()\n        %k : Tensor = prim::Uninitialized()\n        -> (%h, %k)\n    %q : (int, Tensor) = prim::TupleConstruct(%d, %e)\n    -> (%d, %e)\n  block1():\n    %u : int, %v : Tensor = prim::TupleUnpack(%t)\n    -> (%u, %v)\n%p : (int, Tensor) = prim::TupleConstruct(%r, %c)", "%r"),
+    )  # fmt: skip
+
+
+def test_unset_tuples_round_a_loop():
+    case(
+        tuple_lowering.run,
+        "%z : (int, Tensor) = prim::Uninitialized()\n%p : (int, Tensor) = prim::Loop(%n, %b, %z)\n  block0(%i : int, %q : (int, Tensor)):\n    -> (%b, %q)\n%r : int = prim::TupleIndex[index=0](%p)",
+        "%r",
+        ("%z : (int, Tensor) = prim::Uninitialized()\n%z0 : int = prim::Uninitialized()\n%z1 : Tensor = prim::Uninitialized()\n%r : int, %c : Tensor = prim::Loop(%n, %b, %z0, %z1)\n  block0(%i : int, %q0 : int, %q1 : Tensor):\n    %w : (int, Tensor) = prim::TupleConstruct(%q0, %q1)\n    -> (%b, %q0, %q1)\n%p : (int, Tensor) = prim::TupleConstruct(%r, %c)", "%r"),
+    )  # fmt: skip
+
+
 # ---- lists ----
 
 

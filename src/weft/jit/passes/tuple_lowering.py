@@ -4,13 +4,15 @@
     %y : Tensor = prim::TupleIndex[index=1](%t)         =>   uses of %y become uses of %x
 
 A tuple that an `If` gives, or that goes round a loop, is split into its items where that lets every
-user or every maker do without it. Tuples cannot be changed, so nobody can tell.
+user or every maker do without it. Tuples cannot be changed, so nobody can tell. One that some path
+leaves unset is always split: its items may be unset, but an unset tuple cannot be taken apart.
 """
 
 from __future__ import annotations
 
-from weft.jit.ir import Graph, Node, TupleType, Value
+from weft.jit.ir import Graph, Node, TupleType, Type, Value
 from weft.jit.ir.graph import Block
+from weft.jit.ir.value import Use
 from weft.jit.passes.options import DEFAULT, Options
 
 _TAKES_APART = frozenset(("prim::TupleIndex", "prim::TupleUnpack"))
@@ -18,18 +20,42 @@ _TAKES_APART = frozenset(("prim::TupleIndex", "prim::TupleUnpack"))
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Lowers tuples in every block; True if anything changed."""
-    return _block(graph.block)
+    return _block(graph.block, _unset(graph))
 
 
-def _block(block: Block) -> bool:
+def _unset(graph: Graph) -> set[Value]:
+    """The tuples that some path leaves unset, through all Ifs and loops that they pass."""
+    found: set[Value] = set()
+    waiting = [node.output for node in graph.walk() if node.kind == "prim::Uninitialized"]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value.type, TupleType) and value not in found:
+            found.add(value)
+            waiting += [each for use in value.uses for each in _passed_on(use)]
+    return found
+
+
+def _passed_on(use: Use) -> list[Value]:
+    """The values that get what an If returns, or what a loop takes or returns."""
+    is_return = isinstance(use.user, Block)
+    node = use.user.owner if isinstance(use.user, Block) else use.user
+    if isinstance(node, Graph) or node.kind not in ("prim::If", "prim::Loop"):
+        return []
+    if node.kind == "prim::If":
+        return [node.outputs[use.index]] if is_return else []
+    index = use.index - (1 if is_return else 2)
+    return [node.outputs[index], node.blocks[0].params[index + 1]] if index >= 0 else []
+
+
+def _block(block: Block, unset: set[Value]) -> bool:
     changed = False
     for node in block:
         if node.kind == "prim::If":
-            changed |= _split_if(node)
+            changed |= _split_if(node, unset)
         elif node.kind == "prim::Loop":
-            changed |= _split_loop(node)
+            changed |= _split_loop(node, unset)
         for inner in node.blocks:
-            changed |= _block(inner)
+            changed |= _block(inner, unset)
         if node.kind in _TAKES_APART:
             changed |= _forward(node)
     return changed
@@ -42,10 +68,15 @@ def items_of(value: Value) -> tuple[Value, ...] | None:
     return value.node.inputs
 
 
+def _is_unset(value: Value) -> bool:
+    return value.node is not None and value.node.kind == "prim::Uninitialized"
+
+
 def _forward(node: Node) -> bool:
-    items = items_of(node.inputs[0])
-    if items is None:
+    whole = node.inputs[0]
+    if items_of(whole) is None and not _is_unset(whole):
         return False
+    items = _unpacked(whole, node, whole.type)
     taken = [items[node.attrs["index"]]] if node.kind == "prim::TupleIndex" else items
     node.replace_outputs_with(taken)
     node.destroy()
@@ -58,14 +89,15 @@ def _only_taken_apart(value: Value) -> bool:
     return bool(users) and all(isinstance(u, Node) and u.kind in _TAKES_APART for u in users)
 
 
-def _split_if(node: Node) -> bool:
+def _split_if(node: Node, unset: set[Value]) -> bool:
     changed = False
     for index in reversed(range(len(node.outputs))):
         output = node.outputs[index]
         if not isinstance(output.type, TupleType):
             continue
         returned = [block.returns[index] for block in node.blocks]
-        if not (_only_taken_apart(output) or all(items_of(v) is not None for v in returned)):
+        made_here = all(items_of(v) is not None for v in returned)
+        if not (output in unset or _only_taken_apart(output) or made_here):
             continue
         for block, value in zip(node.blocks, returned):
             items = _unpacked(value, block, output.type)
@@ -79,7 +111,7 @@ def _split_if(node: Node) -> bool:
     return changed
 
 
-def _split_loop(node: Node) -> bool:
+def _split_loop(node: Node, unset: set[Value]) -> bool:
     changed = False
     for index in reversed(range(len(node.outputs))):
         output, body = node.outputs[index], node.blocks[0]
@@ -92,7 +124,7 @@ def _split_loop(node: Node) -> bool:
         )
         made_here = items_of(before) is not None and items_of(again) is not None
         taken_apart = all(_only_taken_apart(v) for v in (param, output) if v.has_uses)
-        if not (made_here or (taken_apart and again is not param)):
+        if not (output in unset or made_here or (taken_apart and again is not param)):
             continue
         for item in _unpacked(before, node, output.type):
             node.add_input(item)
@@ -112,7 +144,7 @@ def _split_loop(node: Node) -> bool:
     return changed
 
 
-def _unpacked(value: Value, place: Node | Block, type_: TupleType) -> tuple[Value, ...]:
+def _unpacked(value: Value, place: Node | Block, type_: Type) -> tuple[Value, ...]:
     """The items of a tuple: those it is made of, or taken out before a node or at a block's end."""
     known = items_of(value)
     if known is not None:
@@ -122,7 +154,10 @@ def _unpacked(value: Value, place: Node | Block, type_: TupleType) -> tuple[Valu
         graph.inserting(before=place) if isinstance(place, Node) else graph.inserting(at_end=place)
     )
     with inside:
-        return tuple(graph.emit("prim::TupleUnpack", [value], type_.elems).outputs)
+        if _is_unset(value):
+            elems = type_.children
+            return tuple(graph.emit("prim::Uninitialized", (), [elem]).output for elem in elems)
+        return tuple(graph.emit("prim::TupleUnpack", [value], type_.children).outputs)
 
 
 def _rebuilt_after(node: Node, output: Value, parts: list[Value]) -> None:
