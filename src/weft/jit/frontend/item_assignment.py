@@ -11,7 +11,15 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.expressions import expr, value
 from weft.jit.frontend.methods import assigned_item
-from weft.jit.frontend.subscripts import Slice, get_item, index_list, index_of, indexed
+from weft.jit.frontend.subscripts import (
+    Indexed,
+    Slice,
+    by_dimensions,
+    get_item,
+    index_list,
+    index_of,
+    indexed,
+)
 from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
@@ -89,17 +97,31 @@ def _store_tensor(e: Emitter, v: Value, index: Sugared, held: Sugared, range: So
         if actual is not ty.TENSOR:
             tensor = apply_operator(e, "prim::NumToTensor", range, held)
             tensor = apply_operator(e, "aten::type_as", range, tensor, Simple(found.view))
-        given = (
-            Simple(found.view),
-            index_list(e, found, range),
-            tensor,
-            Simple(e.constant(False)),
-        )
-        apply_operator(e, "aten::index_put_", range, *given)
+        _put(e, found, tensor, range)
     elif actual is ty.TENSOR:
         apply_operator(e, "aten::copy_", range, Simple(found.view), held)
     else:
         apply_operator(e, "aten::fill_", range, Simple(found.view), held)
+
+
+def _put(e: Emitter, found: Indexed, tensor: Sugared, range: SourceRange) -> None:
+    """found = tensor."""
+    view, indices = Simple(found.view), index_list(e, found, range)
+
+    by_dimensions(
+        e,
+        found,
+        range,
+        lambda: apply_operator(
+            e, "aten::index_put_", range, view, indices, tensor, Simple(e.constant(False))
+        ),
+        lambda selected: apply_operator(e, "aten::copy_", range, selected, tensor),
+        lambda: call_written(e, written.scatter, range, view, indices, tensor),
+    )
+
+
+# What x[i] of a tensor comes from where it may be a copy.
+_GATHERS = frozenset(("aten::index", "prim::If", "prim::CallFunction"))
 
 
 def augment_item(e: Emitter, node: ast.AugAssign, range: SourceRange) -> None:
@@ -111,7 +133,7 @@ def augment_item(e: Emitter, node: ast.AugAssign, range: SourceRange) -> None:
     before = get_item(e, owner, index, range)
     made, in_place = augmented(e, type(node.op), before, expr(e, node.value), range)
     made_by = before.v.node if isinstance(before, Simple) else None
-    is_gathered = made_by is not None and made_by.name == "aten::index"
+    is_gathered = made_by is not None and made_by.name in _GATHERS
     held_by = owner.v.type if isinstance(owner, Simple) else None
     is_copy = isinstance(held_by, ty.ListType) and isinstance(index, Slice)
     if not in_place or is_gathered or is_copy or isinstance(held_by, ty.ClassType):

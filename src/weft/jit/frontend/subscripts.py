@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.jit.frontend import written
 from weft.jit.frontend.calls import apply_operator
+from weft.jit.frontend.conditions import Condition, choose
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
@@ -139,14 +140,74 @@ class Indexed(NamedTuple):
     @property
     def is_view(self) -> bool:
         """Whether no tensors are left."""
-        return not self.advanced and not any(self.behind)
+        return not self.tensors
+
+    @property
+    def tensors(self) -> list[Value]:
+        """The tensors that are left."""
+        return [*self.advanced.values(), *(each for each in self.behind if each is not None)]
 
 
 def _tensor_item(e: Emitter, v: Value, index: Sugared, range: SourceRange) -> Sugared:
     found = indexed(e, v, index, range)
     if found.is_view:
         return Simple(found.view)
-    return apply_operator(e, "aten::index", range, Simple(found.view), index_list(e, found, range))
+    view, indices = Simple(found.view), index_list(e, found, range)
+
+    return by_dimensions(
+        e,
+        found,
+        range,
+        lambda: apply_operator(e, "aten::index", range, view, indices),
+        lambda selected: selected,
+        lambda: call_written(e, written.gather, range, view, indices),
+    )
+
+
+def by_dimensions(
+    e: Emitter,
+    found: Indexed,
+    range: SourceRange,
+    gathered: Callable[[], Sugared],
+    selected: Callable[[Sugared], Sugared],
+    mixed: Callable[[], Sugared],
+) -> Sugared:
+    """What is done with the items of a tensor: `gathered` with those of lists and masks, `selected`
+    with the view of an int tensor without dimensions, `mixed` where there are several tensors."""
+    if not any(_may_be_number(each) for each in found.tensors):
+        return gathered()
+    if len(found.tensors) > 1 or not found.advanced:
+        return mixed()
+    ((dim, index),) = found.advanced.items()
+    test = call_written(e, written.is_number, range, Simple(index)).value(e, range)
+
+    def of_view() -> Sugared:
+        at = apply_operator(e, "aten::Int", range, Simple(index))
+        given = Simple(found.view), Simple(e.constant(dim)), at
+        return selected(apply_operator(e, "aten::select", range, *given))
+
+    return choose(e, Condition(test), of_view, gathered, range)
+
+
+_MASKS = frozenset(
+    f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite",
+                                 "logical_and", "logical_or", "logical_xor", "logical_not")
+)  # fmt: skip
+_OF_MASKS = frozenset(f"aten::bitwise_{name}" for name in ("and", "or", "xor", "not"))
+_WITH_DIMS = frozenset(f"aten::{name}" for name in ("nonzero", "arange", "randperm"))
+
+
+def _may_be_number(v: Value) -> bool:
+    """Whether a tensor in an index may be an int without dimensions; not all that may not are
+    known."""
+    node = v.node
+    if node is None:
+        return True
+    if node.name in _OF_MASKS:
+        return any(_may_be_number(each) for each in node.inputs)
+    if node.name == "aten::tensor":
+        return not isinstance(node.inputs[0].type, ty.ListType)
+    return node.name not in _MASKS | _WITH_DIMS
 
 
 def index_list(e: Emitter, found: Indexed, range: SourceRange) -> Sugared:

@@ -8,6 +8,7 @@ from numbers import Number
 from typing import Any
 
 import weft
+from weft import _C
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.ir import types as ty
@@ -58,6 +59,47 @@ def index_behind_dots(view: Any, before: Any, behind: Any, plain: bool) -> Any:
         found.append(None)
     found.extend(behind)
     return found
+
+
+# Tensors in an index ----------------------------------------------------------------------------
+
+
+def is_number(index: weft.Tensor) -> bool:
+    """Whether a tensor selects, as an int does, where masks and lists of indices gather."""
+    return index.dim() == 0 and index.dtype != weft.bool and index.dtype != weft.uint8
+
+
+def select_numbers(x: weft.Tensor, indices: list[weft.Tensor | None]) -> Any:
+    """x where numbers have selected, and the indices that are left."""
+    left: list[weft.Tensor | None] = []
+    dim = 0
+    for index in indices:
+        if index is None:
+            left.append(index)
+            dim += 1
+        elif is_number(index):
+            x = x.select(dim, int(index))
+        else:
+            left.append(index)
+            dim += index.dim() if index.dtype == weft.bool or index.dtype == weft.uint8 else 1
+    return x, left
+
+
+def gather(x: weft.Tensor, indices: list[weft.Tensor | None]) -> weft.Tensor:
+    """x[indices]."""
+    x, left = select_numbers(x, indices)
+    if any(index is not None for index in left):
+        return _C._aten.index(x, left)
+    return x
+
+
+def scatter(x: weft.Tensor, indices: list[weft.Tensor | None], values: weft.Tensor) -> None:
+    """x[indices] = values."""
+    x, left = select_numbers(x, indices)
+    if any(index is not None for index in left):
+        _C._aten.index_put_(x, left, values)
+    else:
+        x.copy_(values)
 
 
 # Slices of lists ------------------------------------------------------------------------------
