@@ -13,7 +13,9 @@ import pytest
 
 import weft
 from jit.corpus import sequences
+from weft.jit.frontend import source
 from weft.jit.frontend.source import _lines_of, code_of
+from weft.jit.ir.fresh_stack import parse
 
 MODULES = (argparse, inspect, json.decoder, linecache, textwrap, sequences, weft.nn.functional)
 
@@ -73,6 +75,42 @@ y)
 one_line = None
 if sys:
     def one_line(x): return x
+class Layouts:
+    def comment(self, x):
+        y = x
+# at the left
+        return y
+
+    def strings(self, x):
+        s = """one
+    two
+        three
+four"""
+        return s, f"""{s}
+            {x}
+""", "a\
+    b"
+
+    def lines(self, x):
+        s = """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+""" """
+"""
+        return s
 # fmt: on
 
 
@@ -95,6 +133,20 @@ def test_strange_layouts(function):
     wanted, wanted_first = inspect.getsourcelines(function)
     assert (tree(lines), first) == (tree(wanted), wanted_first)
     assert "comment after" not in "".join(lines)
+
+
+METHODS = [Layouts.comment, Layouts.strings, Layouts.lines]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda f: f.__name__)
+def test_methods_mean_what_they_say(method, monkeypatch):
+    """Strings keep the indent of their lines, and the end is not sought by parsing ever more."""
+    parsed = []
+    monkeypatch.setattr(source, "parse", lambda *a, **k: parsed.append(a) or parse(*a, **k))
+    names = {}
+    exec(code_of(method).text, names)
+    assert names[method.__name__](None, 3) == method(None, 3)
+    assert len(parsed) < 20
 
 
 @pytest.mark.parametrize("function", [wrapped, lambda x: x], ids=["wrapped", "lambda"])

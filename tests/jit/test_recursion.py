@@ -81,6 +81,17 @@ def test_functions_are_parsed_far_down() -> None:
     assert [early(i) for i in (0, 299, 1000)] == [0, 299, helper(1000)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [" + ".join(["x"] * 800), "x" + ".add(1)" * 800, "x" + "[:]" * 800, "-" * 800 + "x"],
+    ids=["sum", "methods", "items", "signs"],
+)
+def test_long_expressions(text: str) -> None:
+    long = weft.jit.CompilationUnit(f"def long(x):\n    return {text}\n").long
+    x = weft.ones(2)
+    assert weft.equal(long(x), eval(text, {"x": x}))
+
+
 def test_parsing_where_the_stack_is_deep() -> None:
     def down(n: int) -> ast.Module:
         return down(n - 1) if n else parse("f(x)[0] + 1")

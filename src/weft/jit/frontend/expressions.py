@@ -14,7 +14,7 @@ from weft.jit.frontend.sugared import Arg, Call, Path, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 
-_MAX_DEPTH = 400
+_MAX_DEPTH = 4_000
 _LARGEST_INT = 2**63
 _HELD = (bool, int, float, complex, str)
 

@@ -13,13 +13,13 @@ from weft.jit.ir.source import Source, SourceRange
 if TYPE_CHECKING:
     import inspect
     import linecache
-    import textwrap
 else:
     inspect = Later("inspect")
     linecache = Later("linecache")
     textwrap = Later("textwrap")
 
 _IN_LINES = (ast.expr, ast.Return, ast.Assign, ast.Expr)  # have columns, and no body
+_MOST_TRIED = 16  # ends of a definition
 _WITH_BODY = (ast.FunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.With)
 
 
@@ -139,12 +139,7 @@ def _check_name(obj: Any, lines: list[str], filename: str) -> None:
 
 def _code(lines: list[str], first: int, filename: str) -> Code:
     text = "".join(lines)
-    dedented = _dedented(text)
-    if dedented[:1].isspace():  # a continued line or comment left of the definition
-        dedented = _dedent_by_first(text)
-    first_text = text.split("\n", 1)[0]
-    indent = len(first_text) - len(first_text.lstrip())
-    return Code(dedented.rstrip("\n") + "\n", filename, max(first, 1), indent)
+    return Code(_dedented(text).rstrip("\n") + "\n", filename, max(first, 1), _indent(text))
 
 
 def unwrapped(function: Any) -> Any:
@@ -167,9 +162,32 @@ def _file_of(obj: Any) -> str | None:
 
 
 def _dedented(text: str) -> str:
-    """As textwrap.dedent, which is imported where there is something to do."""
-    plain = not text[:1].isspace() and not any(map(str.isspace, text.split("\n")))
-    return text if plain else textwrap.dedent(text)
+    """A definition without the indent of its first line. What strings go on with in further lines
+    stays as it is, or they would be others; comments and continued lines may stand further left."""
+    width = _indent(text)
+    if not width:
+        return text
+    inside = _lines_inside_strings(text)
+    lines = enumerate(text.split("\n"))
+    return "\n".join(line if i in inside else _without(line, width) for i, line in lines)
+
+
+def _without(line: str, width: int) -> str:
+    return line.lstrip() if line[:width].strip() else line[width:]
+
+
+def _lines_inside_strings(text: str) -> set[int]:
+    """The lines that start within a string."""
+    if not any(mark in text for mark in ('"""', "'''", "\\\n")):
+        return set()
+    strings = [
+        node
+        for statement in _statements(text) or ()
+        for node in ast.walk(statement)
+        if isinstance(node, ast.JoinedStr | ast.Constant)
+    ]
+    # Lines count from 1, and the first one is that of _statements.
+    return {line - 2 for node in strings for line in range(node.lineno + 1, node.end_lineno + 1)}
 
 
 def _lines_of(obj: Any, filename: str) -> tuple[list[str], int] | None:
@@ -178,7 +196,8 @@ def _lines_of(obj: Any, filename: str) -> tuple[list[str], int] | None:
 
     inspect.getsourcelines does the same for everything, but splits all lines into tokens first.
     Here the definition ends before a line that is not further in than its first one, if what comes
-    before that line can be parsed: otherwise it is within brackets or a string.
+    before that line can be parsed: otherwise it is within brackets or a string. Where that happens
+    often, splitting into tokens is faster.
     """
     code = getattr(obj, "__code__", None)
     if code is None or obj.__name__ == "<lambda>" or hasattr(obj, "__wrapped__"):
@@ -187,16 +206,19 @@ def _lines_of(obj: Any, filename: str) -> tuple[list[str], int] | None:
     start = code.co_firstlineno - 1
     if not 0 <= start < len(every):
         return None
-    width = _indent(every[start])
+    width, tried = _indent(every[start]), 0
     for end in range(start + 1, len(every) + 1):
         if end < len(every) and (_is_blank(every[end]) or _indent(every[end]) > width):
             continue
+        tried += 1
+        if tried > _MOST_TRIED:
+            return None
         lines = every[start:end]
         while lines and _is_blank(lines[-1]):
             lines.pop()
-        tree = _tree_or_none(_dedented("".join(lines)))
-        if tree is not None:
-            (node, *rest) = tree.body or (None,)
+        body = _statements("".join(lines))
+        if body is not None:
+            (node, *rest) = body or (None,)
             found = isinstance(node, ast.FunctionDef) and not rest and node.name == code.co_name
             return (lines, start + 1) if found else None
     return None
@@ -212,17 +234,15 @@ def _is_blank(line: str) -> bool:
     return not rest or rest.startswith("#")
 
 
-def _tree_or_none(text: str) -> ast.Module | None:
+def _statements(text: str) -> list[ast.stmt] | None:
+    """The statements of a text, which may be indented; None where there are none."""
     try:
-        return parse(text)
+        if not text[:1].isspace():
+            return list(parse(text).body)
+        (whole,) = parse(f"if 1:\n{text}").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _dedent_by_first(text: str) -> str:
-    lines = text.split("\n")
-    width = len(lines[0]) - len(lines[0].lstrip())
-    return "\n".join(line[width:] if not line[:width].strip() else line.lstrip() for line in lines)
+    return list(whole.body)
 
 
 def _kind(obj: Any) -> str:
