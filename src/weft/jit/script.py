@@ -301,14 +301,6 @@ class CompilationUnit:
         return list(self._functions.values())
 
 
-def _default_names() -> dict[str, Any]:
-    import typing
-
-    names = {"torch": weft, "weft": weft, "Tensor": weft.Tensor}
-    for name in ("List", "Dict", "Tuple", "Optional", "Union", "Any", "NamedTuple"):
-        names[name] = getattr(typing, name)
-    return names
-
-
-DEFAULT_NAMES = _default_names()
+# What a text knows besides the names of types.
+DEFAULT_NAMES = {"torch": weft, "weft": weft, "Tensor": weft.Tensor}
 __all__ = ["CompilationUnit", "ScriptFunction", "enum", "script"]

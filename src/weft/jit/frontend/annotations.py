@@ -50,6 +50,16 @@ for _name, _type in {
     if hasattr(weft, _name):
         _PLAIN[getattr(weft, _name)] = _type
 
+# What annotations and type comments name without an import, as in torch.jit.
+TYPE_NAMES: dict[str, Any] = {
+    **{
+        name: getattr(typing, name)
+        for name in ("List", "Dict", "Tuple", "Optional", "Union", "Any")
+    },
+    "Tensor": weft.Tensor,
+    "Device": weft.device,
+    "number": ty.NUMBER,
+}
 _OPEN = (collections.abc.Sequence, collections.abc.Iterable, collections.abc.Callable)
 _KEYS = (ty.INT, ty.FLOAT, ty.STR, ty.BOOL, ty.COMPLEX, ty.DEVICE)
 KEYS = "int, float, bool, complex, str, Tensor, device, an enum, or a tuple of these but Tensor"
@@ -114,6 +124,8 @@ class Annotations:
         range = self.code.range(node)
         if isinstance(node, ast.Name):
             found = self.resolver.find(node.id)
+            if found is MISSING:
+                found = TYPE_NAMES.get(node.id, MISSING)
             if found is MISSING:
                 fail(
                     f"annotation: expected the name of a type, got the unknown name {node.id!r}",
@@ -283,9 +295,7 @@ def _show(obj: Any) -> str:
 
 
 def _import_hint(name: str) -> str | None:
-    if name in typing.__all__:
-        return f"from typing import {name}"
-    return "from weft import Tensor" if name == "Tensor" else None
+    return f"from typing import {name}" if name in typing.__all__ else None
 
 
 def type_of_value(value: Any) -> ty.Type | None:
