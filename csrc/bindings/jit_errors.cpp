@@ -51,8 +51,12 @@ void set_program_error(const ProgramError& error) {
   PyObject* type = named_class(error.name());
   const bool note = type && shows_repr(type);
   const Object text = Object::steal(from_text(note ? error.message() : error.what()));
+  Object argument;
+  if (error.argument()) argument = Object::steal(from_value(Value(*error.argument())));
   Object exception;
-  if (type) exception = Object::steal(PyObject_CallOneArg(type, text.get()));
+  if (type) {
+    exception = Object::steal(PyObject_CallOneArg(type, (argument ? argument : text).get()));
+  }
   if (exception && PyExceptionInstance_Check(exception.get())) {
     if (note) add_note(exception.get(), Object::steal(from_text(error.what())).get());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());

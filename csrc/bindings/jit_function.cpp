@@ -9,6 +9,7 @@
 #include "bindings/trace.h"
 #include "core/error.h"
 #include "runtime/interpreter.h"
+#include "runtime/print.h"
 
 namespace weft::py {
 namespace {
@@ -40,6 +41,7 @@ std::string signature(const Function& function) {
   for (const Param& param : function.params) {
     if (!text.empty()) text += ", ";
     text += param.type->str() + " " + *param.name;
+    if (param.default_value) text += "=" + repr(*param.default_value);
   }
   return weft::str(short_name(function), "(", text, ") -> ", function.result->str());
 }

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "runtime/builtins_support.h"
 #include "runtime/dict.h"
+#include "runtime/interpreter.h"
 #include "runtime/list.h"
 #include "runtime/print.h"
 #include "runtime/tuple.h"
@@ -13,7 +14,7 @@ namespace {
 DictObject& dict_of(const Value& dict) { return *dict.object<DictObject>(); }
 
 [[noreturn]] void fail_key(const Value& key) {
-  fail(ErrorKind::Key, str("dict: expected a key of the dict, got ", repr(key)));
+  throw ProgramError("KeyError", str("dict: expected a key of the dict, got ", repr(key)), key);
 }
 
 Value pair(const Value& key, const Value& value) { return make_tuple_value({key, value}); }

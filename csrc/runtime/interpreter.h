@@ -6,6 +6,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "core/error.h"
@@ -14,14 +15,15 @@
 namespace weft {
 
 // What a program raises: the name of a Python exception, its message, and where it happened, line
-// by line of the user's source.
+// by line of the user's source. The key of a KeyError is its argument in Python, beside the message.
 class ProgramError final : public std::exception {
  public:
-  ProgramError(std::string name, std::string message)
-      : name_(std::move(name)), message_(std::move(message)) {}
+  ProgramError(std::string name, std::string message, std::optional<Value> argument = {})
+      : name_(std::move(name)), message_(std::move(message)), argument_(std::move(argument)) {}
 
   const std::string& name() const noexcept { return name_; }        // "ValueError"
   const std::string& message() const noexcept { return message_; }  // without the traceback
+  const std::optional<Value>& argument() const noexcept { return argument_; }
   const std::string& traceback() const noexcept { return traceback_; }
   // The message with the traceback below.
   const char* what() const noexcept override;
@@ -30,6 +32,7 @@ class ProgramError final : public std::exception {
 
  private:
   std::string name_, message_, traceback_;
+  std::optional<Value> argument_;
   mutable std::string what_;
 };
 

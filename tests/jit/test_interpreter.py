@@ -224,6 +224,20 @@ def test_methods_by_class_and_by_interface() -> None:
     assert later.function("ask")(dog) == 4
 
 
+KEYS = [("str", "abc"), ("int", 3), ("float", 1.5), ("bool", True), ("Tuple[int, str]", (1, "a"))]
+
+
+@pytest.mark.parametrize(("type", "key"), KEYS)
+@pytest.mark.parametrize("body", ["x = d[k]", "x = d.pop(k)", "del d[k]"])
+def test_a_key_error_has_the_key(type: str, key: Any, body: str) -> None:
+    text = f"def f(d: Dict[{type}, int], k: {type}):\n    {body}\ndef g(d: Dict[{type}, int], k: {type}):\n    f(d, k)"
+    with pytest.raises(KeyError) as caught:
+        weft.jit.CompilationUnit(text).g({}, key)
+    assert caught.value.args == (key,)
+    (note,) = caught.value.__notes__
+    assert f"expected a key of the dict, got {key!r}" in note and note.count("<--- HERE") == 2
+
+
 def test_keywords_and_defaults() -> None:
     f = load(
         function(
@@ -249,7 +263,7 @@ def test_keywords_and_defaults() -> None:
     ):
         with pytest.raises(TypeError) as caught:
             f(*args, **names)
-        assert f"f() expected {words}; declaration: f(int a, int b, int c) -> int" == str(
+        assert f"f() expected {words}; declaration: f(int a, int b=3, int c=1) -> int" == str(
             caught.value
         )
 

@@ -162,7 +162,7 @@ def _to(e: Emitter, v: Value, call: Call) -> Sugared | None:
     return call_operator(e, "aten::to", Call.of(call.range, Simple(v))._replace(kwargs=named))
 
 
-_DEPTHS = {ty.INT: 0, ty.FLOAT: 1, ty.BOOL: 2, ty.COMPLEX: 3}
+_DEPTHS = {ty.INT: 0, ty.FLOAT: 1, ty.COMPLEX: 2, ty.BOOL: 3}
 
 
 def _tolist(e: Emitter, v: Value, range: SourceRange, hint: ty.Type | None) -> Sugared:

@@ -6,15 +6,16 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import weft
 from weft.jit.frontend import written
-from weft.jit.frontend.calls import apply_operator
+from weft.jit.frontend.calls import apply_operator, call_operator
 from weft.jit.frontend.conditions import Condition, choose
 from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.expressions import expr
 from weft.jit.frontend.scaffold import expression
-from weft.jit.frontend.sugared import UNKNOWN, Simple, Sugared, TupleLiteral
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -355,4 +356,13 @@ def _as_index_tensor(e: Emitter, part: Sugared, range: SourceRange) -> Value:
         from weft.jit.frontend.displays import make_list
 
         part = Simple(make_list(e, part.unrolled(e, range) or [], None, range))
-    return apply_operator(e, "aten::tensor", range, part).value(e, range)
+    elif isinstance(part, Simple) and part.v in e.untyped:  # []
+        part = Simple(coerce(e, part, ty.ListType(ty.INT), range, "index"))
+    elem = part.value(e, range).type
+    while isinstance(elem, ty.ListType):
+        elem = elem.elem
+    if elem is not ty.INT:
+        return call_written(e, written.index_of_list, range, part).value(e, range)
+    dtype = Arg(Simple(e.constant(weft.int64)), range)
+    call = Call.of(range, part)._replace(kwargs={"dtype": dtype})
+    return call_operator(e, "aten::tensor", call).value(e, range)

@@ -64,6 +64,11 @@ def index_behind_dots(view: Any, before: Any, behind: Any, plain: bool) -> Any:
 # Tensors in an index ----------------------------------------------------------------------------
 
 
+def index_of_list(xs: Any) -> weft.Tensor:
+    """A list as an index: an empty one has ints, whatever it could have held."""
+    return weft.tensor(xs) if len(xs) > 0 else weft.tensor(xs, dtype=weft.int64)
+
+
 def is_number(index: weft.Tensor) -> bool:
     """Whether a tensor selects, as an int does, where masks and lists of indices gather."""
     return index.dim() == 0 and index.dtype != weft.bool and index.dtype != weft.uint8

@@ -84,7 +84,7 @@ class Argument:
         return f"{self.type} {self.name}" + (f"={self.default!r}" if self.has_default else "")
 
 
-@record(frozen=True)
+@record(frozen=True, repr=False)
 class FunctionSchema:
     """What a function takes and gives; methods include `self`."""
 
@@ -94,6 +94,8 @@ class FunctionSchema:
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.args))}) -> {self.returns}"
+
+    __repr__ = __str__
 
 
 @record(eq=False, repr=False)
