@@ -68,7 +68,12 @@ nb::object call_operator(const std::string& kind, nb::tuple args,
     values.push_back(argument(*op, i, args[i], i < elements.size() ? elements[i] : ""));
   }
   std::vector<Value> results(op->record->result_count);
-  op->call(values.data(), results.data());
+  try {
+    op->call(values.data(), results.data());
+  } catch (const ProgramError& error) {
+    set_program_error(error);
+    throw PythonError{};
+  }
   nb::list after, given;
   for (Value& result : results) given.append(nb::steal(from_value(std::move(result))));
   for (Value& value : values) after.append(nb::steal(from_value(std::move(value))));

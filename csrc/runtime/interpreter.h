@@ -15,7 +15,8 @@
 namespace weft {
 
 // What a program raises: the name of a Python exception, its message, and where it happened, line
-// by line of the user's source. The key of a KeyError is its argument in Python, beside the message.
+// by line of the user's source. The key of a KeyError is its argument in Python, beside the
+// message.
 class ProgramError final : public std::exception {
  public:
   ProgramError(std::string name, std::string message, std::optional<Value> argument = {})

@@ -234,8 +234,9 @@ def test_a_key_error_has_the_key(type: str, key: Any, body: str) -> None:
     with pytest.raises(KeyError) as caught:
         weft.jit.CompilationUnit(text).g({}, key)
     assert caught.value.args == (key,)
-    (note,) = caught.value.__notes__
-    assert f"expected a key of the dict, got {key!r}" in note and note.count("<--- HERE") == 2
+    if hasattr(caught.value, "add_note"):
+        (note,) = caught.value.__notes__
+        assert f"expected a key of the dict, got {key!r}" in note and note.count("<--- HERE") == 2
 
 
 def test_keywords_and_defaults() -> None:
