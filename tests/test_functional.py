@@ -139,6 +139,13 @@ def test_matrices_without_an_inverse_or_a_factor() -> None:
         assert (result.info.tolist(), result.L[0].tolist()) == ([0, 2, 2], [[1, 0], [0, 1]])
     assert weft.linalg.cond(matrices, 1)[1].item() == np.inf
     assert weft.linalg.inv_ex(weft.zeros(0, 2, 2)).info.shape == (0,)
+    hermitian = weft.tensor([[2, 1 + 1j], [1 - 1j, 3]], dtype=weft.complex128)
+    slopes = []
+    for function in (weft.linalg.cholesky, lambda a, **how: weft.linalg.cholesky_ex(a, **how).L):
+        matrix = hermitian.clone().requires_grad_()
+        (function(matrix, upper=True) * (1 + 2j)).sum().abs().backward()
+        slopes.append(matrix.grad.tolist())
+    assert slopes[0] == slopes[1]
     leaf = weft.tensor([[2.0, 1], [1, 3]], dtype=weft.float64, requires_grad=True)
     for function in (weft.linalg.inv_ex, weft.linalg.cholesky_ex):
         assert gradcheck(lambda a, f=function: f(a + a.mT)[0], leaf)

@@ -277,6 +277,10 @@ op(
     "leading minor that is not positive (int32): there L is unfinished, unless check_errors raises "
     "LinAlgError.",
     compose=_cholesky_ex,
+    grad={
+        "self": "_cholesky_backward(grads[0].mH if upper else grads[0], "
+        "result0.mH if upper else result0)"
+    },
     variants="",
     tags=("autocast_float32",),
     out="L",
@@ -285,7 +289,6 @@ op(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
     doc="The triangle L with L @ L.mH = self, for Hermitian positive-definite matrices.",
     compose="linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]",
-    grad={"self": "_cholesky_backward(grad.mH if upper else grad, result.mH if upper else result)"},
     variants="",
     tags=("autocast_float32",),
     out="out",
