@@ -37,6 +37,12 @@ struct JitClass {
 struct JitFuture {
   Value future;
 };
+// A list or dict that Python and programs share.
+struct JitContainer {
+  Value value;
+};
+// The container behind the `_jit_container` of a wrapper; null: it is none.
+const Value* shared_container(PyObject* object);
 // The instance behind a JitObject, or behind the `_jit_object` of a wrapper; null: neither.
 Ref<ClassObject> class_object(PyObject* object);
 PyObject* wrap_object(Ref<ClassObject> object);

@@ -138,6 +138,14 @@ bool to_tuple(const Type& type, PyObject* object, Value& out) {
   return true;
 }
 
+// A list or dict that script() made: it is passed by reference.
+bool to_shared(const Type& type, PyObject* object, Value& out) {
+  const Value* shared = shared_container(object);
+  if (!shared || !matches(type, *shared)) return false;
+  out = *shared;
+  return true;
+}
+
 bool to_enum(const Type& type, PyObject* object, Value& out) {
   PyObject* known = registered_type(type.name);
   if (!known || reinterpret_cast<PyObject*>(Py_TYPE(object)) != known) return false;
@@ -353,6 +361,10 @@ bool to_any_value(PyObject* object, Value& out) {
     out = Value(ValueTag::Object, std::move(instance));
     return true;
   }
+  if (const Value* shared = shared_container(object)) {
+    out = *shared;
+    return true;
+  }
   if (to_number(object, out)) return true;
   DType dtype;
   if (!PyType_Check(object) && to_dtype(object, &dtype)) {
@@ -411,9 +423,9 @@ bool to_value(const Type& type, PyObject* object, Value& out) {
     case TypeKind::AnyDict:
       return false;  // only isinstance asks for them
     case TypeKind::List:
-      return to_list(*type.children[0], object, out);
+      return to_list(*type.children[0], object, out) || to_shared(type, object, out);
     case TypeKind::Dict:
-      return to_dict(type, object, out);
+      return to_dict(type, object, out) || to_shared(type, object, out);
     case TypeKind::Tuple:
       return to_tuple(type, object, out);
     case TypeKind::Optional:

@@ -5,7 +5,10 @@
 #include "bindings/caster.h"
 #include "bindings/jit.h"
 #include "core/error.h"
+#include "runtime/dict.h"
 #include "runtime/future.h"
+#include "runtime/list.h"
+#include "runtime/print.h"
 
 namespace nb = nanobind;
 
@@ -42,6 +45,38 @@ void set_attribute(const JitObject& self, const std::string& name, nb::handle ob
   self.object->slots[slot] = std::move(value);
 }
 
+// The list or dict of a program with the contents of Python's.
+Value container_of(nb::handle object) {
+  Value value;
+  WEFT_CHECK_TYPE(to_any_value(object.ptr(), value), "script: expected a list or dict of values ",
+                  "that a program can hold, got ", describe_object(object.ptr()));
+  if (value.tag() == ValueTag::List && list_len(value) == 0) return Value(TensorList{});
+  return value;
+}
+
+// Gives a container the contents of another of its kind.
+void replace_contents(const JitContainer& self, nb::handle object) {
+  const Value other = container_of(object);
+  const bool is_empty = is_list(other.tag()) && list_len(other) == 0;
+  if (self.value.tag() == ValueTag::Dict && other.tag() == ValueTag::Dict) {
+    DictObject& dict = *self.value.object<DictObject>();
+    dict.clear();
+    other.object<DictObject>()->for_each(
+        [&](const Value& key, const Value& value) { dict.set(key, value); });
+    return;
+  }
+  WEFT_CHECK_TYPE(is_empty || other.tag() == self.value.tag(), "expected the contents of a ",
+                  type_name(self.value), ", got those of a ", type_name(other));
+  visit_list(self.value, [&](auto& list) {
+    using List = std::remove_reference_t<decltype(list)>;
+    if (is_empty) {
+      list.items.clear();
+    } else {
+      list.items = other.object<List>()->items;
+    }
+  });
+}
+
 nb::object wait(const JitFuture& self) {
   Value result;
   try {
@@ -69,6 +104,16 @@ Ref<ClassObject> class_object(PyObject* object) {
   }
   if (nb::try_cast(nb::handle(inner.get()), known) && known) return known->object;
   return nullptr;
+}
+
+const Value* shared_container(PyObject* object) {
+  if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return nullptr;
+  static PyObject* name = PyUnicode_InternFromString("_jit_container");
+  const Object inner = Object::steal(PyObject_GetAttr(object, name));
+  if (!inner) PyErr_Clear();
+  JitContainer* known = nullptr;
+  const bool found = inner && nb::try_cast(nb::handle(inner.get()), known) && known;
+  return found ? &known->value : nullptr;  // the wrapper holds it
 }
 
 // A class registered from Python makes its own wrapper.
@@ -133,6 +178,13 @@ void bind_jit_objects(nb::module_& module) {
           nb::arg("other").none())
       .def("__hash__",
            [](const JitClass& self) { return reinterpret_cast<intptr_t>(self.def.get()) >> 4; });
+  nb::class_<JitContainer>(module, "JitContainer", "A list or dict, shared by reference.")
+      .def("__init__", [](JitContainer* self,
+                          nb::handle object) { new (self) JitContainer{container_of(object)}; })
+      .def(
+          "read", [](const JitContainer& self) { return nb::steal(from_value(Value(self.value))); },
+          "A copy of the contents.")
+      .def("write", replace_contents, "Replaces the contents.");
   nb::class_<JitFuture>(module, "JitFuture", "The result of a forked call.")
       .def("wait", wait, "Blocks until there is a result; raises what the call raised.")
       .def("value", wait)

@@ -3,6 +3,7 @@
 
 #include "autograd/mode.h"
 #include "autograd/node.h"
+#include "autograd/out.h"
 #include "builtin_bodies.h"
 #include "core/error.h"
 #include "core/layout.h"
@@ -43,6 +44,16 @@ Tensor tensor_requires_grad_(const Tensor& tensor, bool value) {
 Tensor tensor_detach_(const Tensor& tensor) {
   autograd::detach_(tensor);
   return tensor;
+}
+Tensor tensor_resize_(const Tensor& tensor, const Value& sizes, const Value& format) {
+  WEFT_CHECK(format.is_none() ||
+                 format.to_int() != static_cast<int64_t>(native::MemoryFormat::ChannelsLast),
+             "resize_: expected contiguous_format, got channels_last");
+  autograd::resize("resize_", tensor, Dims(sizes.to_ints()));
+  return tensor;
+}
+Tensor tensor_resize_as_(const Tensor& tensor, const Tensor& other, const Value& format) {
+  return tensor_resize_(tensor, tensor_size(other), format);
 }
 Tensor tensor_cpu(const Tensor& tensor) { return ops::to(tensor, Device{}, tensor.dtype()); }
 

@@ -194,3 +194,47 @@ def test_objects_in_lists():
     boxes = [Box(1), Box(2)]
     given = jit.script(of_list)(boxes)
     assert given[0] is boxes[0] and given[1] is boxes[1] and boxes[0].count == 3
+
+
+def change_list(xs: List[int], ys: List[List[Tensor]]) -> int:
+    xs.append(4)
+    xs[0] = 9
+    ys[0].append(weft.ones(1))
+    return len(xs)
+
+
+def change_dict(d: Dict[str, float]) -> None:
+    d["b"] = 2.5
+    d.pop("a")
+
+
+def test_scripted_lists_and_dicts_are_shared():
+    xs, ys, d = jit.script([1, 2]), jit.script([[weft.zeros(1)]]), jit.script({"a": 1.5})
+    assert jit.script(change_list)(xs, ys) == 3
+    assert xs == [9, 2, 4] and len(ys[0]) == 2 and repr(xs) == "[9, 2, 4]"
+    xs.insert(1, 7)
+    xs[-1] = 5
+    del xs[2]
+    xs.extend([3])
+    assert list(xs) == [9, 7, 5, 3] and 7 in xs and xs[1:] == [7, 5, 3] and xs.pop() == 3
+    xs.sort()
+    assert xs == [5, 7, 9] and jit.script(change_list)(xs, ys) == 4
+    jit.script(change_dict)(d)
+    assert d == {"b": 2.5} and list(d.items()) == [("b", 2.5)]
+    d["c"] = 1.0
+    del d["b"]
+    jit.script(change_dict)({"a": 1.0})
+    assert d == {"c": 1.0}
+    xs.clear()
+    assert jit.script(change_list)(jit.script([0]), ys) == 2 and len(xs) == 0
+
+
+def test_scripted_lists_keep_their_type():
+    xs = jit.script([1])
+    with pytest.raises(TypeError, match=r"expected the contents of a List\[int\], got those of a"):
+        xs.append("one")
+    with pytest.raises(TypeError, match="expected a value of type Dict"):
+        jit.script(change_dict)(xs)
+    with pytest.raises(TypeError, match="expected a list or dict of values"):
+        jit.script([object()])
+    assert xs == [1]

@@ -194,10 +194,12 @@ def _script(obj: Any, extra: dict[str, Any]) -> Any:
         from weft.jit.script_class import script_class
 
         return script_class(obj, extra)
-    if isinstance(obj, (dict, list, tuple)):
-        raise RuntimeError(
-            f"script: expected a function, module or class, got a {type(obj).__name__}"
-        )
+    if isinstance(obj, (dict, list)):
+        from weft.jit.script_containers import ScriptDict, ScriptList
+
+        return ScriptDict(obj) if isinstance(obj, dict) else ScriptList(obj)
+    if isinstance(obj, tuple):
+        raise RuntimeError("script: expected a function, module or class, got a tuple")
     function = obj if not callable(obj) or _has_modes(obj) else unwrapped(obj)
     if isinstance(function, python_types.MethodType):
         raise RuntimeError(

@@ -105,6 +105,11 @@ builtin("prim::retains_grad(Tensor a) -> bool", "autograd::retains_grad(a)", Non
         "Whether retain_grad() was asked for.", ("reads_state",))  # fmt: skip
 builtin("detach_(Tensor(a!) self) -> Tensor(a!)", "tensor_detach_", None,
         "Forgets, in place, how the tensor was made.")  # fmt: skip
+builtin("resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+        "tensor_resize_", None, "Gives it other sizes; new elements are undefined.")  # fmt: skip
+builtin("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None)"
+        " -> Tensor(a!)", "tensor_resize_as_", None,
+        "resize_ to the sizes of another tensor.")  # fmt: skip
 builtin("cpu(Tensor(a) self) -> Tensor(a)", "tensor_cpu", None, "The tensor on the CPU.")
 
 builtin("prim::type(Device self) -> str", "device_type", _attribute("type"), '"cpu", "cuda".')

@@ -1,0 +1,95 @@
+"""Lists and dicts that Python and programs share: what script() makes of a list or dict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence
+from typing import Any
+
+from weft import _C
+
+
+class ScriptList(MutableSequence[Any]):
+    """A list that is passed to programs by reference: both sides see every change.
+
+    Its items are of one type; TypeError for others. An empty one holds tensors.
+
+    >>> import weft
+    >>> @weft.jit.script
+    ... def add(xs: list[int]) -> None:
+    ...     xs.append(3)
+    >>> numbers = weft.jit.script([1, 2])
+    >>> add(numbers)
+    >>> numbers
+    [1, 2, 3]
+    """
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._jit_container = _C.JitContainer(list(items))
+
+    def __len__(self) -> int:
+        return len(self._jit_container.read())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._jit_container.read()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        items = self._jit_container.read()
+        items[index] = value
+        self._jit_container.write(items)
+
+    def __delitem__(self, index: Any) -> None:
+        items = self._jit_container.read()
+        del items[index]
+        self._jit_container.write(items)
+
+    def insert(self, index: int, value: Any) -> None:
+        """Puts a value before the item at `index`."""
+        self[index:index] = [value]
+
+    def sort(self, reverse: bool = False) -> None:
+        """Sorts the items in place."""
+        self._jit_container.write(sorted(self._jit_container.read(), reverse=reverse))
+
+    def __eq__(self, other: object) -> bool:
+        return self._jit_container.read() == (
+            list(other) if isinstance(other, ScriptList) else other
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._jit_container.read())
+
+
+class ScriptDict(MutableMapping[Any, Any]):
+    """A dict that is passed to programs by reference: both sides see every change."""
+
+    def __init__(self, items: Mapping[Any, Any]) -> None:
+        self._jit_container = _C.JitContainer(dict(items))
+
+    def __len__(self) -> int:
+        return len(self._jit_container.read())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._jit_container.read())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._jit_container.read()[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._jit_container.write({**self._jit_container.read(), key: value})
+
+    def __delitem__(self, key: Any) -> None:
+        items = self._jit_container.read()
+        del items[key]
+        self._jit_container.write(items)
+
+    def __eq__(self, other: object) -> bool:
+        return self._jit_container.read() == (
+            dict(other) if isinstance(other, ScriptDict) else other
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._jit_container.read())
