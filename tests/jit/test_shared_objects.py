@@ -233,7 +233,7 @@ def test_scripted_lists_keep_their_type():
     xs = jit.script([1])
     with pytest.raises(TypeError, match=r"expected the contents of a List\[int\], got those of a"):
         xs.append("one")
-    with pytest.raises(TypeError, match="expected a value of type Dict"):
+    with pytest.raises(TypeError, match=r"expected value of type Dict\[str, float\]"):
         jit.script(change_dict)(xs)
     with pytest.raises(TypeError, match="expected a list or dict of values"):
         jit.script([object()])
