@@ -9,9 +9,11 @@ import gc
 import multiprocessing
 import os
 import queue as plain_queue
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -445,9 +447,9 @@ main() if __name__ == "__main__" else None
 def test_nothing_stays_of_anything(method: str, tmp_path: Path, private_shm: PrivateShm) -> None:
     """All kinds at once, all processes killed at once, the resource tracker and the manager too."""
     prefix, names = private_shm
-    script, temporary = tmp_path / "everything.py", tmp_path / "tmp"
+    script = tmp_path / "everything.py"
     script.write_text(_EVERYTHING)
-    temporary.mkdir()
+    temporary = Path(tempfile.mkdtemp(prefix="w"))  # a short path: it will hold sockets
     process = subprocess.Popen(
         [*prefix, sys.executable, str(script), method],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -466,6 +468,7 @@ def test_nothing_stays_of_anything(method: str, tmp_path: Path, private_shm: Pri
     assert names() == set()
     # What the standard library names: the folder of the socket to its fork server.
     left = sorted(path.relative_to(temporary).parts[-1][:5] for path in temporary.rglob("*"))
+    shutil.rmtree(temporary)
     assert left == (["liste", "pymp-"] if method == "forkserver" else [])
 
 

@@ -312,7 +312,7 @@ def mutating() -> Iterator[tuple[str, Schema, Arg]]:
 
 
 MUTATING = list(mutating())
-SHAPES = ((2, 2), (4,), (2,), (), (2, 2, 2), (1, 1))
+SHAPES = ((2, 2), (4,), (2,), (), (2, 2, 2), (1, 1), (3,))
 OUT_SHAPES = (*SHAPES, (4, 2), (1, 2, 2))
 
 RANKS = {"mat": 2, "vec1": 1, "vec2": 1, "batch1": 3, "batch2": 3}  # whatever the others have
@@ -334,7 +334,16 @@ def value_for(arg: Arg, dtype: Any, shape: tuple[int, ...]) -> Any:
         return make(shape, dtype=kind.get(arg.name, dtype))
     values = {"Scalar": 1, "float": 0.5, "int": 0, "str": "none", "bool": False, "ScalarType": None}
     special = {"rounding_mode": "floor", "to": 5, "dim": 0, "from": 0, "std": 1.0, "lambd": 1.0}
-    special["reduce"] = "add"
+    special |= {
+        "reduce": "add",
+        "min": 0,
+        "max": 2,
+        "high": 5,
+        "num_samples": 1,
+        "k": 1,
+        "size": 1,
+        "step": 1,
+    }
     if arg.type.startswith("int["):
         return (0,)
     return special.get(arg.name, values.get(arg.type.rstrip("?")))
@@ -345,18 +354,27 @@ def attempt(schema: Schema, target: Arg, dtype: Any, shape: Any, out_shape: Any)
     memory = np.ones(out_shape, dtype)
     memory.flags.writeable = False
     weft_dtype = getattr(weft, dtype)
-    args, kwargs = [], {}
+    args, kwargs, skipped = [], {}, False
     for arg in schema.args:
         if arg is target:
             value: Any = weft.from_numpy(memory)
+        elif arg.kwarg_only and arg.alias.endswith("!"):
+            value = weft.empty(0, dtype=value_for(arg, weft_dtype, shape).dtype)
         elif arg.default is not MISSING and arg.name not in ("min", "max"):
+            skipped = True
             continue
+        elif arg.name == "reduce" and schema.name.startswith("scatter_reduce"):
+            value = "sum"
         else:
-            value = value_for(arg, weft_dtype, shape)
-        if arg.kwarg_only:
+            value = shape if arg.type == "int[]" and arg.name == "size" else None
+            value = value_for(arg, weft_dtype, shape) if value is None else value
+        if arg.kwarg_only or skipped:
             kwargs[arg.name] = value
         else:
             args.append(value)
+    outs = [arg.name for arg in schema.args if arg.kwarg_only and arg.alias.endswith("!")]
+    if len(outs) > 1:
+        kwargs["out"] = tuple(kwargs.pop(name) for name in outs)
     try:
         getattr(_C._aten, schema.name)(*args, **kwargs)
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as error:

@@ -58,7 +58,7 @@ def called(): return f()
 """)
     assert typed(unit.f()) == typed(value)
     assert typed(unit.called()) == typed(value)
-    assert typed(unit.f.schema.args[0].default) == typed(value)
+    assert typed(unit.f.schema.arguments[0].default_value) == typed(value)
 
 
 @pytest.mark.parametrize(("annotation", "default"), WRONG)
