@@ -187,7 +187,8 @@ def _lines_inside_strings(text: str) -> set[int]:
         if isinstance(node, ast.JoinedStr | ast.Constant)
     ]
     # Lines count from 1, and the first one is that of _statements.
-    return {line - 2 for node in strings for line in range(node.lineno + 1, node.end_lineno + 1)}
+    spans = ((node.lineno, node.end_lineno or node.lineno) for node in strings)
+    return {line - 1 for first, last in spans for line in range(first, last)}
 
 
 def _lines_of(obj: Any, filename: str) -> tuple[list[str], int] | None:
