@@ -35,6 +35,7 @@ GENERATED = {
 PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft._ops": ("weft._kernels.lang",),
     "weft._kernels": ("weft._ops", "llvmlite"),
+    "weft.jit.archive": ("weft", "weft.nn", "weft.serialization"),
     "weft.multiprocessing": ("weft",),
     "weft.nn": ("weft", "weft.utils.hooks"),
     "weft.optim": ("weft", "weft.nn"),

@@ -3,6 +3,7 @@
 script(f)     compiles a function, a module or a class from its source
 trace(f, x)   runs a function or a module and compiles what ran
 freeze(m)     makes what a compiled module holds constants of its program
+load(f)       compiles an archive that PyTorch saved
 ignore, unused, export, annotate, isinstance, interface, Final, Attribute
               what programs are written with
 """
@@ -15,6 +16,7 @@ from weft.jit.frontend.errors import FrontendError, NotSupportedError
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
+    from weft.jit.archive.load import load
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
     from weft.jit.futures import Future, _fork, _wait, fork, wait
     from weft.jit.markers import (
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 _LATER = {
     name: module
     for module, names in {
+        "archive.load": ("load",),
         "frozen": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
         "futures": ("Future", "_fork", "_wait", "fork", "wait"),
         "markers": (
@@ -104,7 +107,6 @@ _LATER = {
 # What torch.jit has and weft.jit has not, and what to use instead.
 _ABSENT = {
     "save": "save the module's state_dict(), and script the module again where it is loaded",
-    "load": "load a state_dict() into a module, and script that",
     "last_executed_optimized_graph": "program.graph_for(*args) is the optimised graph of a call",
     "strict_fusion": "weft.jit.stats() tells what was fused",
 }
@@ -160,6 +162,7 @@ __all__ = [
     "is_scripting",
     "is_tracing",
     "isinstance",
+    "load",
     "memory_plan",
     "onednn_fusion_enabled",
     "optimize_for_inference",

@@ -60,7 +60,7 @@ def load(
 
 def _load_zip(archive: ZipReader, map_location: MapLocation, mapped: bool) -> Any:
     if "constants.pkl" in archive:
-        raise LoadError("load: expected a file of save, got a TorchScript archive")
+        raise LoadError("load: expected a file of save, got a TorchScript archive; use jit.load")
     order = archive.read("byteorder", 64) if "byteorder" in archive else b"little"
     if order not in (b"little", b"big"):
         raise LoadError(f"load: expected the byte order little or big, got {shown(order)}")

@@ -60,6 +60,19 @@ class Callee(Inert):
         return f"the global {shown(self.name)}"
 
 
+class ObjectType(Inert):
+    """A global that NEWOBJ may make objects of, without arguments."""
+
+    __slots__ = ("name", "new")
+
+    def __init__(self, name: str, new: Callable[[], Any]) -> None:
+        self.name = name
+        self.new = new
+
+    def describe(self) -> str:
+        return f"the class {shown(self.name)}"
+
+
 class Unpickler:
     """Reads one pickle after the other from `data`, starting at `position`.
 
@@ -222,6 +235,12 @@ class Unpickler:
             arguments = (self.check_key, *arguments)
         self._push(callee.call(*arguments))
 
+    def _new_object(self) -> None:
+        arguments, made = self._stack.pop(), self._stack.pop()
+        if type(made) is not ObjectType or arguments != ():
+            raise LoadError(f"load: expected a known class without arguments, got {_kind(made)}")
+        self._push(made.new())
+
     def _build(self) -> None:
         state = self._stack.pop()
         self._set_state(self._stack[-1], state)
@@ -336,6 +355,7 @@ _OPCODES: dict[int, Callable[[Unpickler], None]] = {
     ord("c"): lambda r: r._global(r._line(), r._line()),
     0x93: Unpickler._stack_global,
     ord("R"): Unpickler._reduce,
+    0x81: Unpickler._new_object,
     ord("b"): Unpickler._build,
     ord("Q"): lambda r: r._push(r._persistent(r._stack.pop())),
 }

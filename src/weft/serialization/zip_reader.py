@@ -52,6 +52,10 @@ class ZipReader:
     def __contains__(self, name: str) -> bool:
         return name in self._records
 
+    def names(self) -> list[str]:
+        """The names of all records."""
+        return list(self._records)
+
     def size(self, name: str) -> int:
         """Bytes of a record. LoadError if there is none."""
         return self._record(name).size

@@ -134,6 +134,8 @@ class Annotations:
                 )
             return found
         if isinstance(node, ast.Attribute):
+            if node.attr.startswith("__") and node.attr.endswith("__"):
+                fail(f"annotation: expected a type, got {ast.unparse(node)}", range)
             owner = self.object(node.value)
             try:
                 return getattr(owner, node.attr)

@@ -21,6 +21,7 @@ from weft.jit.frontend.sugared import Call, Simple, Sugared
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
+from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
 if TYPE_CHECKING:
@@ -307,11 +308,8 @@ class ScriptClass(Sugared):
 
     def call(self, e: Emitter, call: Call) -> Sugared:
         from weft.jit.frontend.class_attributes import call_method
-        from weft.jit.frontend.errors import compiling
 
-        with compiling(self.cls.__qualname__, e.name, call.range):
-            info = class_info(self.cls, call.range)
-        v = e.emit("prim::CreateObject", (), info.type, range=call.range)
+        info, v = self.new(e, call)
         if dataclasses.is_dataclass(self.cls):
             _fill_dataclass(e, info, v, call)
         elif inspect.isfunction(info.find("__init__")):
@@ -320,16 +318,36 @@ class ScriptClass(Sugared):
             call.expect_nothing(self.cls.__name__)
         return Simple(v)
 
+    def new(self, e: Emitter, call: Call) -> tuple[ClassInfo, Value]:
+        """An object whose attributes are not set."""
+        from weft.jit.frontend.errors import compiling
+
+        with compiling(self.cls.__qualname__, e.name, call.range):
+            info = class_info(self.cls, call.range)
+        return info, e.emit("prim::CreateObject", (), info.type, range=call.range)
+
     def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
         from weft.jit.frontend.class_attributes import of_class
 
-        return of_class(e, self.cls, range, name)
+        return New(self) if name == "__new__" else of_class(e, self.cls, range, name)
 
     def has_attr(self, e: Emitter, name: str) -> bool:
         return hasattr(self.cls, name)
 
     def key(self) -> Any:
         return self.cls
+
+
+class New(Sugared):
+    """C.__new__, as archives write it: C.__new__(C) is an object whose attributes are not set."""
+
+    def __init__(self, of: ScriptClass) -> None:
+        self.of = of
+
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        if len(call.args) != 1 or call.args[0].value.key() is not self.of.cls or call.kwargs:
+            fail("__new__: expected the class as its only argument", call.range)
+        return Simple(self.of.new(e, call)[1])
 
 
 def _fill_dataclass(e: Emitter, info: ClassInfo, v: Any, call: Call) -> None:

@@ -46,6 +46,11 @@ class NotSupportedError(FrontendError):
     """Python syntax that is not part of the language; see weft.jit.frontend.refused.REFUSED."""
 
 
+class UnknownOperator(FrontendError):
+    """An operator of an archive that weft has not. The statement that calls it becomes one that
+    raises: branches that are never taken may name any."""
+
+
 def place(range: Any) -> str:
     """File and line, and below the source line with a mark under the range."""
     return range.highlight()

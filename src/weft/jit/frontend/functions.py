@@ -92,7 +92,10 @@ def qualified_name(obj: Any) -> str:
     module = getattr(obj, "__module__", None) or "__main__"
     name = str(getattr(obj, "__qualname__", "") or getattr(obj, "__name__", "object"))
     name = name.replace(".<locals>", "").replace("<lambda>", "_lambda")
-    return f"__torch__.{module}.{name}"
+    # Definitions of archives have the names that they had.
+    return (
+        f"{module}.{name}" if module.split(".")[0] == "__torch__" else f"__torch__.{module}.{name}"
+    )
 
 
 def compile_function(

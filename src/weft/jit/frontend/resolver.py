@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+import builtins as python_builtins
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -23,10 +23,13 @@ def is_module(obj: Any) -> bool:
 
 
 class Resolver:
-    """Looks a name up in several mappings in turn; only what is asked for is touched."""
+    """Looks a name up in several mappings in turn; only what is asked for is touched. The last ones
+    are the builtins."""
 
-    def __init__(self, *scopes: Mapping[str, Any]) -> None:
-        self.scopes = [*scopes, vars(builtins)]
+    def __init__(
+        self, *scopes: Mapping[str, Any], builtins: Mapping[str, Any] = vars(python_builtins)
+    ) -> None:
+        self.scopes = [*scopes, builtins]
 
     def find(self, name: str) -> Any:
         """The object, or MISSING."""
@@ -37,7 +40,7 @@ class Resolver:
 
     def within(self, scope: Mapping[str, Any]) -> Resolver:
         """This resolver with a scope of its own in front."""
-        return Resolver(scope, *self.scopes[:-1])
+        return Resolver(scope, *self.scopes[:-1], builtins=self.scopes[-1])
 
 
 class Cells(Mapping[str, Any]):
@@ -62,7 +65,8 @@ class Cells(Mapping[str, Any]):
 
 def resolver_of_function(function: Any, *extra: Mapping[str, Any]) -> Resolver:
     """What the names of a function mean."""
-    return Resolver(Cells(function), function.__globals__, *extra)
+    scopes = (Cells(function), function.__globals__, *extra)
+    return Resolver(*scopes, builtins=function.__builtins__)
 
 
 def resolver_of_class(cls: type, *extra: Mapping[str, Any]) -> Resolver:

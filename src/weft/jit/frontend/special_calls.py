@@ -61,6 +61,13 @@ def _unchecked_cast(e: Emitter, node: ast.Call, hint: ty.Type | None) -> Sugared
     return Simple(e.cast(expr(e, node.args[1]).value(e, e.range(node)), wanted))
 
 
+def _uninitialized(e: Emitter, node: ast.Call, hint: ty.Type | None) -> Sugared:
+    """uninitialized(T) of archives: a value that nobody reads."""
+    if len(node.args) != 1 or node.keywords:
+        fail(f"uninitialized: expected a type, got {len(node.args)} arguments", e.range(node))
+    return Simple(e.uninitialized(_type(e, node.args[0])))
+
+
 def _attribute(e: Emitter, node: ast.Call, hint: ty.Type | None) -> Sugared:
     """weft.jit.Attribute(value, type)."""
     if len(node.args) != 2:
@@ -132,6 +139,7 @@ _MARKED = {
     "is_tracing": _constant(False),
     "annotate": _annotate,
     "cast": _unchecked_cast,
+    "uninitialized": _uninitialized,
     "Attribute": _attribute,
     "fork": _fork,
     "wait": _wait,

@@ -11,7 +11,8 @@ from weft.jit.frontend.control_flow import EXITS, branch, join, then
 from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import FALLS, RAISES, RESULT, Flow, sure
-from weft.jit.frontend.errors import fail
+from weft.jit.frontend.errors import UnknownOperator, fail
+from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.expressions import argument, expr
 from weft.jit.frontend.scaffold import STATEMENTS, refuse, refuse_form, statement
 from weft.jit.frontend.sugared import Simple, Sugared
@@ -50,8 +51,15 @@ def _one(e: Emitter, node: ast.stmt) -> frozenset[str]:
             fail("expected less deeply nested statements", e.range(node))
         with e.graph.at_range(e.range(node)):
             return handler(e, node)
+    except UnknownOperator as error:
+        return _raise_unknown(e, error)
     finally:
         e.depth -= 1
+
+
+def _raise_unknown(e: Emitter, error: UnknownOperator) -> frozenset[str]:
+    emit_raise(e, NotImplementedError, e.constant(error.message), error.range)
+    return RAISES
 
 
 @statement(ast.Expr)
@@ -206,8 +214,11 @@ def _assert(e: Emitter, node: ast.Assert) -> frozenset[str]:
 def _if(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> frozenset[str]:
     """An if together with what follows it in its block."""
     range = e.range(node)
-    with e.graph.at_range(range):
-        test = condition(e, node.test)
+    try:
+        with e.graph.at_range(range):
+            test = condition(e, node.test)
+    except UnknownOperator as error:
+        return _raise_unknown(e, error)
     if test.known is not None:
         refine_all(e, test.yes if test.known else test.no)
         ways = statements(e, node.body if test.known else node.orelse)

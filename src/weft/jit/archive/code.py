@@ -1,0 +1,93 @@
+"""The code of an archive: definitions by their qualified names. Nothing of it is ever executed."""
+
+from __future__ import annotations
+
+import ast
+import types as python_types
+from typing import Any
+
+from weft.jit.frontend.source import Code
+from weft.serialization.errors import LoadError, shown
+from weft.serialization.zip_reader import ZipReader
+
+_MAX_CODE = 1 << 28  # bytes of one file
+_ROOT = "code/"
+
+
+class ArchiveCode:
+    """`code/__torch__/a/b.py` holds what is named `__torch__.a.b.name`. A file is parsed when one
+    of its names is first asked for."""
+
+    def __init__(self, archive: ZipReader) -> None:
+        self._paths: dict[str, str] = {}
+        self._texts: dict[str, bytes] = {}
+        for path in archive.names():
+            if path.startswith(_ROOT) and path.endswith(".py"):
+                self._paths[path[len(_ROOT) : -3].replace("/", ".")] = path
+                self._texts[path] = archive.read(path, _MAX_CODE)
+        self._prefixes = {
+            ".".join(parts[:end])
+            for parts in (name.split(".") for name in self._paths)
+            for end in range(1, len(parts) + 1)
+        }
+        self._files: dict[str, dict[str, Code]] = {}
+
+    def has_prefix(self, name: str) -> bool:
+        """Whether names of definitions begin with `name` and a point."""
+        return name in self._prefixes
+
+    def find(self, name: str) -> Code | None:
+        """The definition of that qualified name, the only one in its Code."""
+        module, _, short = name.rpartition(".")
+        if module not in self._paths:
+            return None
+        if module not in self._files:
+            self._files[module] = self._parse(self._paths[module])
+        return self._files[module].get(short)
+
+    def _parse(self, path: str) -> dict[str, Code]:
+        text = self._texts.pop(path).decode("utf-8", "replace")
+        found = {}
+        whole = Code(text, path, 1)
+        check_names(whole)
+        for node in whole.tree.body:
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef):
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == _VERSION:
+                    continue
+                raise LoadError(
+                    f"load: expected definitions in {shown(path)}, got {ast.unparse(node)[:40]!r}"
+                )
+            found[node.name] = part_of(whole, node)
+        return found
+
+
+_VERSION = "op_version_set"  # the first line of old files
+
+
+# Methods that code may call by name. Others lead from objects of Python to everything there is.
+_METHODS = (
+    "init", "new", "call", "len", "getitem", "setitem", "delitem", "contains", "iter", "next",
+    "enter", "exit", "str", "repr", "hash", "getstate", "setstate", "eq", "ne", "lt", "le", "gt",
+    "ge", "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "neg", "and", "or",
+    "xor", "lshift", "rshift", "invert",
+)  # fmt: skip
+
+
+def check_names(code: Code) -> None:
+    """LoadError for names of Python's own attributes, such as __globals__."""
+    for node in ast.walk(code.tree):
+        if not isinstance(node, ast.Attribute) or not node.attr[:2] == "__" == node.attr[-2:]:
+            continue
+        of_torch = isinstance(node.value, ast.Name) and node.value.id == "torch"
+        is_operator = of_torch and not hasattr(python_types.ModuleType, node.attr)
+        if node.attr[2:-2] not in _METHODS and not is_operator:
+            raise LoadError(f"load: expected no attribute {shown(node.attr)} in code, got one")
+
+
+def part_of(code: Code, node: Any) -> Code:
+    """The source of one definition within others."""
+    lines = code.text.split("\n")[node.lineno - 1 : node.end_lineno]
+    width = node.col_offset
+    text = "\n".join(line[width:] for line in lines) + "\n"
+    first = code.source.first_line + node.lineno - 1
+    return Code(text, code.source.filename, first, code.source.indent + width)

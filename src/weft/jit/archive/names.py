@@ -1,0 +1,125 @@
+"""What names in the code of an archive mean."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import types as python_types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import weft
+from weft.jit.archive.operators import Operator
+from weft.jit.frontend.emitter import Emitter
+from weft.jit.frontend.errors import fail
+from weft.jit.frontend.exceptions import emit_raise
+from weft.jit.frontend.sugared import Call, Sugared
+from weft.jit.futures import fork
+from weft.jit.ir import types as ty
+from weft.jit.markers import annotate
+
+
+class Namespace(python_types.ModuleType):
+    """Names that are made when they are first read."""
+
+    def __init__(self, name: str, make: Callable[[str], Any]) -> None:
+        super().__init__(name)
+        self.__dict__["_make"] = make
+
+    def __getattr__(self, name: str) -> Any:
+        found = None if name in _OF_PYTHON else self._make(name)
+        if found is None:
+            raise AttributeError(f"{self.__name__}: expected a name it has, got {name!r}")
+        setattr(self, name, found)
+        return found
+
+
+_OF_PYTHON = frozenset(("__weft_jit__", "__weft_length__", "__wrapped__", "__path__", "__file__"))
+
+
+def operators(space: str, version: int) -> Namespace:
+    """The operators of a namespace; a name that is none counts where it is called."""
+    special = _SPECIAL.get(space, {})
+    return Namespace(
+        f"ops.{space}", lambda name: special.get(name) or Operator(space, name, version)
+    )
+
+
+class _Raise(Sugared):
+    """ops.prim.RaiseException(message, "builtins.ValueError")."""
+
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        if not 1 <= len(call.args) <= 2 or call.kwargs:
+            fail("RaiseException: expected a message and the name of a class", call.range)
+        cls: type[BaseException] = RuntimeError
+        if len(call.args) == 2:
+            name = call.args[1].value.static(e)
+            found = getattr(builtins, str(name).removeprefix("builtins."), None)
+            if isinstance(found, type) and issubclass(found, Exception):
+                cls = found
+        emit_raise(e, cls, call.args[0].value.value(e, call.range), call.range)
+        return e.none()
+
+
+_SPECIAL: dict[str, dict[str, Sugared]] = {"prim": {"RaiseException": _Raise()}}
+
+
+class _Typed:
+    """A function that takes a type: the frontend handles its calls by the mark."""
+
+    def __init__(self, mark: str) -> None:
+        self.__weft_jit__ = mark
+
+
+def globals_of(
+    definition: Callable[[str], Any],
+    has_prefix: Callable[[str], bool],
+    constants: Sequence[Any],
+    version: int,
+) -> dict[str, Any]:
+    """The names of the code of an archive of a version. `definition` gives the class or function of
+    a qualified name, or None."""
+
+    def qualified(prefix: str) -> Namespace:
+        def make(name: str) -> Any:
+            full = f"{prefix}.{name}"
+            found = definition(full)
+            return qualified(full) if found is None and has_prefix(full) else found
+
+        return Namespace(prefix, make)
+
+    def constant(name: str) -> Any:
+        number = name.removeprefix("c")
+        inside = number.isdecimal() and int(number) < len(constants)
+        return constants[int(number)] if inside else None
+
+    return {
+        "torch": operators("aten", version),
+        "ops": Namespace("ops", lambda space: operators(space, version)),
+        "CONSTANTS": Namespace("CONSTANTS", constant),
+        "__torch__": qualified("__torch__"),
+        **_PLAIN,
+    }
+
+
+# What code of archives may use of Python's own names.
+_ALLOWED = ("bool", "complex", "float", "getattr", "int", "isinstance", "print", "range", "str")
+BUILTINS = {name: getattr(builtins, name) for name in _ALLOWED}
+_PLAIN: dict[str, Any] = {
+    "__builtins__": BUILTINS,
+    "annotate": annotate,
+    "unchecked_cast": _Typed("cast"),
+    "uninitialized": _Typed("uninitialized"),
+    "fork": fork,
+    "inf": math.inf,
+    "nan": math.nan,
+    "Tensor": weft.Tensor,
+    "Device": weft.device,
+    "NoneType": type(None),
+    "number": ty.NUMBER,
+    **{
+        name: getattr(typing, name)
+        for name in ("List", "Dict", "Tuple", "Optional", "Union", "Any")
+    },
+}

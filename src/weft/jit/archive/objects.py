@@ -1,0 +1,84 @@
+"""The objects of an archive's pickles."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+from weft import Tensor
+from weft.jit.archive.classes import Definitions, LoadedModule
+from weft.nn import Module, Parameter
+from weft.serialization.errors import LoadError, shown
+from weft.serialization.globals import find_global, set_state
+from weft.serialization.unpickle import Callee, ObjectType
+
+_ROOT = "__torch__"
+
+
+def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
+    """What the globals of an archive's pickles stand for: besides those of checkpoints, classes
+    and enums of its code, and marks of types."""
+
+    def find(module: str, name: str) -> Any:
+        if module == _ROOT or module.startswith(_ROOT + "."):
+            found = definitions.find(f"{module}.{name}")
+            if isinstance(found, type):
+                return _type(f"{module}.{name}", found)
+            raise LoadError(
+                f"load: expected a class of the archive, got {shown(f'{module}.{name}')}"
+            )
+        return _MARKS.get(f"{module}.{name}") or find_global(module, name)
+
+    return find
+
+
+def _type(name: str, cls: type) -> Any:
+    if issubclass(cls, enum.Enum):
+        return Callee(name, cls)
+    if issubclass(cls, tuple):
+        return Callee(name, lambda *values: cls(*values))
+    return ObjectType(name, lambda: _new(cls))
+
+
+def _new(cls: Any) -> Any:
+    made = cls.__new__(cls)
+    if isinstance(made, Module):
+        Module.__init__(made)
+    return made
+
+
+def _typed(value: Any, type: Any = None) -> Any:
+    """A list or dict with its type, which the class that holds it declares as well."""
+    return value
+
+
+_LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist")
+_MARKS: dict[str, Any] = {
+    f"torch.jit._pickle.{name}": Callee(name, _typed) for name in ("restore_type_tag", *_LISTS)
+}
+
+
+def build(target: Any, state: Any) -> None:
+    """Gives an object the attributes it was saved with."""
+    if not hasattr(type(target), "__weft_source__"):
+        return set_state(target, state)
+    if type(state) is not dict or not all(type(name) is str for name in state):
+        raise LoadError("load: expected the attributes of an object, got something else")
+    if isinstance(target, LoadedModule):
+        for name, value in {**type(target)._constants, **state}.items():
+            _set(target, name, value)
+    else:
+        vars(target).update(state)
+
+
+def _set(module: LoadedModule, name: str, value: Any) -> None:
+    if name in module._parameter_names and (value is None or isinstance(value, Tensor)):
+        made = None if value is None else Parameter(value.detach(), value.requires_grad)
+        module.register_parameter(name, made)
+    elif name in module._buffer_names and (value is None or isinstance(value, Tensor)):
+        module.register_buffer(name, value)
+    elif isinstance(value, Module):
+        module.add_module(name, value)
+    elif name != "_is_full_backward_hook":
+        setattr(module, name, value)

@@ -1,0 +1,375 @@
+"""Reading TorchScript archives: those written here byte by byte, and PyTorch's own (parity)."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from typing import Any
+
+import pytest
+from tests.jit.archive_writer import Member, Object, archive
+
+import weft
+from weft import jit
+from weft.jit import FrontendError
+from weft.serialization import LoadError
+
+NET = """class Net(Module):
+  __parameters__ = ["weight", ]
+  __buffers__ = ["count", ]
+  weight : Tensor
+  count : Tensor
+  training : bool
+  _is_full_backward_hook : Optional[bool]
+  names : List[str]
+  mode : __torch__.Mode
+  box : __torch__.Box
+  __annotations__["0"] = __torch__.inner.___torch_mangle_0.Inner
+  size : Final[int] = 3
+  def forward(self: __torch__.Net,
+    x: Tensor,
+    n: int=2) -> Tuple[Tensor, str, __torch__.Pair]:
+    count = self.count
+    _0 = torch.add_(count, 1)
+    inner = getattr(self, "0")
+    weight = self.weight
+    y = (inner).forward(torch.mul(x, weight), n, )
+    names = self.names
+    _1 = torch.format("{} of {}", names[0], torch.len(names))
+    box = self.box
+    _2 = (box).bump(n, )
+    if torch.eq(self.mode, __torch__.Mode.FAST):
+      y0 = torch.add(y, CONSTANTS.c0)
+    else:
+      y0 = torch.unknown_operator(y, 1)
+    a, b, = __torch__.helper(torch.size(y0), )
+    return (y0, _1, __torch__.Pair(a, torch.to(y0, 7)))
+  def other(self: __torch__.Net) -> int:
+    return 7
+class Pair(NamedTuple):
+  first : int
+  second : Tensor
+class Mode(Enum):
+  FAST = "fast"
+  SLOW = "slow"
+class Box:
+  count : int
+  def __init__(self: __torch__.Box,
+    count: int) -> NoneType:
+    self.count = count
+    return None
+  def bump(self: __torch__.Box,
+    by: int) -> int:
+    self.count = torch.add(self.count, by)
+    return self.count
+def helper(sizes: List[int]) -> Tuple[int, int]:
+  _5 = __torch__.Box.__new__(__torch__.Box)
+  _6 = (_5).__init__(torch.len(sizes), )
+  _3 = uninitialized(int)
+  if torch.gt(torch.len(sizes), 0):
+    _4 = sizes[0]
+  else:
+    ops.prim.RaiseException("no sizes", "builtins.ValueError")
+    _4 = _3
+  return (_4, (_5).bump(0, ))
+"""
+INNER = """class Inner(Module):
+  __parameters__ = []
+  __buffers__ = []
+  training : bool
+  def forward(self: __torch__.inner.___torch_mangle_0.Inner,
+    x: Tensor,
+    n: int) -> Tensor:
+    y = x
+    _0 = 0
+    _1 = torch.lt(0, n)
+    while _1:
+      y0 = torch.add(y, 1, alpha=2)
+      _2 = torch.add(_0, 1)
+      _1, y, _0 = torch.lt(_2, n), y0, _2
+    out = annotate(List[Tensor], [])
+    for i in range(n):
+      _3 = torch.append(out, torch.zeros_like(y, dtype=6, layout=0))
+    return torch.add(y, torch.sum(torch.stack(out), [0]))
+"""
+
+
+def net(mode: str = "fast", **changes: Any) -> io.BytesIO:
+    state = {
+        "weight": weft.tensor([1.0, 2.0], requires_grad=True),
+        "count": weft.tensor([0]),
+        "training": True,
+        "_is_full_backward_hook": None,
+        "names": ["a", "b"],
+        "mode": Member("__torch__.Mode", mode),
+        "box": Object("__torch__.Box", {"count": 5}),
+        "0": Object("__torch__.inner.___torch_mangle_0.Inner", {"training": True}),
+        **changes,
+    }
+    code = {"__torch__": NET, "__torch__.inner.___torch_mangle_0": INNER}
+    return archive(code, Object("__torch__.Net", state), [weft.tensor([10.0, 20.0])])
+
+
+def test_an_archive_of_all_kinds_of_definitions():
+    module = jit.load(net())
+    y, text, pair = module(weft.ones(3, 2))
+    assert y.tolist() == [[15.0, 26.0]] * 3 and text == "a of 2"
+    assert pair.first == 3 and pair.second.dtype == weft.float64
+    assert module(weft.ones(3, 2), 1)[0].tolist() == [[13.0, 24.0]] * 3
+    assert module.count.tolist() == [2] and module.box.count == 8 and module.size == 3
+    assert dict(module.named_parameters())["weight"].requires_grad and module.other() == 7
+    module(weft.ones(3, 2))[0].sum().backward()
+    assert module.weight.grad.tolist() == [3.0, 3.0]
+    assert list(module.state_dict()) == ["weight", "count"]
+
+
+def test_unknown_operators_matter_where_they_are_called():
+    module = jit.load(net("slow"))
+    with pytest.raises(
+        NotImplementedError, match=r"aten::unknown_operator: expected an operator"
+    ) as error:
+        module(weft.ones(3, 2))
+    assert "code/__torch__.py" in str(error.value) and "torch.unknown_operator" in str(error.value)
+
+
+def test_paths_and_extra_files(tmp_path):
+    path = tmp_path / "net.pt"
+    path.write_bytes(net().getvalue())
+    extra = {"notes": "", "absent": "kept"}
+    assert jit.load(path, _extra_files=extra).other() == 7 and extra["absent"] == "kept"
+
+
+ROOT = Object("__torch__.M", {"training": True})
+BODIES = {
+    "import": ("import os\n", "expected definitions in"),
+    "statement": ("print(1)\n", "expected definitions in"),
+    "base": ("class M(dict):\n  x : int\n", "to be one of Module, NamedTuple"),
+    "syntax": ("class M(Module:\n", "expected Python source"),
+    "literal": ("class M(Module):\n  x : Final[int] = open('f')\n", "expected a literal"),
+    "nothing": ("class N(Module):\n  training : bool\n", "expected a class of the archive"),
+    "function": ("def M(x: Tensor) -> Tensor:\n  return x\n", "expected a class of the archive"),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_code_that_is_refused(name):
+    text, message = BODIES[name]
+    with pytest.raises(RuntimeError, match=message):
+        jit.load(archive({"__torch__": text}, ROOT))
+
+
+CALLS = {
+    "open": 'open("/etc/passwd")',
+    "eval": 'eval("1")',
+    "attribute": "torch.add.__globals__",
+    "module": "ops.os.system(1)",
+    "dunder": "__torch__.__class__",
+    "deep": 'print.__self__.__dict__["open"]("f")',
+    "method": "self.forward.__func__.__globals__",
+    "operators": "torch.__class__",
+    "vars": "vars(self)",
+    "type": "type(x)",
+    "import": '__import__("os")',
+    "constant": "CONSTANTS.c7",
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_code_reaches_nothing_but_the_language(name):
+    text = (
+        "class M(Module):\n  training : bool\n  def forward(self, x: Tensor) -> Tensor:\n"
+        f"    y = {CALLS[name]}\n    return x\n"
+    )
+    with pytest.raises((LoadError, FrontendError, NotImplementedError), match="expected"):
+        jit.load(archive({"__torch__": text}, ROOT))(weft.ones(1))
+
+
+@pytest.mark.parametrize("version", [b"0", b"11", b"x", b"-1", b""])
+def test_versions_that_are_refused(version):
+    code = {"__torch__": "class M(Module):\n  training : bool\n"}
+    with pytest.raises(LoadError, match="expected an archive of version 1 to 10"):
+        jit.load(archive(code, ROOT, version=version))
+
+
+FORMER = {
+    "torch.div(x, 2)": (3, [0, 1, -1], [0.5, 1.5, -1.5]),
+    "torch.div(x, x)": (3, [1, 1, 1], [1.0, 1.0, 1.0]),
+    "torch.div(x, 2.)": (3, [0.5, 1.5, -1.5], [0.5, 1.5, -1.5]),
+    'torch.div(x, 2, rounding_mode="floor")': (3, [0, 1, -2], [0, 1, -2]),
+    "torch.full([2], 3)": (4, [3.0, 3.0], [3, 3]),
+    "torch.full([1], True, dtype=6)": (4, [1.0], [1.0]),
+    "torch.size(torch.linspace(0, 1))": (7, [100], None),
+    "torch.linspace(0, 1, 2, dtype=7)": (7, [0.0, 1.0], [0.0, 1.0]),
+    "torch.size(torch.logspace(0, 1, None))": (8, [100], None),
+}
+
+
+@pytest.mark.parametrize("text", FORMER)
+def test_operators_mean_what_they_meant(text):
+    last, before, behind = FORMER[text]
+    returns = "List[int]" if "torch.size" in text else "Tensor"
+    code = (
+        f"class M(Module):\n  training : bool\n  def forward(self, x: Tensor) -> {returns}:\n"
+        f"    return {text}\n"
+    )
+    for version, expected in ((last, before), (last + 1, behind)):
+        file = archive({"__torch__": code}, ROOT, version=str(version).encode())
+        if expected is None:
+            with pytest.raises(FrontendError):
+                jit.load(file)
+            continue
+        found = jit.load(file)(weft.tensor([1, 3, -3]))
+        found = found if isinstance(found, list) else found.tolist()
+        assert found == expected and list(map(type, found)) == list(map(type, expected))
+
+
+def test_no_archive(tmp_path):
+    file = io.BytesIO()
+    weft.save({"a": weft.ones(1)}, file)
+    file.seek(0)
+    with pytest.raises(LoadError, match=r"constants.pkl"):
+        jit.load(file)
+    with pytest.raises(LoadError, match="expected a module in the archive, got int"):
+        jit.load(archive({}, 3))
+
+
+@pytest.mark.parametrize("step", range(0, 40))
+def test_damaged_archives(step):
+    """Every fortieth byte is changed: a clear error, or an archive that still loads."""
+    data = bytearray(net().getvalue())
+    for at in range(step, len(data), 40):
+        data[at] ^= 0x15
+        with contextlib.suppress(RuntimeError, NotImplementedError):
+            jit.load(io.BytesIO(bytes(data)))
+        data[at] ^= 0x15
+
+
+# PyTorch's own archives -------------------------------------------------------------------------
+
+
+def _modules() -> dict[str, Any]:
+    """(module, arguments) by name, made with PyTorch."""
+    import torch
+    from torch import nn
+
+    class Loop(nn.Module):
+        def forward(self, x, n: int):
+            out = x
+            for i in range(n):
+                if i == 3:
+                    continue
+                if i > 6:
+                    break
+                out = out * 2 + i
+            while bool(out.sum() > 100):
+                out = out / 2
+                if bool(out.max() < 1):
+                    return out
+            return -out
+
+    def image(channels: int = 4, size: int = 9) -> Any:
+        return torch.randn(2, channels, size, size)
+
+    flat = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2))
+    norms = (
+        nn.GroupNorm(2, 4),
+        nn.InstanceNorm2d(4, affine=True),
+        nn.GELU(),
+        nn.SiLU(),
+        nn.PReLU(),
+    )
+    more = (nn.Hardswish(), nn.Hardtanh(), nn.Softplus(), nn.ELU(), nn.LeakyReLU(0.1), nn.Mish())
+    pools = (nn.AvgPool2d(2), nn.AdaptiveMaxPool2d(2), nn.LPPool2d(2, 2))
+    pads = (nn.ReflectionPad2d(1), nn.ConstantPad2d(1, 2.0), nn.PixelShuffle(2))
+    sequence = torch.randn(2, 5, 8)
+    return {
+        "conv": (nn.Sequential(*flat, nn.Flatten(), nn.Linear(36, 5)), (image(3, 8),)),
+        "conv_transpose": (nn.ConvTranspose1d(3, 4, 3, stride=2), (torch.randn(2, 3, 8),)),
+        "norms": (nn.Sequential(*norms), (image(),)),
+        "activations": (nn.Sequential(*more), (torch.randn(3, 4),)),
+        "pools": (nn.Sequential(*pools), (image(),)),
+        "pads": (nn.Sequential(*pads), (image(4, 5),)),
+        "embedding": (
+            nn.Sequential(nn.Embedding(9, 4), nn.LayerNorm(4)),
+            (torch.tensor([[1, 8]]),),
+        ),
+        "bilinear": (nn.Bilinear(3, 4, 5), (torch.randn(2, 3), torch.randn(2, 4))),
+        "softmax": (nn.Sequential(nn.Dropout(), nn.Softmax(-1), nn.LogSoftmax(-1)), (sequence,)),
+        "attention": (nn.MultiheadAttention(8, 2, batch_first=True), (sequence,) * 3),
+        "lstm": (nn.LSTM(8, 6, 2, batch_first=True, bidirectional=True), (sequence,)),
+        "gru": (nn.GRU(8, 6), (sequence,)),
+        "rnn": (nn.RNN(8, 6, nonlinearity="relu", bias=False), (sequence,)),
+        "loop": (Loop(), (torch.randn(3), 9)),
+    }
+
+
+def _archives(module: Any, args: Any) -> dict[str, Any]:
+    """The ways in which PyTorch makes a program of the module."""
+    import torch
+
+    scripted = torch.jit.script(module)
+    made = {"scripted": scripted, "frozen": torch.jit.freeze(scripted.eval())}
+    if all(isinstance(arg, torch.Tensor) for arg in args):
+        made["traced"] = torch.jit.trace(module, args, check_trace=False)
+    return {way: each for way, each in made.items() if hasattr(each, "forward")}
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [item for each in value for item in _flat(each)]
+    return [] if value is None else [value]
+
+
+NAMES = [
+    "conv",
+    "conv_transpose",
+    "norms",
+    "activations",
+    "pools",
+    "pads",
+    "embedding",
+    "bilinear",
+    "softmax",
+    "attention",
+    "lstm",
+    "gru",
+    "rnn",
+    "loop",
+]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", NAMES)
+def test_archives_of_torch(name):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module, args = _modules()[name]
+    module.eval()
+    mine = [weft.from_numpy(a.numpy()) if isinstance(a, torch.Tensor) else a for a in args]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for way, program in _archives(module, args).items():
+            if name in ("lstm", "gru", "rnn") and way != "traced":
+                continue  # methods with overloads have no forward
+            file = io.BytesIO()
+            torch.jit.save(program, file)
+            file.seek(0)
+            loaded = jit.load(file)
+            expected = _flat(program(*args))
+            found = _flat(loaded(*mine))
+            assert len(found) == len(expected)
+            for one, other in zip(found, expected):
+                torch.testing.assert_close(torch.from_numpy(one.detach().numpy()), other.detach())
+            if way == "frozen":
+                continue
+            program.zero_grad()
+            sum(each.sum() for each in expected if each.requires_grad)
+            if any(each.requires_grad for each in expected):
+                sum(each.square().sum() for each in expected).backward()
+                sum(each.square().sum() for each in found).backward()
+                wanted = {k: p.grad for k, p in program.named_parameters() if p.grad is not None}
+                for key, parameter in loaded.named_parameters():
+                    if key in wanted:
+                        grad = torch.from_numpy(parameter.grad.numpy())
+                        torch.testing.assert_close(grad, wanted[key], rtol=1e-4, atol=1e-4)
