@@ -380,7 +380,7 @@ REFUSED = {
     "bare function": (b"]ccollections\nOrderedDict\na", "got the global collections.OrderedDict"),
     "bare result": (b"ctorch\nTensor\n", "got a bare TensorType"),
     "hidden in a tuple": (b"](ctorch\nTensor\nK\x01ta", "got a bare Arguments"),
-    "instance": (b"ccollections\nOrderedDict\n)\x81", "expected a known pickle opcode, got 0x81"),
+    "instance": (b"ccollections\nOrderedDict\n)\x81", "expected a known class without arguments"),
     "old instance": (b"(cos\nsystem\no", "got the global os.system"),
     "INST": (b"(ios\nsystem\n", "expected a known pickle opcode, got 0x69"),
     "call of data": (b"]K\x01\x85R", "expected a call of a known function, got a value of list"),

@@ -8,6 +8,7 @@ import copy
 import enum
 import importlib
 import importlib.util
+import io
 import sys
 import warnings
 from pathlib import Path
@@ -50,6 +51,16 @@ NOT_TORCHSCRIPT: dict[str, str] = {
 RANDOM = {"autoencoder", "graph net", "encoder", "causal encoder, norms first"}
 # Modules whose result has no gradient: numbers and texts.
 WITHOUT_GRADIENT = {"anchors", "beam search", "life"}
+MODULES = [
+    (family, name)
+    for family, name in CASES
+    if name not in NOT_TORCHSCRIPT and isinstance(FILES[family].CASES[name][0], type)
+]
+# Archives that are not read yet.
+NOT_LOADED = {
+    "interface": "items of a ModuleList by numbers known when the program runs",
+    "ensemble": "forked closures",
+}
 CALLS = 3  # the runtime makes native code after some calls; state goes on from call to call
 
 
@@ -309,6 +320,31 @@ def test_same_as_pytorch(family, name, torch_files):
         again["state"] = {key: again["state"][key] for key in got["state"]}
     for part in expected:
         assert close(again[part], got[part]), (part, again[part], got[part])
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(("family", "name"), MODULES)
+def test_archives_of_pytorch(family, name, torch_files):
+    import torch
+
+    obj, inputs = prepare(family, name)
+    other = torch_files[family].CASES[name][0]()
+    other.load_state_dict(to_torch(dict(obj.state_dict())))
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = torch.jit.script(ready(name, other))
+        torch.jit.save(compiled, file)
+        file.seek(0)
+        expected = observe(compiled, compiled, to_torch(inputs), True, torch, calls=1)[0]
+    if name in NOT_LOADED:
+        with pytest.raises(RuntimeError):
+            jit.load(file)(*inputs)
+        return
+    program = jit.load(file)
+    got = observe(program, program, inputs, True, calls=1)[0]
+    for part in expected:
+        assert close(expected[part], got[part]), (part, expected[part], got[part])
 
 
 # Traced.

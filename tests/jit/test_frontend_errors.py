@@ -111,7 +111,7 @@ def test_missing_attributes_of_modules():
     ("value", "message"),
     [
         (3, "expected a function, module or class, got int"),
-        ([1], "expected a function, module or class, got a list"),
+        ((1,), "expected a function, module or class, got a tuple"),
         (nn.Linear, "expected a module, got the module class Linear"),
         (weft.relu, "expected a function, module or class"),
     ],

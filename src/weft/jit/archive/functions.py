@@ -127,11 +127,21 @@ def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     return input.copy_(F.dropout(input, p, train))
 
 
+_BITWISE = {
+    "__and__": "bitwise_and",
+    "__or__": "bitwise_or",
+    "__xor__": "bitwise_xor",
+    "__lshift__": "bitwise_left_shift",
+    "__rshift__": "bitwise_right_shift",
+}
+
+
 def find(kind: str) -> Callable[..., Any] | None:
     """The function for an operator: one of those here, or weft's function of that name."""
     space, _, name = kind.partition("::")
     if kind in COMPOSED or space != "aten":
         return COMPOSED.get(kind)
+    name = _BITWISE.get(name, name)
     for module in (F, weft, weft.linalg, weft.special):
         found = getattr(module, name, None)
         if callable(found) and not isinstance(found, type):
@@ -143,7 +153,9 @@ def find(kind: str) -> Callable[..., Any] | None:
 
 
 def _div(self: Any, other: Any, rounding_mode: str | None = None) -> Any:
-    """Division of integers was integral up to version 3."""
+    """Division of tensors of integers was integral up to version 3."""
+    if not isinstance(self, Tensor):
+        return weft.div(self, other)
     result = weft.div(self, other, rounding_mode=rounding_mode)
     is_whole = isinstance(other, int) or (
         isinstance(other, Tensor) and not other.is_floating_point() and not other.is_complex()
@@ -265,3 +277,43 @@ def rnn_relu(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     return _run_layers(_relu_step, input, (hx,), params, has_biases, num_layers, dropout, train,
                        bidirectional, batch_first)[:2]  # fmt: skip
+
+
+def _run_cell(
+    step: Callable[..., Any], input: Tensor, state: tuple[Tensor, ...],
+    weights: tuple[Tensor, Tensor], biases: tuple[Tensor | None, Tensor | None],
+) -> Any:  # fmt: skip
+    inputs = F.linear(input, weights[0], biases[0])
+    return step(inputs, state, F.linear(state[0], weights[1], biases[1]))
+
+
+@_composed
+def lstm_cell(
+    input: Tensor, hx: list[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return _run_cell(_lstm_step, input, (hx[0], hx[1]), (w_ih, w_hh), (b_ih, b_hh))
+
+
+@_composed
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    return _run_cell(_gru_step, input, (hx,), (w_ih, w_hh), (b_ih, b_hh))[0]
+
+
+@_composed
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    return _run_cell(_tanh_step, input, (hx,), (w_ih, w_hh), (b_ih, b_hh))[0]
+
+
+@_composed
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    return _run_cell(_relu_step, input, (hx,), (w_ih, w_hh), (b_ih, b_hh))[0]

@@ -12,10 +12,10 @@ from typing import Any
 import weft
 from weft.jit.archive.operators import Operator
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import fail
+from weft.jit.frontend.errors import UnknownOperator, fail
 from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.sugared import Call, Sugared
-from weft.jit.futures import fork
+from weft.jit.futures import Future
 from weft.jit.ir import types as ty
 from weft.jit.markers import annotate
 
@@ -62,7 +62,18 @@ class _Raise(Sugared):
         return e.none()
 
 
-_SPECIAL: dict[str, dict[str, Sugared]] = {"prim": {"RaiseException": _Raise()}}
+class _Fork(Sugared):
+    """fork(closure)."""
+
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        raise UnknownOperator("fork: expected no forked closures in an archive yet", call.range)
+
+
+_AUTOGRAD = {"grad": weft.autograd.grad, "backward": weft.autograd.backward}
+_SPECIAL: dict[str, dict[str, Any]] = {
+    "prim": {"RaiseException": _Raise()},
+    "aten": {"autograd": Namespace("torch.autograd", _AUTOGRAD.get)},
+}
 
 
 class _Typed:
@@ -111,7 +122,8 @@ _PLAIN: dict[str, Any] = {
     "annotate": annotate,
     "unchecked_cast": _Typed("cast"),
     "uninitialized": _Typed("uninitialized"),
-    "fork": fork,
+    "fork": _Fork(),
+    "Future": Future,
     "inf": math.inf,
     "nan": math.nan,
     "Tensor": weft.Tensor,

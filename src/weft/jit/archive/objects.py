@@ -48,6 +48,12 @@ def _new(cls: Any) -> Any:
     return made
 
 
+def _tensor(*args: Any) -> Tensor:
+    """A tensor; a parameter where it requires a gradient, so that whoever names it has the same."""
+    made = find_global("torch._utils", "_rebuild_tensor_v2").call(*args)
+    return Parameter(made.detach()) if made.requires_grad else made
+
+
 def _typed(value: Any, type: Any = None) -> Any:
     """A list or dict with its type, which the class that holds it declares as well."""
     return value
@@ -57,6 +63,7 @@ _LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boolli
 _MARKS: dict[str, Any] = {
     f"torch.jit._pickle.{name}": Callee(name, _typed) for name in ("restore_type_tag", *_LISTS)
 }
+_MARKS["torch._utils._rebuild_tensor_v2"] = Callee("torch._utils._rebuild_tensor_v2", _tensor)
 
 
 def build(target: Any, state: Any) -> None:
@@ -74,8 +81,9 @@ def build(target: Any, state: Any) -> None:
 
 def _set(module: LoadedModule, name: str, value: Any) -> None:
     if name in module._parameter_names and (value is None or isinstance(value, Tensor)):
-        made = None if value is None else Parameter(value.detach(), value.requires_grad)
-        module.register_parameter(name, made)
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            value = Parameter(value, requires_grad=False)
+        module.register_parameter(name, value)
     elif name in module._buffer_names and (value is None or isinstance(value, Tensor)):
         module.register_buffer(name, value)
     elif isinstance(value, Module):

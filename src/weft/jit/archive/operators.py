@@ -42,6 +42,8 @@ class Operator(Sugared):
     def call(self, e: Emitter, call: Call) -> Sugared:
         kind = f"{self.space}::{self.name}"
         overloads = candidates(kind)
+        if _is_of_tensor(e, call):
+            overloads = [each for each in overloads if _takes_tensor(each)]
         last, composed = functions.FORMER.get(kind, (0, None))
         if self.version > last:
             known = kind in functions.COMPOSED or not overloads
@@ -63,6 +65,18 @@ class Operator(Sugared):
 
     def key(self) -> Any:
         return ("operator", self.space, self.name, self.version)
+
+
+def _is_of_tensor(e: Emitter, call: Call) -> bool:
+    first = call.args[0] if call.args else None
+    return first is not None and type_of(e, first.value, first.range) is ty.TENSOR
+
+
+def _takes_tensor(operator: Any) -> bool:
+    """Whether its first parameter may be a tensor, which no archive means as a number."""
+    parameters = parameters_of(operator)
+    first = ty.non_none(parameters[0].type) if parameters else None
+    return first not in (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
 
 
 def _with_objects(e: Emitter, operator: Any, call: Call) -> Call | None:
