@@ -67,7 +67,7 @@ def test_the_graph_of_a_call_is_optimised():
         assert "aten::linear" in str(graph) and "prim::CallMethod" not in str(graph)
 
 
-@pytest.mark.parametrize("name", ["save", "load", "last_executed_optimized_graph", "strict_fusion"])
+@pytest.mark.parametrize("name", ["save", "last_executed_optimized_graph", "strict_fusion"])
 def test_what_is_absent_says_what_to_use(name):
     with pytest.raises(AttributeError, match=f"weft.jit has no {name}: .*"):
         getattr(jit, name)

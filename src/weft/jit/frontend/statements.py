@@ -12,7 +12,6 @@ from weft.jit.frontend.conversions import coerce
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import FALLS, RAISES, RESULT, Flow, sure
 from weft.jit.frontend.errors import UnknownOperator, fail
-from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.expressions import argument, expr
 from weft.jit.frontend.scaffold import STATEMENTS, refuse, refuse_form, statement
 from weft.jit.frontend.sugared import Simple, Sugared
@@ -58,6 +57,8 @@ def _one(e: Emitter, node: ast.stmt) -> frozenset[str]:
 
 
 def _raise_unknown(e: Emitter, error: UnknownOperator) -> frozenset[str]:
+    from weft.jit.frontend.exceptions import emit_raise
+
     emit_raise(e, NotImplementedError, e.constant(error.message), error.range)
     return RAISES
 
