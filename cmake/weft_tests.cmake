@@ -15,9 +15,12 @@ endif()
 
 enable_testing()
 add_test(NAME weft_tests COMMAND weft_tests)
-# Those whose threads share more than the parts of one result: what the thread sanitizer has time for.
-add_test(NAME weft_tests_threads COMMAND weft_tests thread fork pool region shared slab semaphore
-  cache generator autograd future watch allocator mutex interpreter fused random)
+# Those whose threads share more than the parts of one result: what the thread sanitizer has time
+# for, in two processes.
+add_test(NAME weft_tests_threads_core COMMAND weft_tests thread fork pool region shared slab
+  semaphore cache watch allocator mutex)
+add_test(NAME weft_tests_threads_above COMMAND weft_tests generator autograd future interpreter fused
+  random)
 # Products and convolutions take other ways on machines with narrower registers.
 foreach(isa v2 v3)
   foreach(tests blas matmul conv epilogue prologue)
