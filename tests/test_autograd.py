@@ -352,6 +352,21 @@ class TestHooks:
         y.backward()
         assert x.grad.tolist() == [20]
 
+    @pytest.mark.parametrize("removed", range(3))
+    @pytest.mark.parametrize("kind", ["tensor", "before", "behind"])
+    def test_removing_a_hook_leaves_the_others(self, kind: str, removed: int) -> None:
+        y = leaf(1) * 2
+        register = {
+            "tensor": y.register_hook,
+            "before": y.grad_fn.register_prehook,
+            "behind": y.grad_fn.register_hook,
+        }[kind]
+        seen: list[int] = []
+        handles = [register(lambda *_, i=i: seen.append(i)) for i in range(3)]
+        handles[removed].remove()
+        y.sum().backward()
+        assert seen == [i for i in range(3) if i != removed]
+
     @pytest.mark.parametrize("kind", ["tensor", "before a node", "after a node", "accumulated"])
     def test_a_hook_that_returns_none_does_not_end_the_list(self, kind: str) -> None:
         x = leaf(1)
