@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import struct
 import warnings
 from typing import Any
 
@@ -95,7 +96,7 @@ INNER = """class Inner(Module):
 """
 
 
-def net(mode: str = "fast", **changes: Any) -> io.BytesIO:
+def net(mode: str = "fast", **records: bytes) -> io.BytesIO:
     state = {
         "weight": weft.tensor([1.0, 2.0], requires_grad=True),
         "count": weft.tensor([0]),
@@ -105,10 +106,9 @@ def net(mode: str = "fast", **changes: Any) -> io.BytesIO:
         "mode": Member("__torch__.Mode", mode),
         "box": Object("__torch__.Box", {"count": 5}),
         "0": Object("__torch__.inner.___torch_mangle_0.Inner", {"training": True}),
-        **changes,
     }
     code = {"__torch__": NET, "__torch__.inner.___torch_mangle_0": INNER}
-    return archive(code, Object("__torch__.Net", state), [weft.tensor([10.0, 20.0])])
+    return archive(code, Object("__torch__.Net", state), [weft.tensor([10.0, 20.0])], **records)
 
 
 def test_an_archive_of_all_kinds_of_definitions():
@@ -138,6 +138,13 @@ def test_paths_and_extra_files(tmp_path):
     path.write_bytes(net().getvalue())
     extra = {"notes": "", "absent": "kept"}
     assert jit.load(path, _extra_files=extra).other() == 7 and extra["absent"] == "kept"
+
+
+def test_big_endian_storages_are_swapped():
+    module = jit.load(net(byteorder=b"big"))
+    assert module.weight.tolist() == [struct.unpack(">f", struct.pack("<f", x))[0] for x in (1, 2)]
+    with pytest.raises(LoadError, match="expected the byte order little or big"):
+        jit.load(net(byteorder=b"middle"))
 
 
 ROOT = Object("__torch__.M", {"training": True})

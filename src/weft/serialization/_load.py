@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import weft
-from weft import Tensor
-from weft.serialization.errors import LoadError, shown
+from weft.serialization.errors import LoadError
 from weft.serialization.globals import find_global, set_state
 from weft.serialization.legacy import START, load_legacy
 from weft.serialization.source import Source, open_source
-from weft.serialization.storages import MapLocation, Storages, swap_bytes
+from weft.serialization.storages import MapLocation, storages_of
 from weft.serialization.unpickle import Unpickler
 from weft.serialization.zip_reader import ZipReader
 
@@ -61,26 +59,7 @@ def load(
 def _load_zip(archive: ZipReader, map_location: MapLocation, mapped: bool) -> Any:
     if "constants.pkl" in archive:
         raise LoadError("load: expected a file of save, got a TorchScript archive; use jit.load")
-    order = archive.read("byteorder", 64) if "byteorder" in archive else b"little"
-    if order not in (b"little", b"big"):
-        raise LoadError(f"load: expected the byte order little or big, got {shown(order)}")
-    big = order == b"big"
-    if big and mapped:
-        raise LoadError("load: expected little-endian bytes with mmap=True, got big-endian ones")
-
-    def read(key: str, size: int, dtype: Any) -> Tensor:
-        name = f"data/{key}"
-        if size == 0 and name not in archive:
-            return weft.empty(0, dtype=weft.uint8)
-        # Checked before any memory is taken.
-        if archive.size(name) < size:
-            raise LoadError(
-                f"load: expected {size} bytes in record '{shown(name)}', got {archive.size(name)}"
-            )
-        data = archive.tensor(name)
-        return swap_bytes(data, dtype) if big else data
-
-    storages = Storages(read, map_location)
+    storages = storages_of(archive, "data", map_location, mapped)
     pickle = archive.read("data.pkl", _MAX_PICKLE)
     return Unpickler(pickle, find_global, storages.persistent, set_state).load()
 

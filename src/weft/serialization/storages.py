@@ -11,6 +11,7 @@ from weft import Tensor
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.globals import Storage, StorageType
 from weft.serialization.unpickle import Arguments
+from weft.serialization.zip_reader import ZipReader
 
 MapLocation = Any  # None, a device or its name, a dict of names, a function (storage, name)
 
@@ -61,6 +62,32 @@ class Storages:
                 "load it with map_location='cpu'"
             )
         return data
+
+
+def storages_of(
+    archive: ZipReader, folder: str, map_location: MapLocation, mapped: bool = False
+) -> Storages:
+    """The storages of a folder of an archive, whose records are named by their keys."""
+    order = archive.read("byteorder", 64) if "byteorder" in archive else b"little"
+    if order not in (b"little", b"big"):
+        raise LoadError(f"load: expected the byte order little or big, got {shown(order)}")
+    big = order == b"big"
+    if big and mapped:
+        raise LoadError("load: expected little-endian bytes with mmap=True, got big-endian ones")
+
+    def read(key: str, size: int, dtype: Any) -> Tensor:
+        name = f"{folder}/{key}"
+        if size == 0 and name not in archive:
+            return weft.empty(0, dtype=weft.uint8)
+        # Checked before any memory is taken.
+        if archive.size(name) < size:
+            raise LoadError(
+                f"load: expected {size} bytes in record '{shown(name)}', got {archive.size(name)}"
+            )
+        data = archive.tensor(name)
+        return swap_bytes(data, dtype) if big else data
+
+    return Storages(read, map_location)
 
 
 def description(identity: Any) -> tuple[Any, str, str, int]:

@@ -13,20 +13,19 @@ from weft.nn.modules.rnn import _gru_step, _loop, _lstm_step, _relu_step, _tanh_
 
 # Numbers of dtypes -------------------------------------------------------------------------------
 
-NUMBERED_DTYPES: dict[int, Any] = {
-    0: weft.uint8, 1: weft.int8, 2: weft.int16, 3: weft.int32, 4: weft.int64,
-    5: weft.float16, 6: weft.float32, 7: weft.float64, 9: weft.complex64, 10: weft.complex128,
-    11: weft.bool, 15: weft.bfloat16, 27: weft.uint16, 28: weft.uint32, 29: weft.uint64,
-}  # fmt: skip
+# TorchScript's numbers of dtypes, those first that are met most.
+_NUMBERS = (
+    (6, weft.float32), (4, weft.int64), (11, weft.bool), (7, weft.float64), (5, weft.float16),
+    (15, weft.bfloat16), (3, weft.int32), (0, weft.uint8), (1, weft.int8), (2, weft.int16),
+    (9, weft.complex64), (10, weft.complex128), (27, weft.uint16), (28, weft.uint32),
+    (29, weft.uint64),
+)  # fmt: skip
+NUMBERED_DTYPES: dict[int, Any] = dict(_NUMBERS)
 
 
 def dtype_of(number: int) -> weft.dtype:
     """The dtype of TorchScript's number."""
-    for known, dtype in ((6, weft.float32), (4, weft.int64), (11, weft.bool), (7, weft.float64),
-                         (5, weft.float16), (15, weft.bfloat16), (3, weft.int32), (0, weft.uint8),
-                         (1, weft.int8), (2, weft.int16), (9, weft.complex64),
-                         (10, weft.complex128), (27, weft.uint16), (28, weft.uint32),
-                         (29, weft.uint64)):  # fmt: skip
+    for known, dtype in _NUMBERS:
         if number == known:
             return dtype
     raise RuntimeError(f"dtype: expected the number of a dtype, got {number}")
@@ -39,11 +38,7 @@ def optional_dtype_of(number: int | None) -> weft.dtype | None:
 
 def number_of(dtype: weft.dtype) -> int:
     """TorchScript's number of a dtype."""
-    for number, known in ((6, weft.float32), (4, weft.int64), (11, weft.bool), (7, weft.float64),
-                          (5, weft.float16), (15, weft.bfloat16), (3, weft.int32), (0, weft.uint8),
-                          (1, weft.int8), (2, weft.int16), (9, weft.complex64),
-                          (10, weft.complex128), (27, weft.uint16), (28, weft.uint32),
-                          (29, weft.uint64)):  # fmt: skip
+    for number, known in _NUMBERS:
         if dtype == known:
             return number
     raise RuntimeError("dtype: expected one of TorchScript")

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import weft
-from weft import Tensor
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.code import ArchiveCode
 from weft.jit.archive.objects import build, global_finder
 from weft.serialization.errors import LoadError
 from weft.serialization.source import open_source
-from weft.serialization.storages import MapLocation, Storages
+from weft.serialization.storages import MapLocation, storages_of
 from weft.serialization.unpickle import Unpickler
 from weft.serialization.zip_reader import ZipReader
 
@@ -62,17 +60,6 @@ def _objects(
     archive: ZipReader, record: str, definitions: Definitions, map_location: MapLocation
 ) -> Any:
     """The object of a pickle, `data` or `constants`, with the storages of its folder."""
-
-    def read(key: str, size: int, dtype: Any) -> Tensor:
-        name = f"{record}/{key}"
-        if size == 0 and name not in archive:
-            return weft.empty(0, dtype=weft.uint8)
-        if archive.size(name) < size:
-            raise LoadError(
-                f"load: expected {size} bytes in record '{name}', got {archive.size(name)}"
-            )
-        return archive.tensor(name)
-
-    storages = Storages(read, map_location)
+    storages = storages_of(archive, record, map_location)
     pickle = archive.read(f"{record}.pkl", _MAX_PICKLE)
     return Unpickler(pickle, global_finder(definitions), storages.persistent, build).load()
