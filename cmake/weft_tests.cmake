@@ -19,7 +19,7 @@ add_test(NAME weft_tests COMMAND weft_tests)
 # for, in two processes.
 add_test(NAME weft_tests_threads_core COMMAND weft_tests thread fork pool region shared slab
   semaphore cache watch allocator mutex)
-add_test(NAME weft_tests_threads_above COMMAND weft_tests generator autograd future interpreter fused
+add_test(NAME weft_tests_threads_above COMMAND weft_tests generator autograd future interpreter capi fused
   random)
 # Products and convolutions take other ways on machines with narrower registers.
 foreach(isa v2 v3)

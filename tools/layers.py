@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 600
 
 # A layer may use itself and every layer before it.
-CPP_LAYERS = ("core", "ops", "autograd", "runtime", "bindings")
+CPP_LAYERS = ("core", "ops", "autograd", "runtime", "capi", "bindings")
 # Headers made by the generators, and the first layer that may include them; those of all families
 # too. "ops.h" declares the operators themselves, by core types only: the bodies in csrc/ops call
 # each other through it.

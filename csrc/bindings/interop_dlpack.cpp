@@ -1,13 +1,12 @@
 // DLPack: tensors to and from other libraries without copying.
-#include <algorithm>
 #include <memory>
 
 #include "autograd/node.h"
 #include "bindings/args.h"
-#include "bindings/dlpack.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_object.h"
 #include "bindings/trace.h"
+#include "core/dlpack.h"
 #include "ops_copying.h"
 
 namespace weft::py {
@@ -21,41 +20,9 @@ using dlpack::ManagedVersioned;
   throw PythonError{};
 }
 
-dlpack::TypeInfo type_info(DType dtype) {
-  auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
-  if (dtype == DType::Bool) return {dlpack::kBool, bits, 1};
-  if (dtype == DType::BF16) return {dlpack::kBFloat, bits, 1};
-  if (is_complex(dtype)) return {dlpack::kComplex, bits, 1};
-  if (is_floating(dtype)) return {dlpack::kFloat, bits, 1};
-  bool is_signed =
-      dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
-  return {static_cast<uint8_t>(is_signed ? dlpack::kInt : dlpack::kUInt), bits, 1};
-}
-
-std::optional<DType> dtype_of(dlpack::TypeInfo type) {
-  for (int i = 0; i < kDTypeCount && type.lanes == 1; ++i) {
-    dlpack::TypeInfo ours = type_info(static_cast<DType>(i));
-    if (ours.code == type.code && ours.bits == type.bits) return static_cast<DType>(i);
-  }
-  return {};
-}
-
 // ---- out ----
 
-template <class M>
-struct Exported {
-  explicit Exported(const Ref<Storage>& storage) : hold(storage) {}
-  M managed;
-  AddressHold hold;
-  Dims shape, strides;
-};
-
-// Called by the consumer, on any thread, or by the capsule that nobody consumed.
-template <class M>
-void delete_exported(M* managed) {
-  delete static_cast<Exported<M>*>(managed->context);
-}
-
+// A capsule that nobody consumed deletes the tensor.
 template <class M>
 void delete_capsule(PyObject* capsule) {
   // A consumer renames the capsule it takes over.
@@ -65,28 +32,10 @@ void delete_capsule(PyObject* capsule) {
 }
 
 template <class M>
-PyObject* export_tensor(const Tensor& tensor, uint64_t flags) {
-  auto exported = std::make_unique<Exported<M>>(tensor.storage());
-  exported->shape = tensor.sizes();
-  exported->strides = tensor.strides();
-  M& managed = exported->managed;
-  managed = {};
-  managed.tensor = {tensor.numel() > 0 ? tensor.data() : nullptr,
-                    {dlpack::kCpu, 0},
-                    static_cast<int32_t>(tensor.dim()),
-                    type_info(tensor.dtype()),
-                    exported->shape.data(),
-                    exported->strides.data(),
-                    0};
-  managed.context = exported.get();
-  managed.deleter = delete_exported<M>;
-  if constexpr (std::is_same_v<M, ManagedVersioned>) {
-    managed.major = 1;
-    managed.minor = 0;
-    managed.flags = flags;
-  }
-  Object capsule = Object::checked(PyCapsule_New(&managed, M::kName, delete_capsule<M>));
-  exported.release();
+PyObject* export_capsule(const Tensor& tensor, uint64_t flags) {
+  auto managed = dlpack::export_tensor<M>(tensor, flags);
+  Object capsule = Object::checked(PyCapsule_New(managed.get(), M::kName, delete_capsule<M>));
+  managed.release();
   return capsule.release();
 }
 
@@ -110,21 +59,6 @@ void check_target(PyObject* device) {
 // ---- in ----
 
 template <class M>
-void release_imported(void* context) {
-  auto* managed = static_cast<M*>(context);
-  if (managed->deleter) managed->deleter(managed);
-}
-
-Layout read_layout(const char* op, const dlpack::TensorInfo& info) {
-  WEFT_CHECK_VALUE(info.ndim >= 0 && info.ndim <= 64, op, ": expected at most 64 dims, got ",
-                   info.ndim);
-  Dims sizes(IntList(info.shape, static_cast<size_t>(info.ndim)));
-  checked_numel(op, sizes);
-  if (!info.strides) return Layout::contiguous(sizes);
-  return {sizes, Dims(IntList(info.strides, static_cast<size_t>(info.ndim))), 0};
-}
-
-template <class M>
 Tensor adopt(const char* op, PyObject* capsule, uint8_t flags) {
   auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, M::kName));
   if (!managed) throw PythonError{};
@@ -133,27 +67,16 @@ Tensor adopt(const char* op, PyObject* capsule, uint8_t flags) {
     raise_buffer_error(
         str(op, ": expected a tensor on the CPU, got DLPack device type ", info.device.type));
   }
-  std::optional<DType> dtype = dtype_of(info.dtype);
+  const std::optional<DType> dtype = dlpack::dtype_of(info.dtype);
   if (!dtype) {
     raise_buffer_error(str(op, ": expected a dtype weft has, got DLPack type code ",
                            int{info.dtype.code}, " with ", int{info.dtype.bits}, " bits and ",
                            info.dtype.lanes, " lanes"));
   }
-  Layout layout = read_layout(op, info);
-  auto item = static_cast<int64_t>(item_size(*dtype));
-  char* first = static_cast<char*>(info.data) + info.byte_offset;
-  size_t alignment = std::min<size_t>(item_size(*dtype), 8);
-  WEFT_CHECK_VALUE(reinterpret_cast<uintptr_t>(first) % alignment == 0, op,
-                   ": expected memory aligned to ", alignment, " bytes, got another address");
-  // The storage starts at the lowest element, which a negative stride puts before the first.
-  Layout::Extent extent = layout.extent();
-  layout.offset = -extent.begin;
-  Ref<Storage> storage = Storage::wrap(first + extent.begin * item,
-                                       static_cast<size_t>((extent.end - extent.begin) * item),
-                                       release_imported<M>, managed, flags);
+  Tensor tensor = dlpack::import_tensor(op, managed, *dtype, flags);
   // From here on the storage owns the tensor.
   PyCapsule_SetName(capsule, M::kUsedName);
-  return Tensor(std::move(storage), std::move(layout), *dtype);
+  return tensor;
 }
 
 Tensor from_capsule(const char* op, PyObject* capsule) {
@@ -251,12 +174,12 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count,
     }
     bool read_only = tensor.storage()->has(kReadOnly);
     uint64_t flags = (read_only ? dlpack::kReadOnlyFlag : 0u) | (copied ? dlpack::kCopiedFlag : 0u);
-    if (wants_versioned(max_version)) return export_tensor<ManagedVersioned>(tensor, flags);
+    if (wants_versioned(max_version)) return export_capsule<ManagedVersioned>(tensor, flags);
     if (read_only) {
       raise_buffer_error(
           "__dlpack__: expected a consumer of DLPack 1 for a read-only tensor, got an older one");
     }
-    return export_tensor<Managed>(tensor, flags);
+    return export_capsule<Managed>(tensor, flags);
   });
 }
 

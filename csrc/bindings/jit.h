@@ -56,6 +56,8 @@ void init_jit_function(PyObject* module);
 // JitChoice (jit_choice.cpp)
 void init_jit_choice(PyObject* module);
 void bind_jit_program(nanobind::module_& module);
+// CompiledModule (jit_compiled.cpp)
+void bind_compiled_module(nanobind::module_& module);
 // _call_operator (jit_builtin.cpp)
 void bind_call_operator(nanobind::module_& module);
 // _llvm_object (jit_llvm.cpp)

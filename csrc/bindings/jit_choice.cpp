@@ -5,10 +5,8 @@
 #include "bindings/errors.h"
 #include "bindings/jit.h"
 #include "bindings/tensor_object.h"
-#include "runtime/dict.h"
-#include "runtime/list.h"
+#include "runtime/gradient_search.h"
 #include "runtime/object.h"
-#include "runtime/tuple.h"
 
 namespace weft::py {
 namespace {
@@ -22,9 +20,8 @@ ChoiceObject& as_choice(PyObject* object) { return *reinterpret_cast<ChoiceObjec
 
 PyTypeObject* choice_type = nullptr;
 
-// Looks for a tensor that requires a gradient; what it does not know, or what is too large to
-// look through in every call, counts as one.
-class Search {
+// The same in Python objects.
+class Search : public GradientSearch {
  public:
   bool in_python(PyObject* object, int depth = 0) {
     if (!spend(depth)) return true;
@@ -37,14 +34,10 @@ class Search {
     if (PyList_CheckExact(object) || PyTuple_Check(object)) return in_items(object, depth);
     if (PyDict_CheckExact(object)) return in_dict(object, depth);
     const Ref<ClassObject> instance = class_object(object);
-    return !instance || in_slots(*instance, depth);
+    return !instance || in_value(Value(ValueTag::Object, instance), depth);
   }
 
  private:
-  static constexpr int kMostValues = 20'000, kMostDepth = 16;
-
-  bool spend(int depth) { return ++seen_ <= kMostValues && depth <= kMostDepth; }
-
   bool in_items(PyObject* sequence, int depth) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) {
       const Object item = Object::borrow(PySequence_Fast_GET_ITEM(sequence, i));
@@ -68,40 +61,6 @@ class Search {
     }
     return false;
   }
-
-  bool in_slots(const ClassObject& object, int depth) {
-    for (const Value& slot : object.slots) {
-      if (in_value(slot, depth + 1)) return true;
-    }
-    return false;
-  }
-
-  bool in_value(const Value& value, int depth) {
-    if (!spend(depth)) return true;
-    switch (value.tag()) {
-      case ValueTag::Tensor:
-        return autograd::requires_grad(value.to_tensor());
-      case ValueTag::TensorList:
-      case ValueTag::OptionalTensorList:
-        for (const Tensor& tensor : value.to_tensors()) {
-          if (tensor.defined() && autograd::requires_grad(tensor)) return true;
-        }
-        return false;
-      case ValueTag::Object:
-        return in_slots(*value.object<ClassObject>(), depth);
-      default:
-        return value.tag() > ValueTag::Complex && !is_plain(value.tag());
-    }
-  }
-
-  // What holds no tensor.
-  static bool is_plain(ValueTag tag) {
-    return tag == ValueTag::String || tag == ValueTag::IntList || tag == ValueTag::DoubleList ||
-           tag == ValueTag::BoolList || tag == ValueTag::Enum || tag == ValueTag::Device ||
-           tag == ValueTag::DType;
-  }
-
-  int seen_ = 0;
 };
 
 bool may_record(PyObject* const* args, Py_ssize_t count) {

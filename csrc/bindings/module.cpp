@@ -38,6 +38,7 @@ NB_MODULE(_C, module) {
     init_jit_function(module.ptr());
     init_jit_choice(module.ptr());
     bind_jit_program(module);
+    bind_compiled_module(module);
     bind_llvm(module);
     bind_operator_facts(module);
     bind_call_operator(module);

@@ -4,6 +4,8 @@ script(f)     compiles a function, a module or a class from its source
 trace(f, x)   runs a function or a module and compiles what ran
 freeze(m)     makes what a compiled module holds constants of its program
 load(f)       compiles an archive that PyTorch saved
+aot_compile(m, f)
+              writes a compiled file, which C and C++ programs run without Python
 ignore, unused, export, annotate, isinstance, interface, Final, Attribute
               what programs are written with
 """
@@ -16,6 +18,7 @@ from weft.jit.frontend.errors import FrontendError, NotSupportedError
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
+    from weft.jit.aot.compile import aot_compile
     from weft.jit.archive.load import load
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
     from weft.jit.futures import Future, _fork, _wait, fork, wait
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
 _LATER = {
     name: module
     for module, names in {
+        "aot.compile": ("aot_compile",),
         "archive.load": ("load",),
         "frozen": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
         "futures": ("Future", "_fork", "_wait", "fork", "wait"),
@@ -150,6 +154,7 @@ __all__ = [
     "_unwrap_optional",
     "_wait",
     "annotate",
+    "aot_compile",
     "enable_onednn_fusion",
     "export",
     "export_opnames",

@@ -3,6 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "core/tensor.h"
 
 namespace weft::dlpack {
 
@@ -49,5 +53,18 @@ struct ManagedVersioned {
   uint64_t flags;
   TensorInfo tensor;
 };
+
+TypeInfo type_info(DType dtype);
+std::optional<DType> dtype_of(TypeInfo type);
+
+// A tensor for a consumer, which calls the deleter once, on any thread. M: Managed or
+// ManagedVersioned. `flags`: of the latter.
+template <class M>
+std::unique_ptr<M, void (*)(M*)> export_tensor(const Tensor& tensor, uint64_t flags);
+
+// A tensor over a producer's memory, which its deleter gives back after the last use. What cannot
+// be taken over stays the producer's: ValueError.
+template <class M>
+Tensor import_tensor(const char* op, M* managed, DType dtype, uint8_t storage_flags);
 
 }  // namespace weft::dlpack

@@ -1,0 +1,268 @@
+// The C interface, on a compiled file that is written here byte by byte.
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "capi/weft.h"
+#include "runtime/program_testing.h"
+#include "testing.h"
+
+namespace weft {
+namespace {
+
+using testing::AsmFunction;
+using testing::Assembler;
+
+template <class T>
+void put(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+// A zip archive of stored records.
+class Zip {
+ public:
+  void add(const std::string& record, const std::string& data) {
+    const std::string name = "archive/" + record;
+    const auto at = static_cast<uint32_t>(bytes_.size()), size = static_cast<uint32_t>(data.size());
+    const std::string middle = numbers({0, 0, 0, 0, size, size});
+    put<uint32_t>(bytes_, 0x04034b50);
+    put<uint16_t>(bytes_, 0);
+    bytes_ += middle.substr(2) + sizes(name);
+    bytes_ += name + data;
+    put<uint32_t>(directory_, 0x02014b50);
+    put<uint16_t>(directory_, 0);
+    put<uint16_t>(directory_, 0);
+    directory_ += middle.substr(2) + sizes(name);
+    put<uint16_t>(directory_, 0);
+    put<uint16_t>(directory_, 0);
+    put<uint16_t>(directory_, 0);
+    put<uint32_t>(directory_, 0);
+    put(directory_, at);
+    directory_ += name;
+    ++count_;
+  }
+  std::string bytes() const {
+    std::string out = bytes_ + directory_;
+    put<uint32_t>(out, 0x06054b50);
+    put<uint32_t>(out, 0);
+    put(out, count_);
+    put(out, count_);
+    put(out, static_cast<uint32_t>(directory_.size()));
+    put(out, static_cast<uint32_t>(bytes_.size()));
+    put<uint16_t>(out, 0);
+    return out;
+  }
+
+ private:
+  // Flags, method, time, date as 16 bits (behind two that are cut), then 32: checksum and sizes.
+  static std::string numbers(std::array<uint32_t, 6> given) {
+    std::string out(2, '\0');
+    for (int i = 0; i < 4; ++i) put(out, static_cast<uint16_t>(given[i]));
+    put<uint32_t>(out, 0);
+    put(out, given[4]);
+    put(out, given[5]);
+    return out;
+  }
+  static std::string sizes(const std::string& name) {
+    std::string out;
+    put(out, static_cast<uint16_t>(name.size()));
+    put<uint16_t>(out, 0);
+    return out;
+  }
+  std::string bytes_, directory_;
+  uint16_t count_ = 0;
+};
+
+constexpr auto kClassC = static_cast<uint32_t>(TypeKind::List);  // behind the plain types
+
+// __state__() gives a C; forward(self, p) is p * p.
+std::string squaring() {
+  Assembler program;
+  AsmFunction state;
+  state.name = "__state__";
+  state.objects = 1;
+  state.code = {{"create_object", 0, 0, 0, 0}, {"return_object", 0}};
+  AsmFunction forward;
+  forward.name = "forward";
+  forward.params = {{kClassC, 0}, {static_cast<uint32_t>(TypeKind::Tensor), 1}};
+  forward.objects = 3;
+  forward.sites = {{{1, 1}, {2}, program.string("aten::mul.Tensor")}};
+  forward.code = {{"call_operator", 0, 0, 0, 0}, {"return_object", 2}};
+  program.functions = {state, forward};
+  const std::vector<std::byte> bytes = program.bytes();
+  std::string record;
+  put<uint32_t>(record, 0);  // constants
+  return record.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+std::string image(const std::string& version = "1") {
+  Zip zip;
+  zip.add("weft/version", version);
+  zip.add("weft/inference", squaring());
+  zip.add("weft/gradients", squaring());
+  zip.add("weft/tensors", std::string(8, '\0'));
+  return zip.bytes();
+}
+
+weft_module* loaded(const std::string& bytes = image()) {
+  weft_module* module = nullptr;
+  const weft_status status = weft_module_load_memory(bytes.data(), bytes.size(), &module);
+  CHECK_EQ(status, WEFT_OK);
+  return module;
+}
+
+TEST(capi_runs_a_module) {
+  weft_module* module = loaded();
+  CHECK_EQ(weft_module_method_count(module), 1);
+  CHECK_EQ(std::string(weft_module_method_name(module, 0)), "forward");
+  CHECK_TRUE(weft_module_method_name(module, 1) == nullptr);
+  float data[] = {1, -2, 3};
+  const int64_t sizes[] = {3};
+  int released = 0;
+  weft_tensor *x = nullptr, *y = nullptr;
+  CHECK_EQ(weft_tensor_wrap(
+               data, WEFT_FLOAT32, 1, sizes, nullptr,
+               [](void* count) { ++*static_cast<int*>(count); }, &released, &x),
+           WEFT_OK);
+  CHECK_EQ(weft_module_forward(module, &x, 1, &y), WEFT_OK);
+  CHECK_EQ(static_cast<float*>(weft_tensor_data(y))[2], 9.0f);
+  CHECK_EQ(weft_tensor_numel(y), 3);
+  weft_tensor_release(y);
+  CHECK_EQ(released, 0);
+  weft_tensor_release(x);
+  CHECK_EQ(released, 1);
+  weft_module_release(module);
+}
+
+TEST(capi_gradients) {
+  weft_module* module = loaded();
+  weft_tensor *x = nullptr, *y = nullptr, *grad = nullptr;
+  CHECK_EQ(weft_tensor_empty(WEFT_FLOAT64, 0, nullptr, &x), WEFT_OK);
+  *static_cast<double*>(weft_tensor_data(x)) = 3;
+  CHECK_EQ(weft_tensor_set_requires_grad(x, 1), WEFT_OK);
+  CHECK_EQ(weft_module_forward(module, &x, 1, &y), WEFT_OK);
+  CHECK_EQ(weft_tensor_backward(y, nullptr, 0), WEFT_OK);
+  CHECK_EQ(weft_tensor_grad(x, &grad), WEFT_OK);
+  double value = 0;
+  CHECK_EQ(weft_tensor_item(grad, &value), WEFT_OK);
+  CHECK_EQ(value, 6.0);
+  for (weft_tensor* each : {x, y, grad}) weft_tensor_release(each);
+  weft_module_release(module);
+}
+
+TEST(capi_says_what_was_expected) {
+  weft_module* module = nullptr;
+  CHECK_EQ(weft_module_load("/nowhere.weft", &module), WEFT_RUNTIME_ERROR);
+  CHECK_TRUE(std::strstr(weft_last_error(), "/nowhere.weft") != nullptr);
+  const std::string newer = image("2");
+  CHECK_EQ(weft_module_load_memory(newer.data(), newer.size(), &module), WEFT_RUNTIME_ERROR);
+  CHECK_EQ(std::string(weft_last_error()),
+           "load: expected a compiled file of version 1, got '2'; compile it with this version of "
+           "weft");
+  CHECK_TRUE(module == nullptr);
+  module = loaded();
+  weft_value *value = nullptr, *result = nullptr;
+  CHECK_EQ(weft_value_int(3, &value), WEFT_OK);
+  CHECK_EQ(weft_module_call(module, "forward", &value, 1, &result), WEFT_TYPE_ERROR);
+  CHECK_EQ(std::string(weft_last_error()),
+           "forward: expected argument 'p' of type Tensor, got int");
+  CHECK_EQ(weft_module_call(module, "backward", nullptr, 0, &result), WEFT_KEY_ERROR);
+  CHECK_EQ(weft_module_call(nullptr, "forward", nullptr, 0, &result), WEFT_VALUE_ERROR);
+  CHECK_EQ(weft_set_num_threads(0), WEFT_RUNTIME_ERROR);
+  weft_value_release(value);
+  weft_module_release(module);
+}
+
+TEST(capi_values) {
+  weft_value *one = nullptr, *text = nullptr, *list = nullptr, *item = nullptr;
+  CHECK_EQ(weft_value_float(1.5, &one), WEFT_OK);
+  CHECK_EQ(weft_value_string("ab", 2, &text), WEFT_OK);
+  const weft_value* items[] = {one, text};
+  CHECK_EQ(weft_value_list(items, 2, &list), WEFT_OK);
+  CHECK_EQ(weft_value_kind(list), WEFT_KIND_LIST);
+  size_t length = 0;
+  CHECK_EQ(weft_value_length(list, &length), WEFT_OK);
+  CHECK_EQ(length, 2);
+  CHECK_EQ(weft_value_item(list, 1, &item), WEFT_OK);
+  const char* characters = nullptr;
+  CHECK_EQ(weft_value_get_string(item, &characters, nullptr), WEFT_OK);
+  CHECK_EQ(std::string(characters), "ab");
+  int64_t number = 0;
+  CHECK_EQ(weft_value_get_int(one, &number), WEFT_TYPE_ERROR);
+  weft_value_release(item);
+  CHECK_EQ(weft_value_item(list, 2, &item), WEFT_INDEX_ERROR);
+  for (weft_value* each : {one, text, list}) weft_value_release(each);
+  weft_value_release(nullptr);
+}
+
+TEST(capi_threads_run_one_module) {
+  weft_module* module = loaded();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        weft_tensor *x = nullptr, *y = nullptr;
+        const int64_t sizes[] = {4};
+        bool good = weft_tensor_empty(WEFT_FLOAT32, 1, sizes, &x) == WEFT_OK;
+        for (int k = 0; k < 4; ++k)
+          static_cast<float*>(weft_tensor_data(x))[k] = static_cast<float>(t + 1);
+        if (t % 2 != 0) weft_tensor_set_requires_grad(x, 1);  // two programs at a time
+        good = good && weft_module_forward(module, &x, 1, &y) == WEFT_OK &&
+               static_cast<float*>(weft_tensor_data(y))[3] == static_cast<float>((t + 1) * (t + 1));
+        if (!good) ++wrong;
+        weft_tensor_release(x);
+        weft_tensor_release(y);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK_EQ(wrong.load(), 0);
+  weft_module_release(module);
+}
+
+TEST(capi_memory_of_the_host) {
+  struct Counts {
+    int allocated = 0, released = 0;
+  } counts;
+  CHECK_EQ(weft_set_allocator(
+               [](size_t bytes, void* context) {
+                 ++static_cast<Counts*>(context)->allocated;
+                 return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+               },
+               [](void* block, size_t, void* context) {
+                 ++static_cast<Counts*>(context)->released;
+                 std::free(block);
+               },
+               &counts),
+           WEFT_OK);
+  weft_tensor* x = nullptr;
+  const int64_t sizes[] = {100};
+  CHECK_EQ(weft_tensor_empty(WEFT_FLOAT32, 1, sizes, &x), WEFT_OK);
+  CHECK_EQ(weft_set_allocator(nullptr, nullptr, nullptr), WEFT_OK);
+  CHECK_EQ(counts.allocated, 1);
+  weft_tensor_release(x);
+  CHECK_EQ(counts.released, 1);
+}
+
+TEST(capi_damaged_files) {
+  const std::string whole = image();
+  for (size_t size = 0; size < whole.size(); size += 7) {
+    weft_module* module = nullptr;
+    CHECK_TRUE(weft_module_load_memory(whole.data(), size, &module) != WEFT_OK);
+  }
+  // Every byte, changed in three ways: loads or says why not.
+  for (size_t at = 0; at < whole.size(); ++at) {
+    for (const int change : {1, 0x80, 0xFF}) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ change);
+      weft_module* module = nullptr;
+      if (weft_module_load_memory(damaged.data(), damaged.size(), &module) == WEFT_OK)
+        weft_module_release(module);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft

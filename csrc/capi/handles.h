@@ -1,0 +1,55 @@
+// What the opaque handles of weft.h are, and how C++ exceptions become its status codes.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/weft.h"
+#include "core/error.h"
+#include "core/tensor.h"
+#include "runtime/compiled_module.h"
+#include "runtime/value.h"
+
+struct weft_tensor {
+  weft::Tensor tensor;
+};
+
+struct weft_value {
+  weft::Value value;
+};
+
+struct weft_module {
+  weft::Ref<weft::CompiledModule> module;
+  std::vector<std::string> methods;
+  weft::CompiledModule::NamedTensors parameters, buffers;
+};
+
+namespace weft::capi {
+
+// Remembers the exception under way for weft_last_error.
+weft_status status_of_exception() noexcept;
+
+// Runs a body that may throw.
+template <class Body>
+weft_status guarded(Body&& body) noexcept {
+  try {
+    body();
+    return WEFT_OK;
+  } catch (...) {
+    return status_of_exception();
+  }
+}
+
+// The object behind a handle.
+template <class T>
+T& handle(const char* op, T* given) {
+  WEFT_CHECK_VALUE(given != nullptr, op, ": expected a handle, got NULL");
+  return *given;
+}
+
+inline void put(weft_tensor** out, Tensor tensor) { *out = new weft_tensor{std::move(tensor)}; }
+inline void put(weft_value** out, Value value) { *out = new weft_value{std::move(value)}; }
+
+}  // namespace weft::capi

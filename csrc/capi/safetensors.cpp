@@ -1,0 +1,139 @@
+// The state of a module as a safetensors file: the size of a JSON header, the header, the bytes of
+// the tensors. The format: https://github.com/huggingface/safetensors#format
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "autograd/mode.h"
+#include "capi/handles.h"
+#include "ops_copying.h"
+
+namespace weft::capi {
+namespace {
+
+const char* format_name(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return "BOOL";
+    case DType::U8:
+      return "U8";
+    case DType::I8:
+      return "I8";
+    case DType::I16:
+      return "I16";
+    case DType::I32:
+      return "I32";
+    case DType::I64:
+      return "I64";
+    case DType::U16:
+      return "U16";
+    case DType::U32:
+      return "U32";
+    case DType::U64:
+      return "U64";
+    case DType::F16:
+      return "F16";
+    case DType::BF16:
+      return "BF16";
+    case DType::F32:
+      return "F32";
+    case DType::F64:
+      return "F64";
+    case DType::C64:
+      return "C64";
+    default:
+      fail(ErrorKind::Value,
+           str("weft_module_save_state: expected a dtype of safetensors, got ", dtype));
+  }
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof(code), "\\u%04x", c);
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+size_t bytes_of(const Tensor& tensor) {
+  return static_cast<size_t>(tensor.numel()) * tensor.item_size();
+}
+
+std::string header_of(const CompiledModule::NamedTensors& tensors) {
+  std::string text = "{";
+  size_t at = 0;
+  for (const auto& [name, tensor] : tensors) {
+    std::string shape;
+    for (const int64_t size : tensor.sizes()) shape += (shape.empty() ? "" : ",") + str(size);
+    const size_t end = at + bytes_of(tensor);
+    text += str(at || text.size() > 1 ? "," : "", quoted(name), ":{\"dtype\":\"",
+                format_name(tensor.dtype()), "\",\"shape\":[", shape, "],\"data_offsets\":[", at,
+                ",", end, "]}");
+    at = end;
+  }
+  text += "}";
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+class OutFile {
+ public:
+  explicit OutFile(const char* path) : path_(path), file_(std::fopen(path, "wb"), std::fclose) {
+    WEFT_CHECK(file_, "weft_module_save_state: expected a file that can be written, got '", path,
+               "'");
+  }
+  void write(const void* data, size_t bytes) {
+    WEFT_CHECK(bytes == 0 || std::fwrite(data, 1, bytes, file_.get()) == bytes,
+               "weft_module_save_state: expected room for '", path_, "', got none");
+  }
+  void close() {
+    WEFT_CHECK(std::fclose(file_.release()) == 0, "weft_module_save_state: expected room for '",
+               path_, "', got none");
+  }
+
+ private:
+  const char* path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+void save(const weft_module& module, const std::string& path) {
+  CompiledModule::NamedTensors tensors = module.module->parameters();
+  for (auto& buffer : module.module->buffers()) tensors.push_back(std::move(buffer));
+  // Larger elements first: so all are aligned.
+  std::ranges::stable_sort(tensors, std::ranges::greater{},
+                           [](const auto& named) { return named.second.item_size(); });
+  const std::string header = header_of(tensors);
+  const uint64_t size = header.size();
+  // The old file stays whole until the new one is.
+  const std::string made = path + ".tmp";
+  OutFile file(made.c_str());
+  file.write(&size, sizeof(size));
+  file.write(header.data(), header.size());
+  for (const auto& [name, tensor] : tensors) {
+    file.write(ops::contiguous(tensor).data(), bytes_of(tensor));
+  }
+  file.close();
+  WEFT_CHECK(std::rename(made.c_str(), path.c_str()) == 0,
+             "weft_module_save_state: expected a path that can be written, got '", path, "'");
+}
+
+}  // namespace
+}  // namespace weft::capi
+
+weft_status weft_module_save_state(const weft_module* module, const char* path) {
+  return weft::capi::guarded([&] {
+    const char* op = "weft_module_save_state";
+    WEFT_CHECK_VALUE(path, op, ": expected a path, got NULL");
+    const weft::autograd::NoGradGuard no_grad;
+    weft::capi::save(weft::capi::handle(op, module), path);
+  });
+}

@@ -1,0 +1,174 @@
+// Tensors: made over memory, read, differentiated, exchanged.
+#include "autograd/node.h"
+#include "capi/handles.h"
+#include "core/dlpack.h"
+#include "ops_copying.h"
+
+namespace weft::capi {
+namespace {
+
+DType dtype_of(const char* op, weft_dtype dtype) {
+  WEFT_CHECK_VALUE(dtype >= 0 && dtype < kDTypeCount, op, ": expected a dtype of weft.h, got ",
+                   static_cast<int>(dtype));
+  return static_cast<DType>(dtype);
+}
+
+Dims dims_of(const char* op, int ndim, const int64_t* numbers) {
+  WEFT_CHECK_VALUE(ndim >= 0 && ndim <= 64, op, ": expected 0 to 64 dims, got ", ndim);
+  WEFT_CHECK_VALUE(ndim == 0 || numbers, op, ": expected sizes, got NULL");
+  return Dims(IntList(numbers, static_cast<size_t>(ndim)));
+}
+
+struct HostMemory {
+  void (*release)(void*);
+  void* context;
+};
+void release_host_memory(void* memory) {
+  const std::unique_ptr<HostMemory> held(static_cast<HostMemory*>(memory));
+  if (held->release) held->release(held->context);
+}
+
+Tensor wrap_memory(void* data, DType dtype, Layout layout, const HostMemory& memory) {
+  const char* op = "weft_tensor_wrap";
+  const auto item = static_cast<int64_t>(item_size(dtype));
+  WEFT_CHECK_VALUE(data || layout.numel() == 0, op, ": expected memory, got NULL");
+  const size_t alignment = std::min<size_t>(item_size(dtype), 8);
+  WEFT_CHECK_VALUE(reinterpret_cast<uintptr_t>(data) % alignment == 0, op,
+                   ": expected memory aligned to ", alignment, " bytes, got another address");
+  // The storage starts at the lowest element, which a negative stride puts before the first.
+  const Layout::Extent extent = layout.extent();
+  layout.offset = -extent.begin;
+  auto held = std::make_unique<HostMemory>(memory);
+  Ref<Storage> storage = Storage::wrap(static_cast<char*>(data) + extent.begin * item,
+                                       static_cast<size_t>((extent.end - extent.begin) * item),
+                                       release_host_memory, held.get());
+  held.release();
+  return Tensor(std::move(storage), std::move(layout), dtype);
+}
+
+}  // namespace
+}  // namespace weft::capi
+
+using namespace weft;
+using capi::guarded;
+using capi::handle;
+using capi::put;
+
+static_assert(static_cast<int>(DType::C128) == WEFT_COMPLEX128 && kDTypeCount == 15,
+              "weft_dtype numbers the dtypes as DType does");
+
+weft_status weft_tensor_wrap(void* data, weft_dtype dtype, int ndim, const int64_t* sizes,
+                             const int64_t* strides, void (*release)(void*), void* context,
+                             weft_tensor** out) {
+  return guarded([&] {
+    const char* op = "weft_tensor_wrap";
+    const DType type = capi::dtype_of(op, dtype);
+    const Dims dims = capi::dims_of(op, ndim, sizes);
+    checked_numel(op, dims);
+    const Layout layout =
+        strides ? Layout{dims, capi::dims_of(op, ndim, strides), 0} : Layout::contiguous(dims);
+    put(out, capi::wrap_memory(data, type, layout, {release, context}));
+  });
+}
+
+weft_status weft_tensor_empty(weft_dtype dtype, int ndim, const int64_t* sizes, weft_tensor** out) {
+  return guarded([&] {
+    const char* op = "weft_tensor_empty";
+    put(out, Tensor::empty(capi::dims_of(op, ndim, sizes), capi::dtype_of(op, dtype), {}, op));
+  });
+}
+
+weft_status weft_tensor_share(const weft_tensor* tensor, weft_tensor** out) {
+  return guarded([&] { put(out, handle("weft_tensor_share", tensor).tensor); });
+}
+
+void weft_tensor_release(weft_tensor* tensor) { delete tensor; }
+
+weft_dtype weft_tensor_dtype(const weft_tensor* tensor) {
+  return static_cast<weft_dtype>(tensor->tensor.dtype());
+}
+int weft_tensor_ndim(const weft_tensor* tensor) { return static_cast<int>(tensor->tensor.dim()); }
+const int64_t* weft_tensor_sizes(const weft_tensor* tensor) {
+  return tensor->tensor.sizes().data();
+}
+const int64_t* weft_tensor_strides(const weft_tensor* tensor) {
+  return tensor->tensor.strides().data();
+}
+int64_t weft_tensor_numel(const weft_tensor* tensor) { return tensor->tensor.numel(); }
+void* weft_tensor_data(const weft_tensor* tensor) { return tensor->tensor.data(); }
+
+weft_status weft_tensor_contiguous(const weft_tensor* tensor, weft_tensor** out) {
+  return guarded([&] {
+    const Tensor& given = handle("weft_tensor_contiguous", tensor).tensor;
+    put(out, given.is_contiguous() ? given : ops::contiguous(given));
+  });
+}
+
+weft_status weft_tensor_copy(weft_tensor* target, const weft_tensor* source) {
+  return guarded([&] {
+    const autograd::NoGradGuard no_grad;
+    ops::copy_(handle("weft_tensor_copy", target).tensor,
+               handle("weft_tensor_copy", source).tensor);
+  });
+}
+
+weft_status weft_tensor_item(const weft_tensor* tensor, double* out) {
+  return guarded([&] { *out = handle("weft_tensor_item", tensor).tensor.item().to_double(); });
+}
+
+weft_status weft_tensor_set_requires_grad(weft_tensor* tensor, int requires_grad) {
+  return guarded([&] {
+    autograd::set_requires_grad(handle("weft_tensor_set_requires_grad", tensor).tensor,
+                                requires_grad != 0);
+  });
+}
+
+int weft_tensor_requires_grad(const weft_tensor* tensor) {
+  return autograd::requires_grad(tensor->tensor);
+}
+
+weft_status weft_tensor_backward(const weft_tensor* tensor, const weft_tensor* gradient,
+                                 int retain_graph) {
+  return guarded([&] {
+    autograd::BackwardOptions options;
+    options.retain_graph = retain_graph != 0;
+    const Tensor& root = handle("weft_tensor_backward", tensor).tensor;
+    autograd::backward({root}, {gradient ? gradient->tensor : Tensor()}, {}, options);
+  });
+}
+
+weft_status weft_tensor_grad(const weft_tensor* tensor, weft_tensor** out) {
+  return guarded([&] {
+    Tensor gradient = autograd::grad(handle("weft_tensor_grad", tensor).tensor);
+    if (gradient.defined()) {
+      put(out, std::move(gradient));
+    } else {
+      *out = nullptr;
+    }
+  });
+}
+
+weft_status weft_tensor_to_dlpack(const weft_tensor* tensor, DLManagedTensorVersioned** out) {
+  return guarded([&] {
+    const Tensor& given = handle("weft_tensor_to_dlpack", tensor).tensor;
+    const uint64_t flags = given.storage()->has(kReadOnly) ? dlpack::kReadOnlyFlag : 0;
+    auto managed = dlpack::export_tensor<dlpack::ManagedVersioned>(given, flags);
+    *out = reinterpret_cast<DLManagedTensorVersioned*>(managed.release());
+  });
+}
+
+weft_status weft_tensor_from_dlpack(DLManagedTensorVersioned* managed, weft_tensor** out) {
+  return guarded([&] {
+    const char* op = "weft_tensor_from_dlpack";
+    auto& given = handle(op, reinterpret_cast<dlpack::ManagedVersioned*>(managed));
+    WEFT_CHECK_VALUE(given.major == 1, op, ": expected DLPack version 1, got ", given.major);
+    const int32_t device = given.tensor.device.type;
+    WEFT_CHECK_VALUE(device == dlpack::kCpu || device == dlpack::kCudaHost, op,
+                     ": expected a tensor on the CPU, got DLPack device type ", device);
+    const auto dtype = dlpack::dtype_of(given.tensor.dtype);
+    WEFT_CHECK_VALUE(dtype, op, ": expected a dtype that weft has, got DLPack type code ",
+                     int{given.tensor.dtype.code});
+    const uint8_t flags = kForeign | (given.flags & dlpack::kReadOnlyFlag ? kReadOnly : 0);
+    put(out, dlpack::import_tensor(op, &given, *dtype, flags));
+  });
+}

@@ -1,0 +1,239 @@
+/* weft.h: weft's runtime for C and every language that calls C. No Python is needed.
+ *
+ * Programs are compiled by `weft compile model.pt -o model.weft` and loaded here:
+ *
+ *     weft_module *module;
+ *     weft_tensor *x, *y;
+ *     weft_module_load("model.weft", &module);
+ *     weft_tensor_wrap(pixels, WEFT_FLOAT32, 4, sizes, NULL, NULL, NULL, &x);
+ *     weft_module_forward(module, &x, 1, &y);
+ *
+ * Every function that can fail returns a weft_status: WEFT_OK is 0. After a failure the `out`
+ * arguments are unchanged and weft_last_error() says what was expected, on the thread of the call.
+ * What a function puts out belongs to the caller, who releases it. Handles may be used on any
+ * thread; several threads may run one module at a time, as long as none changes its state.
+ *
+ * Null is no handle: giving it where a handle is expected is WEFT_VALUE_ERROR; releasing it does
+ * nothing.
+ */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_API_VERSION 1
+
+#if defined(__GNUC__)
+#define WEFT_API __attribute__((visibility("default")))
+#else
+#define WEFT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_tensor weft_tensor;
+typedef struct weft_value weft_value;
+typedef struct weft_module weft_module;
+typedef struct weft_optimizer weft_optimizer;
+
+typedef enum weft_status {
+  WEFT_OK = 0,
+  WEFT_RUNTIME_ERROR = 1,
+  WEFT_VALUE_ERROR = 2,
+  WEFT_TYPE_ERROR = 3,
+  WEFT_INDEX_ERROR = 4,
+  WEFT_KEY_ERROR = 5,
+  WEFT_NOT_IMPLEMENTED = 6,
+  WEFT_OUT_OF_MEMORY = 7,
+  WEFT_CANCELLED = 8,
+  WEFT_PROGRAM_ERROR = 9, /* an exception that the program raises, of another class */
+  WEFT_INTERNAL_ERROR = 10
+} weft_status;
+
+typedef enum weft_dtype {
+  WEFT_BOOL = 0,
+  WEFT_UINT8 = 1,
+  WEFT_INT8 = 2,
+  WEFT_INT16 = 3,
+  WEFT_INT32 = 4,
+  WEFT_INT64 = 5,
+  WEFT_UINT16 = 6,
+  WEFT_UINT32 = 7,
+  WEFT_UINT64 = 8,
+  WEFT_FLOAT16 = 9,
+  WEFT_BFLOAT16 = 10,
+  WEFT_FLOAT32 = 11,
+  WEFT_FLOAT64 = 12,
+  WEFT_COMPLEX64 = 13,
+  WEFT_COMPLEX128 = 14
+} weft_dtype;
+
+/* ---- the library ---- */
+
+/* The WEFT_API_VERSION that the library was built with. Functions are only ever added. */
+WEFT_API int weft_api_version(void);
+/* Why the last call of this thread failed, with the program's lines where it has them. Valid until
+ * the thread's next failure; never NULL. */
+WEFT_API const char* weft_last_error(void);
+/* Threads that one operator uses, the caller's included: at least 1. */
+WEFT_API weft_status weft_set_num_threads(int count);
+WEFT_API int weft_num_threads(void);
+/* The stream of random numbers of dropout and its kin. */
+WEFT_API weft_status weft_manual_seed(uint64_t seed);
+/* Whether calls of this thread record gradients: 1 unless set. Gives the old value. */
+WEFT_API int weft_set_grad_enabled(int enabled);
+/* Memory for tensors made from now on. `allocate` gives a block aligned to 64 bytes, or NULL.
+ * NULL, NULL: weft's own allocator again. Blocks go back to the functions that gave them. */
+WEFT_API weft_status weft_set_allocator(void* (*allocate)(size_t bytes, void* context),
+                                        void (*release)(void* block, size_t bytes, void* context),
+                                        void* context);
+/* Asks some twenty times a second, on each thread that runs a program, whether to end it: a call
+ * that is ended returns WEFT_CANCELLED. NULL: nobody is asked. */
+WEFT_API weft_status weft_set_cancellation(int (*is_cancelled)(void* context), void* context);
+
+/* ---- tensors ---- */
+
+/* A tensor over the caller's memory. `strides`: in elements, NULL for row-major. `release(context)`
+ * runs once, when nothing uses the memory any longer; may be NULL. */
+WEFT_API weft_status weft_tensor_wrap(void* data, weft_dtype dtype, int ndim, const int64_t* sizes,
+                                      const int64_t* strides, void (*release)(void* context),
+                                      void* context, weft_tensor** out);
+/* A row-major tensor in memory of weft; the contents are undefined. */
+WEFT_API weft_status weft_tensor_empty(weft_dtype dtype, int ndim, const int64_t* sizes,
+                                       weft_tensor** out);
+/* One more handle of the same tensor. */
+WEFT_API weft_status weft_tensor_share(const weft_tensor* tensor, weft_tensor** out);
+WEFT_API void weft_tensor_release(weft_tensor* tensor);
+
+WEFT_API weft_dtype weft_tensor_dtype(const weft_tensor* tensor);
+WEFT_API int weft_tensor_ndim(const weft_tensor* tensor);
+/* ndim numbers each; valid as long as the handle. Strides count elements. */
+WEFT_API const int64_t* weft_tensor_sizes(const weft_tensor* tensor);
+WEFT_API const int64_t* weft_tensor_strides(const weft_tensor* tensor);
+WEFT_API int64_t weft_tensor_numel(const weft_tensor* tensor);
+/* The first element. Valid as long as the handle, unless the tensor is resized. */
+WEFT_API void* weft_tensor_data(const weft_tensor* tensor);
+
+/* The tensor in row-major order: the same one where it is already. */
+WEFT_API weft_status weft_tensor_contiguous(const weft_tensor* tensor, weft_tensor** out);
+/* Copies the elements of `source`, converted and broadcast, without recording a gradient. */
+WEFT_API weft_status weft_tensor_copy(weft_tensor* target, const weft_tensor* source);
+/* The one element of the tensor as a number. */
+WEFT_API weft_status weft_tensor_item(const weft_tensor* tensor, double* out);
+
+WEFT_API weft_status weft_tensor_set_requires_grad(weft_tensor* tensor, int requires_grad);
+WEFT_API int weft_tensor_requires_grad(const weft_tensor* tensor);
+/* Adds the gradients of the tensor to those of the leaves it was made from. `gradient`: of its
+ * shape; NULL for a tensor of one element. */
+WEFT_API weft_status weft_tensor_backward(const weft_tensor* tensor, const weft_tensor* gradient,
+                                          int retain_graph);
+/* The gradient; NULL where there is none. */
+WEFT_API weft_status weft_tensor_grad(const weft_tensor* tensor, weft_tensor** out);
+
+/* DLPack 1: struct DLManagedTensorVersioned, without copying. The consumer calls its deleter. */
+struct DLManagedTensorVersioned;
+WEFT_API weft_status weft_tensor_to_dlpack(const weft_tensor* tensor,
+                                           struct DLManagedTensorVersioned** out);
+/* Takes the tensor over: its deleter runs when nothing uses the memory any longer. */
+WEFT_API weft_status weft_tensor_from_dlpack(struct DLManagedTensorVersioned* managed,
+                                             weft_tensor** out);
+
+/* ---- values: what programs take and give besides tensors ---- */
+
+typedef enum weft_kind {
+  WEFT_KIND_NONE = 0,
+  WEFT_KIND_BOOL = 1,
+  WEFT_KIND_INT = 2,
+  WEFT_KIND_FLOAT = 3,
+  WEFT_KIND_COMPLEX = 4,
+  WEFT_KIND_STRING = 5,
+  WEFT_KIND_TENSOR = 6,
+  WEFT_KIND_LIST = 7,
+  WEFT_KIND_TUPLE = 8,
+  WEFT_KIND_DICT = 9,
+  WEFT_KIND_OTHER = 10 /* devices, dtypes, members of enumerations, objects, futures */
+} weft_kind;
+
+WEFT_API weft_status weft_value_none(weft_value** out);
+WEFT_API weft_status weft_value_bool(int value, weft_value** out);
+WEFT_API weft_status weft_value_int(int64_t value, weft_value** out);
+WEFT_API weft_status weft_value_float(double value, weft_value** out);
+WEFT_API weft_status weft_value_string(const char* utf8, size_t bytes, weft_value** out);
+WEFT_API weft_status weft_value_tensor(const weft_tensor* tensor, weft_value** out);
+/* Containers share their items with the handles given, which stay the caller's. */
+WEFT_API weft_status weft_value_list(const weft_value* const* items, size_t count,
+                                     weft_value** out);
+WEFT_API weft_status weft_value_tuple(const weft_value* const* items, size_t count,
+                                      weft_value** out);
+WEFT_API weft_status weft_value_dict(const weft_value* const* keys, const weft_value* const* values,
+                                     size_t count, weft_value** out);
+WEFT_API void weft_value_release(weft_value* value);
+
+WEFT_API weft_kind weft_value_kind(const weft_value* value);
+/* WEFT_TYPE_ERROR where the value is of another kind; an int is also a float. */
+WEFT_API weft_status weft_value_get_bool(const weft_value* value, int* out);
+WEFT_API weft_status weft_value_get_int(const weft_value* value, int64_t* out);
+WEFT_API weft_status weft_value_get_float(const weft_value* value, double* out);
+/* Valid as long as the handle; ends with a 0 behind `bytes`, which may be NULL. */
+WEFT_API weft_status weft_value_get_string(const weft_value* value, const char** out,
+                                           size_t* bytes);
+WEFT_API weft_status weft_value_get_tensor(const weft_value* value, weft_tensor** out);
+/* Items of lists and tuples, entries of dicts. */
+WEFT_API weft_status weft_value_length(const weft_value* value, size_t* out);
+/* An item of a list or a tuple, the value of an entry of a dict. */
+WEFT_API weft_status weft_value_item(const weft_value* value, size_t index, weft_value** out);
+/* The key of an entry of a dict, in order of insertion. */
+WEFT_API weft_status weft_value_key(const weft_value* value, size_t index, weft_value** out);
+
+/* ---- modules ---- */
+
+/* Maps a compiled file: pages are read when they are used, and shared by processes. The file may be
+ * removed meanwhile, but not cut short. */
+WEFT_API weft_status weft_module_load(const char* path, weft_module** out);
+/* The same from memory, which is copied. */
+WEFT_API weft_status weft_module_load_memory(const void* data, size_t bytes, weft_module** out);
+WEFT_API void weft_module_release(weft_module* module);
+
+WEFT_API size_t weft_module_method_count(const weft_module* module);
+/* NULL beyond the last; valid as long as the handle. */
+WEFT_API const char* weft_module_method_name(const weft_module* module, size_t index);
+/* Runs a method. Arguments with defaults may be left out at the end. */
+WEFT_API weft_status weft_module_call(const weft_module* module, const char* method,
+                                      const weft_value* const* args, size_t count,
+                                      weft_value** out);
+/* Runs forward on tensors; WEFT_TYPE_ERROR where it gives something else than one tensor. */
+WEFT_API weft_status weft_module_forward(const weft_module* module,
+                                         const weft_tensor* const* inputs, size_t count,
+                                         weft_tensor** out);
+
+/* Sets training mode (1) or evaluation mode (0), which dropout and batch norm ask for. */
+WEFT_API weft_status weft_module_train(weft_module* module, int mode);
+WEFT_API size_t weft_module_parameter_count(const weft_module* module);
+/* The name, valid as long as the handle, and the tensor; either may be NULL. */
+WEFT_API weft_status weft_module_parameter(const weft_module* module, size_t index,
+                                           const char** name, weft_tensor** out);
+WEFT_API size_t weft_module_buffer_count(const weft_module* module);
+WEFT_API weft_status weft_module_buffer(const weft_module* module, size_t index, const char** name,
+                                        weft_tensor** out);
+/* Parameters and buffers as a safetensors file, for weft.load_file and other readers. */
+WEFT_API weft_status weft_module_save_state(const weft_module* module, const char* path);
+
+/* ---- training ---- */
+
+/* Optimizers of all parameters of a module, as weft.optim.SGD and weft.optim.Adam. */
+WEFT_API weft_status weft_sgd(const weft_module* module, double lr, double momentum,
+                              double weight_decay, weft_optimizer** out);
+WEFT_API weft_status weft_adam(const weft_module* module, double lr, double beta1, double beta2,
+                               double eps, double weight_decay, weft_optimizer** out);
+WEFT_API weft_status weft_optimizer_step(weft_optimizer* optimizer);
+WEFT_API weft_status weft_optimizer_zero_grad(weft_optimizer* optimizer);
+WEFT_API weft_status weft_optimizer_set_lr(weft_optimizer* optimizer, double lr);
+WEFT_API void weft_optimizer_release(weft_optimizer* optimizer);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif /* WEFT_H */

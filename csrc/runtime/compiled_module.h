@@ -1,0 +1,61 @@
+// CompiledModule: a file that weft.jit.aot_compile wrote, ready to run without Python.
+//
+// The file is an archive of two programs, one for calls that may record gradients and one for those
+// that cannot, and of the tensors that both have as constants. The state is what the program's
+// function __state__ makes; see weft/jit/aot.
+//
+// Any number of threads may call one module at a time. Changing its state meanwhile (training) is
+// the caller's to order, as with any tensor.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/program.h"
+#include "runtime/zip_reader.h"
+
+namespace weft {
+
+class CompiledModule final : public RefCounted {
+ public:
+  // The tensors lie over the bytes of the file where these may be written to. RuntimeError or
+  // ValueError for what is no such file, or damaged.
+  static Ref<CompiledModule> read(Ref<Storage> file);
+  // Maps the file; its pages are read when they are used.
+  static Ref<CompiledModule> load(const std::string& path);
+
+  std::vector<std::string> methods() const;
+  bool has(std::string_view method) const { return inference_->find(method) != nullptr; }
+  // Runs a method: `args` behind self, the last ones may be left out where they have defaults.
+  Value call(const std::string& method, std::vector<Value> args) const;
+  // The type of a method's argument number `index` behind self, and of its result.
+  const Function& signature(const std::string& method) const;
+  bool has_state() const noexcept { return !state_.is_none(); }
+
+  using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+  NamedTensors parameters() const { return named_tensors("__parameters__"); }
+  NamedTensors buffers() const { return named_tensors("__buffers__"); }
+  void train(bool mode) const;
+
+ private:
+  explicit CompiledModule(Ref<Storage> file);
+  void read_tensors();
+  Ref<Storage> read_storage(size_t index, uint64_t nbytes) const;
+  Ref<Program> read_program(std::string_view record, const Program* classes) const;
+  const Program& program_for(const std::vector<Value>& args) const;
+  Value run(const Program& program, const std::string& method, std::vector<Value> values) const;
+  NamedTensors named_tensors(const char* function) const;
+
+  Ref<Storage> file_;
+  ZipReader archive_;
+  std::vector<Tensor> tensors_;
+  Ref<Program> inference_;
+  mutable Ref<Program> gradients_;  // read when first needed
+  mutable std::once_flag gradients_once_;
+  Value state_;
+};
+
+}  // namespace weft

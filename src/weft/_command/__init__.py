@@ -1,0 +1,1 @@
+"""The command `weft`: a file for each of its words."""

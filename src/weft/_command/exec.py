@@ -1,0 +1,52 @@
+"""runs a method of a compiled file on arrays of .npy files"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The compiled file, its arguments, and where the results go."""
+    parser.add_argument("file", help="what `weft compile` wrote")
+    parser.add_argument("--method", default="forward")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="[NAME=]X.npy",
+        help="an argument, by its name or in the order of the method's",
+    )  # fmt: skip
+    parser.add_argument(
+        "--output", action="append", default=[], metavar="Y.npy",
+        help="where a result goes; without it results are printed",
+    )  # fmt: skip
+
+
+def run(given: argparse.Namespace) -> None:
+    """Calls the method and writes the tensors that it gives."""
+    import weft
+
+    module = weft._C.CompiledModule(given.file)
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for text in given.input:
+        name, equals, path = text.partition("=")
+        value = weft.from_numpy(numpy.load(path if equals else name, allow_pickle=False))
+        if equals:
+            kwargs[name] = value
+        else:
+            args.append(value)
+    with weft.no_grad():
+        result = module.call(given.method, *args, **kwargs)
+    if not given.output:
+        print(result)
+        return
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    if len(results) != len(given.output):
+        raise ValueError(
+            f"expected an output for each of {len(results)} results, got {len(given.output)}"
+        )
+    for path, tensor in zip(given.output, results):
+        if not isinstance(tensor, weft.Tensor):
+            raise TypeError(f"expected tensors as results, got {type(tensor).__name__}")
+        numpy.save(path, tensor.numpy())

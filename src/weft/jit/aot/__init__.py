@@ -1,0 +1,1 @@
+"""Compilation ahead of time: programs as files that libweft runs without Python."""

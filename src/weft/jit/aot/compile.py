@@ -1,0 +1,182 @@
+"""weft.jit.aot_compile: a compiled module or function as one file that libweft runs.
+
+The file is a zip archive of stored records, so tensors are mapped where they lie:
+
+    weft/version     the version of this layout, in digits
+    weft/inference   the program for calls that record no gradient, and of the state
+    weft/gradients   the program for calls that do
+    weft/tensors     the constants of both programs, as layouts over storages
+    data/0, ...      the bytes of the storages
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import weft
+from weft.jit.aot.state import state_functions
+from weft.jit.codegen import lower_program
+from weft.jit.codegen.program import ProgramData
+from weft.jit.codegen.tables import Writer
+from weft.jit.execution import LOCK
+from weft.jit.frontend import modules
+from weft.jit.ir import Function
+from weft.jit.ir import types as ty
+from weft.jit.module_methods import compiled_method
+from weft.jit.passes.options import DEFAULT, INFERENCE, Options
+from weft.jit.pipeline import optimize
+from weft.jit.script import ScriptFunction
+from weft.jit.script_module import RecursiveScriptModule
+from weft.serialization.atomic import replaced_file
+from weft.serialization.zip_writer import ZipWriter
+
+VERSION = 1
+_LEVEL = 2
+
+
+def aot_compile(
+    program: RecursiveScriptModule | ScriptFunction,
+    f: str | os.PathLike[str],
+    methods: Sequence[str] = (),
+) -> None:
+    """Compiles a scripted, traced or loaded program into a file for libweft, `weft.h` and
+    `weft exec`.
+
+    The file holds forward, the methods that are exported or were called, and `methods`; for
+    modules also their state, with which it can be trained.
+
+    NotImplementedError for programs that call Python functions, and for attributes that a file
+    cannot hold.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "linear.weft")
+    ...     aot_compile(weft.jit.script(weft.nn.Linear(2, 3)), path)
+    ...     path.stat().st_size > 0
+    True
+    """
+    with LOCK:
+        entries, state, classes = _parts(program, methods)
+        tensors = TensorTable()
+        records = {
+            name: _program_record(tensors, functions, classes, options)
+            for name, functions, options in (
+                ("inference", [_optimized(e, INFERENCE) for e in entries] + state, INFERENCE),
+                ("gradients", [_optimized(e, DEFAULT) for e in entries], DEFAULT),
+            )
+        }
+    with replaced_file(f) as file:
+        archive = ZipWriter(file, "archive")
+        archive.add("weft/version", str(VERSION).encode())
+        for name, data in records.items():
+            archive.add(f"weft/{name}", data)
+        archive.add("weft/tensors", tensors.encode())
+        for index, storage in enumerate(tensors.storages):
+            archive.add(f"data/{index}", storage.numpy())
+        archive.close()
+
+
+def _parts(
+    program: Any, methods: Sequence[str]
+) -> tuple[list[Function], list[Function], list[ty.ClassType]]:
+    """What can be called, by its name in the file; what makes and reads the state; classes."""
+    if isinstance(program, ScriptFunction):
+        return [_renamed(program.function, "forward")], [], []
+    if not isinstance(program, RecursiveScriptModule):
+        raise TypeError(
+            "aot_compile: expected a compiled module or function, got "
+            f"{type(program).__name__}; compile it by weft.jit.script"
+        )
+    info = program._jit_info
+    names = {"forward", *methods, *modules.exported(info.python_class), *info.defined}
+    names |= {name for name, each in info.compiled.items() if each.error is None}
+    hooked = "__hooked__" if info.hooks or info.pre_hooks else "forward"
+    sources = {name: hooked if name == "forward" else name for name in names - {"__hooked__"}}
+    entries = [
+        _renamed(compiled_method(info, source).function, name)
+        for name, source in sorted(sources.items())
+    ]
+    classes = sorted(modules.classes_below(info), key=lambda each: each.name)
+    return entries, state_functions(program), [info.type, *classes]
+
+
+def _renamed(function: Function, name: str) -> Function:
+    return Function(name, function.graph, function.arg_names, function.defaults, function.doc)
+
+
+def _optimized(function: Function, options: Options) -> Function:
+    return optimize(function, _LEVEL, options)
+
+
+def _program_record(
+    tensors: TensorTable,
+    functions: Iterable[Function],
+    classes: Iterable[ty.ClassType],
+    options: Options,
+) -> bytes:
+    """The numbers of the program's tensors, then its bytes."""
+    data = lower_program(functions, classes, options.gradients)
+    _refuse_python(data)
+    program = data.encode()
+    out = Writer()
+    out.u32(len(data.tables.inputs))
+    out.u32(*[tensors.add(value) for value in data.tables.inputs])
+    return bytes(out.bytes) + program
+
+
+def _refuse_python(data: ProgramData) -> None:
+    if data.callables:
+        names = sorted({getattr(each, "__qualname__", repr(each)) for each in data.callables})
+        raise NotImplementedError(
+            f"aot_compile: expected a program without Python, got calls of {', '.join(names)}"
+        )
+
+
+class TensorTable:
+    """Tensors as layouts over storages. Those that share memory share it in the file."""
+
+    def __init__(self) -> None:
+        self.storages: list[weft.Tensor] = []  # uint8, all bytes of a storage
+        self._tensors: list[weft.Tensor] = []
+        self._layouts: list[bytes] = []
+        self._known: dict[int, int] = {}
+        self._storage_index: dict[int, int] = {}
+
+    def add(self, tensor: Any) -> int:
+        """The place of a tensor."""
+        if not isinstance(tensor, weft.Tensor):
+            raise NotImplementedError(
+                "aot_compile: expected constants that a file can hold, got a "
+                f"{type(tensor).__name__}"
+            )
+        if id(tensor) not in self._known:
+            self._known[id(tensor)] = len(self._tensors)
+            self._tensors.append(tensor)
+            self._layouts.append(self._layout(tensor))
+        return self._known[id(tensor)]
+
+    def _layout(self, tensor: weft.Tensor) -> bytes:
+        dtype = str(tensor.dtype).rpartition(".")[2].encode()
+        head = struct.pack("<I", len(dtype)) + dtype
+        sizes, strides = tensor.size(), tensor.stride()
+        numbers = [tensor.storage_offset(), *sizes, *strides]
+        fixed = self._storage(tensor), tensor.requires_grad, len(sizes)
+        return head + struct.pack(f"<IBI{len(numbers)}q", *fixed, *numbers)
+
+    def _storage(self, tensor: weft.Tensor) -> int:
+        storage = tensor.detach().untyped_storage()
+        key = storage.data_ptr() or -1 - id(tensor)  # empty ones share nothing
+        if key not in self._storage_index:
+            self._storage_index[key] = len(self.storages)
+            whole = weft.empty(0, dtype=weft.uint8).set_(storage, 0, (storage.nbytes(),))
+            self.storages.append(whole)
+        return self._storage_index[key]
+
+    def encode(self) -> bytes:
+        """The sizes of the storages, then the tensors."""
+        count = len(self.storages)
+        sizes = struct.pack(f"<I{count}Q", count, *(each.numel() for each in self.storages))
+        return sizes + struct.pack("<I", len(self._layouts)) + b"".join(self._layouts)
