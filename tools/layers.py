@@ -35,6 +35,8 @@ GENERATED = {
 PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft._ops": ("weft._kernels.lang",),
     "weft._kernels": ("weft._ops", "llvmlite"),
+    "weft._command": ("weft", "weft.jit", "numpy"),
+    "weft.jit.aot": ("weft", "weft.nn", "weft.serialization"),
     "weft.jit.archive": ("weft", "weft.nn", "weft.serialization"),
     "weft.multiprocessing": ("weft",),
     "weft.nn": ("weft", "weft.utils.hooks"),

@@ -165,7 +165,7 @@ def test_refused(tmp_path) -> None:
     def calls(x: weft.Tensor) -> weft.Tensor:
         return python(x)
 
-    with pytest.raises(NotImplementedError, match="without Python, got calls of .*python"):
+    with pytest.raises(NotImplementedError, match=r"without Python, got calls of .*python"):
         weft.jit.aot_compile(weft.jit.script(calls), tmp_path / "a")
     with pytest.raises(TypeError, match="expected a compiled module or function, got Linear"):
         weft.jit.aot_compile(nn.Linear(2, 2), tmp_path / "a")
