@@ -66,6 +66,26 @@ def test_layers() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_house() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "house.py")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_house_finds_offences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    house = _tool("house")
+    for name, count in {"csrc/ops/tile.cpp": 9_999, "csrc/new/a.h": 1, "tools/fuzz.py": 1}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x\n" * count)
+    house.ROOT = tmp_path
+    assert house.main() == 1
+    tile = next(each for each in house.PURPOSES if each.name == "tile driver")
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "csrc/new/a.h: expected a purpose in tools/house.py, got none",
+        f"tile driver: expected at most {max(tile.budget, tile.limit)} lines, got 9999",
+    ]
+
+
 def _tool(name: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None and spec.loader is not None
@@ -101,4 +121,28 @@ def test_layers_finds_offences(layers: Any, tmp_path: Path) -> None:
         "src/weft/_ops/x.py: weft._ops.x must not import numpy",
         "src/weft/_tensor.py: weft._tensor must not import weft.nn",
         "src/weft/nn/y.py: weft.nn.y must not import weft.optim",
+    ]
+
+
+def test_circles_of_imports(layers: Any, tmp_path: Path) -> None:
+    for name, text in {
+        "weft/__init__.py": "from weft import a\n",
+        "weft/a.py": "import weft.b\n",
+        "weft/b.py": "def f():\n    from weft.c import x\n    import re\n",
+        "weft/c.py": "from .a import y\nfrom weft.d import z\n",
+        "weft/d.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import weft.c\n"
+        "else:\n    import weft.e\n",
+        "weft/e.py": "from weft import d\n",
+    }.items():
+        path = tmp_path / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    layers.ROOT = tmp_path
+    assert layers.circles() == [["weft.a", "weft.b", "weft.c"], ["weft.d", "weft.e"]]
+    assert +layers.function_imports() == {"weft.b": 2}
+    layers.LARGEST_CIRCLE, layers.CIRCLES, layers.FUNCTION_IMPORTS = 2, 1, 1
+    assert list(layers.check_circles()) == [
+        "src/weft: 2 circles of imports, more than 1",
+        "src/weft: 3 files import each other, more than 2: weft.a weft.b weft.c",
+        "src/weft: 2 imports inside functions, more than 1",
     ]

@@ -3,21 +3,31 @@
     python tools/layers.py [--report]
 
 Exits with 1 and one line per offence: an include or import against the direction, a file of more
-than 600 lines that is no test. --report also lists the longest files and the lines of each folder.
+than 600 lines that is no test, more or larger circles of imports than the limits below, more
+imports inside functions. --report also lists the longest files, the lines of each folder and the
+circles. What only type checkers import (`if TYPE_CHECKING:`) is in no circle: it cannot fail.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 600
+# Ratchets: today's numbers, lowered with each step towards the goals behind them.
+LARGEST_CIRCLE = 52  # files of src/weft that import each other; goal 10
+CIRCLES = 8  # goal 5
+FUNCTION_IMPORTS = (
+    293  # statements inside functions that import a module of weft or another; goal 40
+)
 
 # A layer may use itself and every layer before it.
 CPP_LAYERS = ("core", "ops", "autograd", "runtime", "capi", "bindings")
@@ -76,20 +86,48 @@ def check_cpp() -> Iterator[str]:
                 yield f"csrc/{relative}: {layer} must not include {include} ({used})"
 
 
-def imported(path: Path, module: str) -> Iterator[str]:
-    """The full names of what a file imports anywhere, type-checking blocks included."""
+class Import(NamedTuple):
+    """One module that a statement imports."""
+
+    name: str
+    line: int
+    in_function: bool
+    for_types: bool
+
+
+def imported(path: Path, module: str) -> Iterator[Import]:
+    """What a file imports anywhere, by full names."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*parts, base] if base else parts)
-            # `from weft import nn` imports a part of the package, not only names of it.
-            nested = [f"{base}.{alias.name}" for alias in node.names]
-            yield from (name if is_module(name) else base for name in nested)
+    waiting: list[tuple[ast.AST, bool, bool]] = [(parsed(path), False, False)]
+    while waiting:
+        node, inside, types = waiting.pop()
+        for name in names_imported(node, package):
+            yield Import(name, node.lineno, inside, types)  # type: ignore[attr-defined]
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        is_guard = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        guarded = node.body if is_guard else []
+        for child in ast.iter_child_nodes(node):
+            waiting.append((child, inside, types or child in guarded))
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(), str(path))
+
+
+def names_imported(node: ast.AST, package: str) -> Iterator[str]:
+    """The modules that one statement of a module of `package` imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            parts = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*parts, base] if base else parts)
+        # `from weft import nn` imports a part of the package, not only names of it.
+        nested = [f"{base}.{alias.name}" for alias in node.names]
+        yield from (name if is_module(name) else base for name in nested)
 
 
 def is_module(name: str) -> bool:
@@ -103,17 +141,88 @@ def within(name: str, part: str) -> bool:
     return name == part or name.startswith(part + ".")
 
 
+@functools.cache
+def modules() -> dict[str, Path]:
+    """The modules of src/weft by name."""
+    found = {}
+    for path in sorted(ROOT.glob("src/weft/**/*.py")):
+        parts = path.relative_to(ROOT / "src").with_suffix("").parts
+        found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
 def check_python() -> Iterator[str]:
     """Offences of imports in src/weft."""
-    for path in sorted(ROOT.glob("src/weft/**/*.py")):
-        relative = path.relative_to(ROOT / "src").with_suffix("")
-        module = ".".join(relative.parts).removesuffix(".__init__")
+    for module, path in modules().items():
         part = next((p for p in PYTHON_RULES if within(module, p)), None)
-        for name in imported(path, module):
+        for name in dict.fromkeys(each.name for each in imported(path, module)):
             if name.split(".")[0] in sys.stdlib_module_names:
                 continue
             if not allowed(module, part, name):
-                yield f"src/{'/'.join(relative.parts)}.py: {module} must not import {name}"
+                yield f"{path.relative_to(ROOT)}: {module} must not import {name}"
+
+
+def check_circles() -> Iterator[str]:
+    """Circles and imports inside functions beyond the limits."""
+    found = circles()
+    if len(found) > CIRCLES:
+        yield f"src/weft: {len(found)} circles of imports, more than {CIRCLES}"
+    if found and len(found[0]) > LARGEST_CIRCLE:
+        large = f"{len(found[0])} files import each other, more than {LARGEST_CIRCLE}"
+        yield f"src/weft: {large}: {' '.join(found[0])}"
+    count = sum(function_imports().values())
+    if count > FUNCTION_IMPORTS:
+        yield f"src/weft: {count} imports inside functions, more than {FUNCTION_IMPORTS}"
+
+
+def function_imports() -> Counter[str]:
+    """How many statements inside functions import something, by module."""
+    found: Counter[str] = Counter()
+    for module, path in modules().items():
+        found[module] += len({each.line for each in imported(path, module) if each.in_function})
+    return found
+
+
+def circles() -> list[list[str]]:
+    """The modules that import each other, also by way of others; the largest circle first."""
+    graph = {
+        module: {
+            each.name
+            for each in imported(path, module)
+            if not each.for_types and each.name in modules() and each.name != module
+        }
+        for module, path in modules().items()
+    }
+    # Kosaraju: forwards, the last one done reaches all of its circle; backwards it reaches no more.
+    order: dict[str, None] = {}
+    for module in graph:
+        walk(graph, module, set(order), order)
+    back: dict[str, set[str]] = {module: set() for module in graph}
+    for module, used in graph.items():
+        for each in used:
+            back[each].add(module)
+    seen: set[str] = set()
+    found = []
+    for module in reversed(order):
+        group: dict[str, None] = {}
+        walk(back, module, seen, group)
+        seen |= group.keys()
+        found.append(sorted(group))
+    return sorted((each for each in found if len(each) > 1), key=len, reverse=True)
+
+
+def walk(graph: dict[str, set[str]], start: str, seen: set[str], done: dict[str, None]) -> None:
+    """Adds what `start` reaches and was not `seen` to `done`, each behind all that it reaches."""
+    waiting = [(start, False)]
+    visited: set[str] = set()
+    while waiting:
+        node, is_left = waiting.pop()
+        if is_left:
+            done[node] = None
+        elif node not in seen and node not in visited:
+            visited.add(node)
+            waiting.append((node, True))
+            waiting.extend((each, False) for each in graph[node])
 
 
 def allowed(module: str, part: str | None, name: str) -> bool:
@@ -157,6 +266,12 @@ def report(lines: dict[Path, int]) -> None:
     print(f"{sum(lines.values()):7,}  in all; the longest:")
     for path, count in sorted(lines.items(), key=lambda item: -item[1])[:10]:
         print(f"{count:7,}  {path}")
+    functions = function_imports()
+    print(f"{sum(functions.values()):7,}  imports inside functions; the most:")
+    for module, count in functions.most_common(5):
+        print(f"{count:7,}  {module}")
+    for circle in circles():
+        print(f"{len(circle):7,}  files in a circle: {' '.join(circle)}")
 
 
 def main() -> int:
@@ -165,7 +280,7 @@ def main() -> int:
     parser.add_argument("--report", action="store_true", help="also print sizes")
     options = parser.parse_args()
     lines = lengths()
-    offences = [*check_cpp(), *check_python()]
+    offences = [*check_cpp(), *check_python(), *check_circles()]
     for path, count in lines.items():
         if count > LONGEST and path.parts[0] != "tests":
             offences.append(f"{path}: {count} lines, more than {LONGEST}")

@@ -1,0 +1,140 @@
+"""Lines of the product by purpose, each against its budget.
+
+    python tools/house.py
+
+A purpose is a mechanism that somebody reads as a whole. Its budget is the goal; where the tree is
+above it, a limit holds what was reached. Exits with 1 where lines exceed both, or where a file
+belongs to no purpose. Lower a limit whenever its lines fell; a capability that comes new brings a
+row of its own. Tests count nowhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = ("*_test.cpp", "*_testing.h", "*/testing.*", "*/test_nodes.h")
+
+
+class Purpose(NamedTuple):
+    """What some files are for. `budget` and `limit` are lines; a file belongs to the first purpose
+    of which it matches a pattern."""
+
+    name: str
+    budget: int
+    limit: int
+    patterns: str
+
+
+PURPOSES = (
+    Purpose("frontend of programs", 9_000, 13_000, "src/weft/jit/frontend/*"),
+    Purpose(
+        "Python's builtins in programs",
+        4_000,
+        4_300,
+        "src/weft/_ops/builtins/* csrc/runtime/builtins* csrc/runtime/characters.* "
+        "csrc/runtime/format_spec.* csrc/runtime/exact_sums.* csrc/bindings/jit_builtin.cpp",
+    ),
+    Purpose("archives", 3_500, 3_500, "src/weft/jit/archive/* csrc/runtime/zip_*"),
+    Purpose("programs without Python", 2_000, 2_000, "csrc/api/* csrc/runtime/api*"),
+    Purpose("backends", 600, 600, "csrc/core/backend* csrc/core/stream*"),
+    Purpose(
+        "fusion",
+        3_500,
+        5_900,
+        "csrc/runtime/fused* csrc/bindings/jit_fused.cpp src/weft/jit/passes/fusion.py "
+        "src/weft/jit/passes/gradient_paths.py src/weft/jit/passes/moments.py "
+        "src/weft/jit/passes/norm_affine.py src/weft/jit/passes/patterns.py "
+        "src/weft/jit/codegen/derivative.py src/weft/jit/codegen/heads.py "
+        "src/weft/jit/codegen/rows.py src/weft/jit/codegen/steps.py src/weft/jit/codegen/tiles.py",
+    ),
+    Purpose(
+        "tracing; shapes in Python",
+        2_500,
+        3_600,
+        "src/weft/jit/tracing/* src/weft/jit/passes/shape*",
+    ),
+    Purpose("IR, passes, code generation, programs in Python", 10_000, 13_200, "src/weft/jit/*"),
+    Purpose(
+        "interpreter, values, their bindings", 5_000, 7_100, "csrc/runtime/* csrc/bindings/jit*"
+    ),
+    Purpose(
+        "operator table, kernel language, generators",
+        12_500,
+        13_900,
+        "src/weft/_ops/* src/weft/_kernels/* tools/gen/* tools/gen.py tools/build_kernels.py",
+    ),
+    Purpose("tile driver", 3_700, 3_700, "csrc/ops/tile_* csrc/ops/tile.* csrc/ops/programs.h"),
+    Purpose("hand-written kernels", 10_000, 14_400, "csrc/ops/*"),
+    Purpose(
+        "shared memory, processes, data loading",
+        6_000,
+        6_400,
+        "csrc/core/shared* csrc/core/slab* csrc/core/parent_watch* csrc/core/mapped* "
+        "csrc/bindings/slab.cpp csrc/bindings/shared* csrc/bindings/semaphore.cpp "
+        "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "
+        "src/weft/storage.py src/weft/_mapped.py src/weft/_fork_lock.py",
+    ),
+    Purpose("core and autograd", 7_000, 7_000, "csrc/core/* csrc/autograd/*"),
+    Purpose("tensors in Python, arguments, interop", 5_300, 7_200, "csrc/bindings/*"),
+    Purpose("layers, optimizers, files, small packages", 15_000, 21_600, "src/weft/*"),
+)
+"""In the order in which they take files."""
+
+
+def purpose_of(path: str) -> Purpose | None:
+    """The purpose of a file of the product; None for one that has none."""
+    for purpose in PURPOSES:
+        if any(fnmatch(path, pattern) for pattern in purpose.patterns.split()):
+            return purpose
+    return None
+
+
+def files() -> dict[str, int]:
+    """The files of the product by path, and their lines."""
+    found = {}
+    for pattern in ("csrc/**/*.h", "csrc/**/*.cpp", "src/**/*.py", "tools/gen/*.py", "tools/*.py"):
+        for path in sorted(ROOT.glob(pattern)):
+            name = path.relative_to(ROOT).as_posix()
+            if not any(fnmatch(name, test) for test in TESTS) and is_product(name):
+                found[name] = len(path.read_text(encoding="utf-8").splitlines())
+    return found
+
+
+def is_product(path: str) -> bool:
+    """Whether a file becomes a part of weft; of the tools, the generators do."""
+    return (
+        not path.startswith("tools/")
+        or path in ("tools/gen.py", "tools/build_kernels.py")
+        or (path.startswith("tools/gen/"))
+    )
+
+
+def main() -> int:
+    """Prints the table and returns the exit status."""
+    lines: Counter[str] = Counter()
+    offences = []
+    for path, count in files().items():
+        purpose = purpose_of(path)
+        if purpose is None:
+            offences.append(f"{path}: expected a purpose in tools/house.py, got none")
+        else:
+            lines[purpose.name] += count
+    print(f"{'lines':>8} {'budget':>8} {'limit':>8}  purpose")
+    for each in PURPOSES:
+        limit = max(each.budget, each.limit)
+        print(f"{lines[each.name]:8,} {each.budget:8,} {limit:8,}  {each.name}")
+        if lines[each.name] > limit:
+            offences.append(f"{each.name}: expected at most {limit} lines, got {lines[each.name]}")
+    print(f"{sum(lines.values()):8,} {sum(each.budget for each in PURPOSES):8,} {'':8}  in all")
+    for offence in offences:
+        print(offence)
+    return 1 if offences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
