@@ -6,7 +6,7 @@ import ast
 import enum
 import types as python_types
 import typing
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.jit.archive.code import ArchiveCode, part_of
 from weft.jit.archive.names import BUILTINS, globals_of
@@ -18,12 +18,21 @@ from weft.nn import Module
 from weft.serialization.errors import LoadError, shown
 
 
-class LoadedModule(Module):
-    """The base of modules of archives; `_parameter_names` and `_buffer_names` are as declared."""
+class Layout(NamedTuple):
+    """What the body of a module class declares."""
 
-    _parameter_names: tuple[str, ...] = ()
-    _buffer_names: tuple[str, ...] = ()
-    _constants: dict[str, Any] = {}  # noqa: RUF012
+    parameters: tuple[str, ...] = ()
+    buffers: tuple[str, ...] = ()
+    pre_hooks: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    constants: dict[str, Any] = {}  # noqa: RUF012
+
+
+class LoadedModule(Module):
+    """The base of modules of archives."""
+
+    __weft_container__ = "any"
+    __weft_layout__ = Layout()
 
 
 def _not_python(*args: Any, **kwargs: Any) -> Any:
@@ -50,7 +59,7 @@ class Definitions:
         if isinstance(node, ast.FunctionDef):
             return self._function(name, code, node)
         assert isinstance(node, ast.ClassDef)
-        base = ast.unparse(node.bases[0]) if node.bases else ""
+        base = _base_of(node)
         make = _KINDS.get(base)
         if make is None:
             raise LoadError(
@@ -82,17 +91,31 @@ class Definitions:
         reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
         for attribute, type_, value in _declared(node):
             if value is not None:
-                constants[attribute] = _literal(value)
-            elif not _is_qualified(type_):
+                constants[attribute] = self._constant(value)
+            elif not self._is_module(type_):  # modules have their types from their objects
                 annotations[attribute] = reader.read(type_)
         members.update(
             __annotations__=annotations,
             __constants__=list(constants),
-            _constants=constants,
-            _parameter_names=_names(node, "__parameters__"),
-            _buffer_names=_names(node, "__buffers__"),
+            __weft_layout__=Layout(
+                _names(node, "__parameters__"),
+                _names(node, "__buffers__"),
+                _hooks(node, "__forward_pre_hooks__"),
+                _hooks(node, "__forward_hooks__"),
+                constants,
+            ),
         )
         return type(node.name, (LoadedModule,), members)
+
+    def _is_module(self, node: ast.expr) -> bool:
+        code = self._code.find(ast.unparse(node))
+        return code is not None and _base_of(code.tree.body[0]) == "Module"
+
+    def _constant(self, node: ast.expr) -> Any:
+        """The value of a Final: a literal, or one of the constants."""
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "CONSTANTS":
+            return getattr(self.globals["CONSTANTS"], node.attr)
+        return _literal(node)
 
     def _plain(self, name: str, code: Code, node: ast.ClassDef) -> type:
         members = self._members(name, code, node)
@@ -160,11 +183,18 @@ def _names(node: ast.ClassDef, of: str) -> tuple[str, ...]:
     return ()
 
 
-def _is_qualified(node: ast.expr) -> bool:
-    """Whether a type is named `__torch__....`: submodules have their types from their objects."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id == "__torch__"
+def _hooks(node: ast.ClassDef, of: str) -> tuple[str, ...]:
+    names = _names(node, of)
+    methods = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+    if not methods.issuperset(names):
+        raise LoadError(f"load: expected methods of {node.name} in {of}, got {shown(str(names))}")
+    return names
+
+
+def _base_of(node: ast.stmt) -> str:
+    """The name of a class's base; empty where it has none."""
+    bases = node.bases if isinstance(node, ast.ClassDef) else []
+    return ast.unparse(bases[0]) if bases else ""
 
 
 def _literal(node: ast.expr) -> Any:

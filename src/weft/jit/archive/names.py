@@ -12,10 +12,11 @@ from typing import Any
 import weft
 from weft.jit.archive.operators import Operator
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import UnknownOperator, fail
+from weft.jit.frontend.errors import fail
 from weft.jit.frontend.exceptions import emit_raise
+from weft.jit.frontend.strings import percent_of
 from weft.jit.frontend.sugared import Call, Sugared
-from weft.jit.futures import Future
+from weft.jit.futures import Future, fork
 from weft.jit.ir import types as ty
 from weft.jit.markers import annotate
 
@@ -62,17 +63,23 @@ class _Raise(Sugared):
         return e.none()
 
 
-class _Fork(Sugared):
-    """fork(closure)."""
+class _Percent(Sugared):
+    """torch.percentFormat(text, values): text % values."""
 
     def call(self, e: Emitter, call: Call) -> Sugared:
-        raise UnknownOperator("fork: expected no forked closures in an archive yet", call.range)
+        call.expect_no_keywords("percentFormat")
+        call.expect_count("percentFormat", 2, 2)
+        text, values = (arg.value for arg in call.args)
+        return percent_of(e, text, values, call.range)
 
 
 _AUTOGRAD = {"grad": weft.autograd.grad, "backward": weft.autograd.backward}
 _SPECIAL: dict[str, dict[str, Any]] = {
     "prim": {"RaiseException": _Raise()},
-    "aten": {"autograd": Namespace("torch.autograd", _AUTOGRAD.get)},
+    "aten": {
+        "autograd": Namespace("torch.autograd", _AUTOGRAD.get),
+        "percentFormat": _Percent(),
+    },
 }
 
 
@@ -115,14 +122,25 @@ def globals_of(
 
 
 # What code of archives may use of Python's own names.
-_ALLOWED = ("bool", "complex", "float", "getattr", "int", "isinstance", "print", "range", "str")
+_ALLOWED = (
+    "bool",
+    "complex",
+    "float",
+    "getattr",
+    "int",
+    "isinstance",
+    "print",
+    "range",
+    "sorted",
+    "str",
+)
 BUILTINS = {name: getattr(builtins, name) for name in _ALLOWED}
 _PLAIN: dict[str, Any] = {
     "__builtins__": BUILTINS,
     "annotate": annotate,
     "unchecked_cast": _Typed("cast"),
     "uninitialized": _Typed("uninitialized"),
-    "fork": _Fork(),
+    "fork": fork,
     "Future": Future,
     "inf": math.inf,
     "nan": math.nan,
