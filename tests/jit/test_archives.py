@@ -136,6 +136,75 @@ def test_unknown_operators_matter_where_they_are_called():
     ) as error:
         module(weft.ones(3, 2))
     assert "code/__torch__.py" in str(error.value) and "torch.unknown_operator" in str(error.value)
+    assert "these operators" not in str(error.value)
+
+
+def forward(text: str, returns: str = "Tensor") -> dict[str, str]:
+    """The code of a module M whose forward(x) returns what the text says."""
+    body = f"  def forward(self, x: Tensor) -> {returns}:\n    return {text}\n"
+    return {"__torch__": f"class M(Module):\n  training : bool\n{body}"}
+
+
+def test_unknown_operators_are_all_named_at_once():
+    calls = [f"ops.mylib.op{i}(x, {i})" for i in range(30)]
+    text = f"torch.add(ops.quantized.linear(x), torch.nonsense(x, [{', '.join(calls)}]))"
+    with pytest.raises(NotImplementedError) as error:
+        jit.load(archive(forward(text), ROOT))(weft.ones(1))
+    lines = str(error.value).split("\n")
+    assert lines[0] == (
+        "quantized::linear: expected an operator of weft, got one it has not: weft has no quantised "
+        "tensors; save the module before it is quantised"
+    )
+    assert lines[1] == "The archive's code names these operators that weft has not:"
+    assert lines[2] == "  aten::nonsense at code/__torch__.py:4:46" and "  and 12 more" in lines[22]
+
+
+def test_overloads_that_weft_has_not_matter_where_they_are_called():
+    with pytest.raises(NotImplementedError, match=r"relu: expected .*at most 1 positional"):
+        jit.load(archive(forward("torch.relu(x, 1, 2)"), ROOT))(weft.ones(1))
+
+
+def test_registered_operators():
+    code = forward("ops.testlib.scaled(ops.testlib.counted(x), 3)")
+
+    @jit.register_operator("testlib::scaled")
+    def scaled(x: weft.Tensor, by: int) -> weft.Tensor:
+        return x * by
+
+    calls = []
+
+    @jit.ignore
+    def counted(x: weft.Tensor) -> weft.Tensor:
+        calls.append(x)
+        return x + 1
+
+    jit.register_operator("testlib::counted", counted)
+    x = weft.ones(2, requires_grad=True)
+    y = jit.load(archive(code, ROOT))(x)
+    y.sum().backward()
+    assert y.tolist() == [6.0, 6.0] and x.grad.tolist() == [3.0, 3.0] and len(calls) == 1
+    jit.register_operator("testlib::counted", scaled)
+    for name, function, error in (
+        ("scaled", scaled, ValueError), ("aten::add", scaled, ValueError), ("a::b", 3, TypeError),
+        ("torchvision::nms", scaled, ValueError),
+    ):  # fmt: skip
+        with pytest.raises(error, match="register_operator: expected"):
+            jit.register_operator(name, function)
+
+
+def test_quantised_weights_are_refused_by_name():
+    packed = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
+    code = {
+        "__torch__": f"class M(Module):\n  p : {packed}\n",
+        "__torch__.torch.classes.quantized": "\n",
+    }
+    with pytest.raises(
+        LoadError, match=r"PyTorch's own '?__torch__.torch.classes.quantized.Linear"
+    ):
+        jit.load(archive(code, Object("__torch__.M", {"p": Object(packed, {})})))
+    tensor = Member("torch._utils._rebuild_qtensor", 1)
+    with pytest.raises(LoadError, match="expected tensors of plain dtypes, got a quantised one"):
+        jit.load(archive(code, tensor))
 
 
 # By name: what stands in the class M besides forward, its body, attributes, arguments, result.
@@ -323,6 +392,10 @@ CALLS = {
     "type": "type(x)",
     "import": '__import__("os")',
     "constant": "CONSTANTS.c7",
+    "file": 'torch.from_file("/etc/passwd", False, 4)',
+    "load": 'torch.load("/etc/passwd")',
+    "save": 'torch.save(x, "written")',
+    "threads": "torch.set_num_threads(1)",
 }
 
 
@@ -367,8 +440,8 @@ def test_operators_mean_what_they_meant(text):
     for version, expected in ((last, before), (last + 1, behind)):
         file = archive({"__torch__": code}, ROOT, version=str(version).encode())
         if expected is None:
-            with pytest.raises(FrontendError):
-                jit.load(file)
+            with pytest.raises(NotImplementedError):
+                jit.load(file)(weft.tensor([1]))
             continue
         found = jit.load(file)(weft.tensor([1, 3, -3]))
         found = found if isinstance(found, list) else found.tolist()

@@ -6,10 +6,12 @@ import ast
 import enum
 import types as python_types
 import typing
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from weft.jit.archive.code import ArchiveCode, part_of
-from weft.jit.archive.names import BUILTINS, globals_of
+from weft.jit.archive.names import BUILTINS, globals_of, is_known
+from weft.jit.archive.unknown import message, unknown_operators
 from weft.jit.frontend.annotations import Annotations
 from weft.jit.frontend.resolver import Resolver
 from weft.jit.frontend.source import Code
@@ -45,7 +47,14 @@ class Definitions:
     def __init__(self, code: ArchiveCode, constants: list[Any], version: int) -> None:
         self._code = code
         self._made: dict[str, Any] = {}
-        self.globals = globals_of(self.find, code.has_prefix, constants, version)
+        self._unknown: dict[str, str] | None = None
+        self.globals = globals_of(self.find, code.has_prefix, constants, version, self._missing)
+
+    def _missing(self, kind: str) -> str:
+        """The text of the error for an operator that weft has not."""
+        if self._unknown is None:
+            self._unknown = unknown_operators(self._code, is_known)
+        return message(kind, self._unknown)
 
     def find(self, name: str) -> Any:
         """The class or function of a qualified name; None if there is none."""
@@ -88,12 +97,12 @@ class Definitions:
         members = self._members(name, code, node)
         annotations: dict[str, Any] = {}
         constants: dict[str, Any] = {}
-        reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
+        types = self._types(code)
         for attribute, type_, value in _declared(node):
             if value is not None:
                 constants[attribute] = self._constant(value)
             elif not self._is_module(type_):  # modules have their types from their objects
-                annotations[attribute] = reader.read(type_)
+                annotations[attribute] = types(type_)
         members.update(
             __annotations__=annotations,
             __constants__=list(constants),
@@ -106,6 +115,21 @@ class Definitions:
             ),
         )
         return type(node.name, (LoadedModule,), members)
+
+    def _types(self, code: Code) -> Callable[[ast.expr], Any]:
+        """A function that gives the types of annotations in that code."""
+        reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
+
+        def read(node: ast.expr) -> Any:
+            name = ast.unparse(node)
+            if _CLASSES_OF_TORCH in name:
+                raise LoadError(
+                    "load: expected a class of the archive's code, got PyTorch's own "
+                    f"{shown(name)}, which weft has not; quantised weights are saved as such"
+                )
+            return reader.read(node)
+
+        return read
 
     def _is_module(self, node: ast.expr) -> bool:
         code = self._code.find(ast.unparse(node))
@@ -121,10 +145,8 @@ class Definitions:
         members = self._members(name, code, node)
         made = type(node.name, (), members)
         self._made[name] = made  # it may name itself
-        reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
-        made.__annotations__ = {
-            attribute: reader.read(type_) for attribute, type_, _ in _declared(node)
-        }
+        types = self._types(code)
+        made.__annotations__ = {attribute: types(type_) for attribute, type_, _ in _declared(node)}
         return made
 
     def _interface(self, name: str, code: Code, node: ast.ClassDef) -> type:
@@ -134,8 +156,8 @@ class Definitions:
         return interface(type(node.name, (Module,), self._members(name, code, node)))
 
     def _tuple(self, name: str, code: Code, node: ast.ClassDef) -> type:
-        reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
-        fields = [(attribute, reader.read(type_)) for attribute, type_, _ in _declared(node)]
+        types = self._types(code)
+        fields = [(attribute, types(type_)) for attribute, type_, _ in _declared(node)]
         made: Any = typing.NamedTuple(node.name, fields)  # type: ignore[misc]
         made.__module__ = _module_of(name)
         return made
@@ -157,6 +179,9 @@ _KINDS = {
     "ModuleInterface": Definitions._module_interface,
     "": Definitions._plain,
 }
+
+
+_CLASSES_OF_TORCH = "__torch__.torch.classes."
 
 
 def _module_of(name: str) -> str:

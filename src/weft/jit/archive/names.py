@@ -11,6 +11,7 @@ from typing import Any
 
 import weft
 from weft.jit.archive.operators import Operator
+from weft.jit.archive.operators import is_known as is_known_operator
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.exceptions import emit_raise
@@ -39,12 +40,19 @@ class Namespace(python_types.ModuleType):
 _OF_PYTHON = frozenset(("__weft_jit__", "__weft_length__", "__wrapped__", "__path__", "__file__"))
 
 
-def operators(space: str, version: int) -> Namespace:
+def operators(space: str, version: int, missing: Callable[[str], str]) -> Namespace:
     """The operators of a namespace; a name that is none counts where it is called."""
-    special = _SPECIAL.get(space, {})
-    return Namespace(
-        f"ops.{space}", lambda name: special.get(name) or Operator(space, name, version)
-    )
+
+    def make(name: str) -> Any:
+        kind = f"{space}::{name}"
+        return _SPECIAL.get(kind) or Operator(kind, version, missing)
+
+    return Namespace(f"ops.{space}", make)
+
+
+def is_known(kind: str) -> bool:
+    """Whether the code of archives may call an operator."""
+    return kind in _SPECIAL or is_known_operator(kind)
 
 
 class _Raise(Sugared):
@@ -74,12 +82,10 @@ class _Percent(Sugared):
 
 
 _AUTOGRAD = {"grad": weft.autograd.grad, "backward": weft.autograd.backward}
-_SPECIAL: dict[str, dict[str, Any]] = {
-    "prim": {"RaiseException": _Raise()},
-    "aten": {
-        "autograd": Namespace("torch.autograd", _AUTOGRAD.get),
-        "percentFormat": _Percent(),
-    },
+_SPECIAL: dict[str, Any] = {
+    "prim::RaiseException": _Raise(),
+    "aten::autograd": Namespace("torch.autograd", _AUTOGRAD.get),
+    "aten::percentFormat": _Percent(),
 }
 
 
@@ -95,9 +101,10 @@ def globals_of(
     has_prefix: Callable[[str], bool],
     constants: Sequence[Any],
     version: int,
+    missing: Callable[[str], str],
 ) -> dict[str, Any]:
     """The names of the code of an archive of a version. `definition` gives the class or function of
-    a qualified name, or None."""
+    a qualified name, or None; `missing` the text of the error for an operator that weft has not."""
 
     def qualified(prefix: str) -> Namespace:
         def make(name: str) -> Any:
@@ -113,8 +120,8 @@ def globals_of(
         return constants[int(number)] if inside else None
 
     return {
-        "torch": operators("aten", version),
-        "ops": Namespace("ops", lambda space: operators(space, version)),
+        "torch": operators("aten", version, missing),
+        "ops": Namespace("ops", lambda space: operators(space, version, missing)),
         "CONSTANTS": Namespace("CONSTANTS", constant),
         "__torch__": qualified("__torch__"),
         **_PLAIN,

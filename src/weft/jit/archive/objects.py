@@ -29,6 +29,11 @@ def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
             raise LoadError(
                 f"load: expected a class of the archive, got {shown(f'{module}.{name}')}"
             )
+        if name == "_rebuild_qtensor":
+            raise LoadError(
+                "load: expected tensors of plain dtypes, got a quantised one, which weft has not; "
+                "save the module before it is quantised"
+            )
         return _MARKS.get(f"{module}.{name}") or find_global(module, name)
 
     return find

@@ -6,11 +6,11 @@ the operator's own signature in `functions`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
-from weft.jit.archive import recurrent  # noqa: F401, which registers its functions
+from weft.jit.archive import recurrent, vision  # noqa: F401, which register functions
 from weft.jit.archive.former import FORMER
 from weft.jit.archive.functions import COMPOSED, find
 from weft.jit.archive.numbers import (
@@ -22,7 +22,7 @@ from weft.jit.archive.numbers import (
 from weft.jit.frontend.calls import call_operator, candidates, parameters_of, try_operator
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import UnknownOperator
+from weft.jit.frontend.errors import FrontendError, UnknownOperator
 from weft.jit.frontend.objects import sugar
 from weft.jit.frontend.overloads import choose_overload, overload_parameters
 from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared
@@ -41,15 +41,26 @@ _BY_NUMBER: dict[ty.Type, Any] = {
 
 
 class Operator(Sugared):
-    """An operator of a namespace by its name, as it was in archives of a version."""
+    """An operator as it was in archives of a version. `missing` gives the text of the error for one
+    that weft has not."""
 
-    def __init__(self, space: str, name: str, version: int) -> None:
-        self.kind, self.version = f"{space}::{name}", version
+    def __init__(self, kind: str, version: int, missing: Callable[[str], str]) -> None:
+        self.kind, self.version, self.missing = kind, version, missing
 
     def describe(self) -> str:
         return f"the operator {self.kind}"
 
     def call(self, e: Emitter, call: Call) -> Sugared:
+        """Its call. Where weft has not the operator, or none of its overloads, the statement
+        raises."""
+        try:
+            return self._call(e, call)
+        except UnknownOperator:
+            raise
+        except FrontendError as error:
+            raise UnknownOperator(error.message, call.range) from error
+
+    def _call(self, e: Emitter, call: Call) -> Sugared:
         last, former = FORMER.get(self.kind, (0, None))
         if former is not None and self.version <= last:
             return sugar(e, former, call.range, self.kind).call(e, call)
@@ -63,13 +74,16 @@ class Operator(Sugared):
             return call_operator(e, self.kind, call)  # which tells why none fits
         function = find(self.kind)
         if function is None:
-            raise UnknownOperator(
-                f"{self.kind}: expected an operator of weft, got one it has not", call.range
-            )
+            raise UnknownOperator(self.missing(self.kind), call.range)
         return sugar(e, function, call.range, self.kind).call(e, call)
 
     def key(self) -> Any:
         return ("operator", self.kind, self.version)
+
+
+def is_known(kind: str) -> bool:
+    """Whether weft has the operator of that name."""
+    return kind in COMPOSED or bool(candidates(kind)) or find(kind) is not None
 
 
 def _call_composed(e: Emitter, kind: str, call: Call) -> Sugared:
