@@ -70,7 +70,9 @@ class _Pickle:
             self.value(value.state)
             self.data += b"b"
         elif isinstance(value, Member):
-            self.call(value.name, value.value)
+            self.name(value.name)
+            self.value(value.value)
+            self.data += b"R"
         elif isinstance(value, weft.Tensor):
             self.tensor(value)
         elif isinstance(value, tuple):

@@ -56,11 +56,6 @@ MODULES = [
     for family, name in CASES
     if name not in NOT_TORCHSCRIPT and isinstance(FILES[family].CASES[name][0], type)
 ]
-# Archives that are not read yet.
-NOT_LOADED = {
-    "interface": "items of a ModuleList by numbers known when the program runs",
-    "ensemble": "forked closures",
-}
 CALLS = 3  # the runtime makes native code after some calls; state goes on from call to call
 
 
@@ -279,6 +274,8 @@ def close(a, b):
     """Equal, but for the last digits of floats."""
     if isinstance(a, float) and isinstance(b, float):
         return a == b or (a != a and b != b) or abs(a - b) <= 2e-5 * max(1.0, abs(a))
+    if isinstance(a, complex) and isinstance(b, complex):
+        return abs(a - b) <= 2e-5 * max(1.0, abs(a))
     if isinstance(a, (list, tuple)):
         return isinstance(b, (list, tuple)) and len(a) == len(b) and all(map(close, a, b))
     if isinstance(a, dict):
@@ -338,10 +335,6 @@ def test_archives_of_pytorch(family, name, torch_files):
         torch.jit.save(compiled, file)
         file.seek(0)
         expected = observe(compiled, compiled, to_torch(inputs), True, torch, calls=1)[0]
-    if name in NOT_LOADED:
-        with pytest.raises(RuntimeError):
-            jit.load(file)(*inputs)
-        return
     program = jit.load(file)
     got = observe(program, program, inputs, True, calls=1)[0]
     for part in expected:

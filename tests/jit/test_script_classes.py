@@ -408,6 +408,18 @@ def test_hooks():
     assert weft.equal(net(x), scripted(x))
 
 
+class PastHooks(Hooked):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner.forward(x) + nn.Linear.forward(self.inner, x) * self.inner(x)
+
+
+def test_forward_itself_has_no_hooks():
+    net = PastHooks()
+    net.inner.register_forward_hook(negate)
+    x = weft.randn(3, 2)
+    assert weft.equal(net(x), jit.script(net)(x))
+
+
 class Overloaded(nn.Module):
     @jit._overload_method
     def pick(self, x: int) -> int: ...
@@ -459,6 +471,20 @@ def slow(x: Tensor, n: int) -> Tensor:
 def test_fork_and_wait():
     x = weft.ones(2)
     assert weft.equal(jit.script(forked)(x, 5), forked(x, 5))
+
+
+def fork_closures(x: Tensor, n: int) -> Tensor:
+    def inner(y: Tensor, more: int = 1) -> Tensor:
+        return slow(x, n) + y * more
+
+    future = jit.fork(inner, x, more=3)
+    other = jit.fork(lambda: x.sum() + n)
+    return jit.wait(future) + jit.wait(other)
+
+
+def test_fork_of_local_functions():
+    x = weft.ones(2)
+    assert weft.equal(jit.script(fork_closures)(x, 5), weft.tensor([42.0, 42.0]))
 
 
 class WithInterface(nn.Module):

@@ -6,6 +6,8 @@ freeze(m)     makes what a compiled module holds constants of its program
 load(f)       compiles an archive that PyTorch saved
 aot_compile(m, f)
               writes a compiled file, which C and C++ programs run without Python
+register_operator(name, f)
+              gives an operator that archives call a function
 ignore, unused, export, annotate, isinstance, interface, Final, Attribute
               what programs are written with
 """
@@ -20,6 +22,7 @@ from weft.jit.script import CompilationUnit, ScriptFunction, script
 if TYPE_CHECKING:
     from weft.jit.aot.compile import aot_compile
     from weft.jit.archive.load import load
+    from weft.jit.archive.registry import register_operator
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
     from weft.jit.futures import Future, _fork, _wait, fork, wait
     from weft.jit.markers import (
@@ -65,6 +68,7 @@ _LATER = {
     for module, names in {
         "aot.compile": ("aot_compile",),
         "archive.load": ("load",),
+        "archive.registry": ("register_operator",),
         "frozen": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
         "futures": ("Future", "_fork", "_wait", "fork", "wait"),
         "markers": (
@@ -172,6 +176,7 @@ __all__ = [
     "onednn_fusion_enabled",
     "optimize_for_inference",
     "optimized_execution",
+    "register_operator",
     "run_frozen_optimizations",
     "script",
     "script_if_tracing",

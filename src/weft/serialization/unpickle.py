@@ -46,15 +46,19 @@ class Arguments(Inert, tuple):
 class Callee(Inert):
     """A global that REDUCE may call with the tuple of arguments.
 
-    With `checks` its first argument is the function that checks keys, for those that hash.
+    With `checks` its first argument is the function that checks keys, for those that hash. With
+    `bare` its argument stands without a tuple, as the value of an enum's member does.
     """
 
-    __slots__ = ("call", "checks", "name")
+    __slots__ = ("bare", "call", "checks", "name")
 
-    def __init__(self, name: str, call: Callable[..., Any], checks: bool = False) -> None:
+    def __init__(
+        self, name: str, call: Callable[..., Any], checks: bool = False, bare: bool = False
+    ) -> None:
         self.name = name
         self.call = call
         self.checks = checks
+        self.bare = bare
 
     def describe(self) -> str:
         return f"the global {shown(self.name)}"
@@ -229,6 +233,8 @@ class Unpickler:
     def _reduce(self) -> None:
         arguments = self._stack.pop()
         callee = self._stack.pop()
+        if type(callee) is Callee and callee.bare:
+            arguments = (_result(arguments),)
         if type(callee) is not Callee or type(arguments) not in (tuple, Arguments):
             raise LoadError(f"load: expected a call of a known function, got {_kind(callee)}")
         if callee.checks:

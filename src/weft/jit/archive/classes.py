@@ -6,10 +6,12 @@ import ast
 import enum
 import types as python_types
 import typing
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from weft.jit.archive.code import ArchiveCode, part_of
-from weft.jit.archive.names import BUILTINS, globals_of
+from weft.jit.archive.names import BUILTINS, globals_of, is_known
+from weft.jit.archive.unknown import message, unknown_operators
 from weft.jit.frontend.annotations import Annotations
 from weft.jit.frontend.resolver import Resolver
 from weft.jit.frontend.source import Code
@@ -18,12 +20,21 @@ from weft.nn import Module
 from weft.serialization.errors import LoadError, shown
 
 
-class LoadedModule(Module):
-    """The base of modules of archives; `_parameter_names` and `_buffer_names` are as declared."""
+class Layout(NamedTuple):
+    """What the body of a module class declares."""
 
-    _parameter_names: tuple[str, ...] = ()
-    _buffer_names: tuple[str, ...] = ()
-    _constants: dict[str, Any] = {}  # noqa: RUF012
+    parameters: tuple[str, ...] = ()
+    buffers: tuple[str, ...] = ()
+    pre_hooks: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    constants: dict[str, Any] = {}  # noqa: RUF012
+
+
+class LoadedModule(Module):
+    """The base of modules of archives."""
+
+    __weft_container__ = "any"
+    __weft_layout__ = Layout()
 
 
 def _not_python(*args: Any, **kwargs: Any) -> Any:
@@ -36,7 +47,14 @@ class Definitions:
     def __init__(self, code: ArchiveCode, constants: list[Any], version: int) -> None:
         self._code = code
         self._made: dict[str, Any] = {}
-        self.globals = globals_of(self.find, code.has_prefix, constants, version)
+        self._unknown: dict[str, str] | None = None
+        self.globals = globals_of(self.find, code.has_prefix, constants, version, self._missing)
+
+    def _missing(self, kind: str) -> str:
+        """The text of the error for an operator that weft has not."""
+        if self._unknown is None:
+            self._unknown = unknown_operators(self._code, is_known)
+        return message(kind, self._unknown)
 
     def find(self, name: str) -> Any:
         """The class or function of a qualified name; None if there is none."""
@@ -50,7 +68,7 @@ class Definitions:
         if isinstance(node, ast.FunctionDef):
             return self._function(name, code, node)
         assert isinstance(node, ast.ClassDef)
-        base = ast.unparse(node.bases[0]) if node.bases else ""
+        base = _base_of(node)
         make = _KINDS.get(base)
         if make is None:
             raise LoadError(
@@ -79,29 +97,56 @@ class Definitions:
         members = self._members(name, code, node)
         annotations: dict[str, Any] = {}
         constants: dict[str, Any] = {}
-        reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
+        types = self._types(code)
         for attribute, type_, value in _declared(node):
             if value is not None:
-                constants[attribute] = _literal(value)
-            elif not _is_qualified(type_):
-                annotations[attribute] = reader.read(type_)
+                constants[attribute] = self._constant(value)
+            elif not self._is_module(type_):  # modules have their types from their objects
+                annotations[attribute] = types(type_)
         members.update(
             __annotations__=annotations,
             __constants__=list(constants),
-            _constants=constants,
-            _parameter_names=_names(node, "__parameters__"),
-            _buffer_names=_names(node, "__buffers__"),
+            __weft_layout__=Layout(
+                _names(node, "__parameters__"),
+                _names(node, "__buffers__"),
+                _hooks(node, "__forward_pre_hooks__"),
+                _hooks(node, "__forward_hooks__"),
+                constants,
+            ),
         )
         return type(node.name, (LoadedModule,), members)
+
+    def _types(self, code: Code) -> Callable[[ast.expr], Any]:
+        """A function that gives the types of annotations in that code."""
+        reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
+
+        def read(node: ast.expr) -> Any:
+            name = ast.unparse(node)
+            if _CLASSES_OF_TORCH in name:
+                raise LoadError(
+                    "load: expected a class of the archive's code, got PyTorch's own "
+                    f"{shown(name)}, which weft has not; quantised weights are saved as such"
+                )
+            return reader.read(node)
+
+        return read
+
+    def _is_module(self, node: ast.expr) -> bool:
+        code = self._code.find(ast.unparse(node))
+        return code is not None and _base_of(code.tree.body[0]) == "Module"
+
+    def _constant(self, node: ast.expr) -> Any:
+        """The value of a Final: a literal, or one of the constants."""
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "CONSTANTS":
+            return getattr(self.globals["CONSTANTS"], node.attr)
+        return _literal(node)
 
     def _plain(self, name: str, code: Code, node: ast.ClassDef) -> type:
         members = self._members(name, code, node)
         made = type(node.name, (), members)
         self._made[name] = made  # it may name itself
-        reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
-        made.__annotations__ = {
-            attribute: reader.read(type_) for attribute, type_, _ in _declared(node)
-        }
+        types = self._types(code)
+        made.__annotations__ = {attribute: types(type_) for attribute, type_, _ in _declared(node)}
         return made
 
     def _interface(self, name: str, code: Code, node: ast.ClassDef) -> type:
@@ -111,8 +156,8 @@ class Definitions:
         return interface(type(node.name, (Module,), self._members(name, code, node)))
 
     def _tuple(self, name: str, code: Code, node: ast.ClassDef) -> type:
-        reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
-        fields = [(attribute, reader.read(type_)) for attribute, type_, _ in _declared(node)]
+        types = self._types(code)
+        fields = [(attribute, types(type_)) for attribute, type_, _ in _declared(node)]
         made: Any = typing.NamedTuple(node.name, fields)  # type: ignore[misc]
         made.__module__ = _module_of(name)
         return made
@@ -134,6 +179,9 @@ _KINDS = {
     "ModuleInterface": Definitions._module_interface,
     "": Definitions._plain,
 }
+
+
+_CLASSES_OF_TORCH = "__torch__.torch.classes."
 
 
 def _module_of(name: str) -> str:
@@ -160,11 +208,18 @@ def _names(node: ast.ClassDef, of: str) -> tuple[str, ...]:
     return ()
 
 
-def _is_qualified(node: ast.expr) -> bool:
-    """Whether a type is named `__torch__....`: submodules have their types from their objects."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id == "__torch__"
+def _hooks(node: ast.ClassDef, of: str) -> tuple[str, ...]:
+    names = _names(node, of)
+    methods = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+    if not methods.issuperset(names):
+        raise LoadError(f"load: expected methods of {node.name} in {of}, got {shown(str(names))}")
+    return names
+
+
+def _base_of(node: ast.stmt) -> str:
+    """The name of a class's base; empty where it has none."""
+    bases = node.bases if isinstance(node, ast.ClassDef) else []
+    return ast.unparse(bases[0]) if bases else ""
 
 
 def _literal(node: ast.expr) -> Any:

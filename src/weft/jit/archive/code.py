@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import types as python_types
+from collections.abc import Iterator
 from typing import Any
 
 from weft.jit.frontend.source import Code
@@ -44,6 +45,13 @@ class ArchiveCode:
         if module not in self._files:
             self._files[module] = self._parse(self._paths[module])
         return self._files[module].get(short)
+
+    def definitions(self) -> Iterator[Code]:
+        """All definitions, each the only one in its Code."""
+        for module, path in self._paths.items():
+            if module not in self._files:
+                self._files[module] = self._parse(path)
+            yield from self._files[module].values()
 
     def _parse(self, path: str) -> dict[str, Code]:
         text = self._texts.pop(path).decode("utf-8", "replace")

@@ -11,11 +11,13 @@ from typing import Any
 
 import weft
 from weft.jit.archive.operators import Operator
+from weft.jit.archive.operators import is_known as is_known_operator
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import UnknownOperator, fail
+from weft.jit.frontend.errors import fail
 from weft.jit.frontend.exceptions import emit_raise
+from weft.jit.frontend.strings import percent_of
 from weft.jit.frontend.sugared import Call, Sugared
-from weft.jit.futures import Future
+from weft.jit.futures import Future, fork
 from weft.jit.ir import types as ty
 from weft.jit.markers import annotate
 
@@ -38,12 +40,19 @@ class Namespace(python_types.ModuleType):
 _OF_PYTHON = frozenset(("__weft_jit__", "__weft_length__", "__wrapped__", "__path__", "__file__"))
 
 
-def operators(space: str, version: int) -> Namespace:
+def operators(space: str, version: int, missing: Callable[[str], str]) -> Namespace:
     """The operators of a namespace; a name that is none counts where it is called."""
-    special = _SPECIAL.get(space, {})
-    return Namespace(
-        f"ops.{space}", lambda name: special.get(name) or Operator(space, name, version)
-    )
+
+    def make(name: str) -> Any:
+        kind = f"{space}::{name}"
+        return _SPECIAL.get(kind) or Operator(kind, version, missing)
+
+    return Namespace(f"ops.{space}", make)
+
+
+def is_known(kind: str) -> bool:
+    """Whether the code of archives may call an operator."""
+    return kind in _SPECIAL or is_known_operator(kind)
 
 
 class _Raise(Sugared):
@@ -62,17 +71,21 @@ class _Raise(Sugared):
         return e.none()
 
 
-class _Fork(Sugared):
-    """fork(closure)."""
+class _Percent(Sugared):
+    """torch.percentFormat(text, values): text % values."""
 
     def call(self, e: Emitter, call: Call) -> Sugared:
-        raise UnknownOperator("fork: expected no forked closures in an archive yet", call.range)
+        call.expect_no_keywords("percentFormat")
+        call.expect_count("percentFormat", 2, 2)
+        text, values = (arg.value for arg in call.args)
+        return percent_of(e, text, values, call.range)
 
 
 _AUTOGRAD = {"grad": weft.autograd.grad, "backward": weft.autograd.backward}
-_SPECIAL: dict[str, dict[str, Any]] = {
-    "prim": {"RaiseException": _Raise()},
-    "aten": {"autograd": Namespace("torch.autograd", _AUTOGRAD.get)},
+_SPECIAL: dict[str, Any] = {
+    "prim::RaiseException": _Raise(),
+    "aten::autograd": Namespace("torch.autograd", _AUTOGRAD.get),
+    "aten::percentFormat": _Percent(),
 }
 
 
@@ -88,9 +101,10 @@ def globals_of(
     has_prefix: Callable[[str], bool],
     constants: Sequence[Any],
     version: int,
+    missing: Callable[[str], str],
 ) -> dict[str, Any]:
     """The names of the code of an archive of a version. `definition` gives the class or function of
-    a qualified name, or None."""
+    a qualified name, or None; `missing` the text of the error for an operator that weft has not."""
 
     def qualified(prefix: str) -> Namespace:
         def make(name: str) -> Any:
@@ -106,8 +120,8 @@ def globals_of(
         return constants[int(number)] if inside else None
 
     return {
-        "torch": operators("aten", version),
-        "ops": Namespace("ops", lambda space: operators(space, version)),
+        "torch": operators("aten", version, missing),
+        "ops": Namespace("ops", lambda space: operators(space, version, missing)),
         "CONSTANTS": Namespace("CONSTANTS", constant),
         "__torch__": qualified("__torch__"),
         **_PLAIN,
@@ -115,14 +129,25 @@ def globals_of(
 
 
 # What code of archives may use of Python's own names.
-_ALLOWED = ("bool", "complex", "float", "getattr", "int", "isinstance", "print", "range", "str")
+_ALLOWED = (
+    "bool",
+    "complex",
+    "float",
+    "getattr",
+    "int",
+    "isinstance",
+    "print",
+    "range",
+    "sorted",
+    "str",
+)
 BUILTINS = {name: getattr(builtins, name) for name in _ALLOWED}
 _PLAIN: dict[str, Any] = {
     "__builtins__": BUILTINS,
     "annotate": annotate,
     "unchecked_cast": _Typed("cast"),
     "uninitialized": _Typed("uninitialized"),
-    "fork": _Fork(),
+    "fork": fork,
     "Future": Future,
     "inf": math.inf,
     "nan": math.nan,

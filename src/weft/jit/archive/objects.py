@@ -8,6 +8,7 @@ from typing import Any
 
 from weft import Tensor
 from weft.jit.archive.classes import Definitions, LoadedModule
+from weft.jit.archive.state import restored
 from weft.nn import Module, Parameter
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.globals import find_global, set_state
@@ -28,6 +29,11 @@ def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
             raise LoadError(
                 f"load: expected a class of the archive, got {shown(f'{module}.{name}')}"
             )
+        if name == "_rebuild_qtensor":
+            raise LoadError(
+                "load: expected tensors of plain dtypes, got a quantised one, which weft has not; "
+                "save the module before it is quantised"
+            )
         return _MARKS.get(f"{module}.{name}") or find_global(module, name)
 
     return find
@@ -35,16 +41,27 @@ def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
 
 def _type(name: str, cls: type) -> Any:
     if issubclass(cls, enum.Enum):
-        return Callee(name, cls)
+        return Callee(name, lambda value: _member(cls, value), bare=True)
     if issubclass(cls, tuple):
         return Callee(name, lambda *values: cls(*values))
     return ObjectType(name, lambda: _new(cls))
+
+
+def _member(cls: type[enum.Enum], value: Any) -> enum.Enum:
+    for member in cls:
+        if type(member.value) is type(value) and member.value == value:
+            return member
+    raise LoadError(f"load: expected a value of the enum {cls.__name__}, got {shown(str(value))}")
 
 
 def _new(cls: Any) -> Any:
     made = cls.__new__(cls)
     if isinstance(made, Module):
         Module.__init__(made)
+        for name in cls.__weft_layout__.pre_hooks:
+            made.register_forward_pre_hook(vars(cls)[name])
+        for name in cls.__weft_layout__.hooks:
+            made.register_forward_hook(vars(cls)[name])
     return made
 
 
@@ -67,26 +84,32 @@ _MARKS["torch._utils._rebuild_tensor_v2"] = Callee("torch._utils._rebuild_tensor
 
 
 def build(target: Any, state: Any) -> None:
-    """Gives an object the attributes it was saved with."""
+    """Gives an object the attributes it was saved with, or that its __setstate__ sets."""
     if not hasattr(type(target), "__weft_source__"):
         return set_state(target, state)
+    if "__setstate__" in vars(type(target)):
+        state = restored(target, state)
     if type(state) is not dict or not all(type(name) is str for name in state):
         raise LoadError("load: expected the attributes of an object, got something else")
     if isinstance(target, LoadedModule):
-        for name, value in {**type(target)._constants, **state}.items():
+        for name, value in {**target.__weft_layout__.constants, **state}.items():
             _set(target, name, value)
     else:
         vars(target).update(state)
 
 
 def _set(module: LoadedModule, name: str, value: Any) -> None:
-    if name in module._parameter_names and (value is None or isinstance(value, Tensor)):
-        if isinstance(value, Tensor) and not isinstance(value, Parameter):
-            value = Parameter(value, requires_grad=False)
-        module.register_parameter(name, value)
-    elif name in module._buffer_names and (value is None or isinstance(value, Tensor)):
-        module.register_buffer(name, value)
+    """Sets an attribute: a parameter or buffer where the class says so. An attribute may have the
+    name of one of Module's methods."""
+    layout = module.__weft_layout__
+    is_tensor = isinstance(value, Tensor)
+    if name in layout.parameters and (value is None or is_tensor):
+        if is_tensor and not isinstance(value, Parameter):
+            value = Parameter(value.detach(), value.requires_grad)
+        Module.register_parameter(module, name, value)
+    elif name in layout.buffers and (value is None or is_tensor):
+        Module.register_buffer(module, name, value)
     elif isinstance(value, Module):
-        module.add_module(name, value)
+        Module.add_module(module, name, value)
     elif name != "_is_full_backward_hook":
         setattr(module, name, value)

@@ -6,21 +6,31 @@ the operator's own signature in `functions`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
-from weft.jit.archive import functions
+from weft.jit.archive import recurrent, vision  # noqa: F401, which register functions
+from weft.jit.archive.former import FORMER
+from weft.jit.archive.functions import COMPOSED, find
+from weft.jit.archive.numbers import (
+    NUMBERED_DTYPES,
+    dtype_of,
+    number_of,
+    optional_dtype_of,
+)
 from weft.jit.frontend.calls import call_operator, candidates, parameters_of, try_operator
 from weft.jit.frontend.conversions import type_of
 from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import UnknownOperator
+from weft.jit.frontend.errors import FrontendError, UnknownOperator
 from weft.jit.frontend.objects import sugar
+from weft.jit.frontend.overloads import choose_overload, overload_parameters
 from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 
 _BY_NUMBER: dict[ty.Type, Any] = {
-    ty.DTYPE: functions.NUMBERED_DTYPES,
+    ty.DTYPE: NUMBERED_DTYPES,
     ty.LAYOUT: {0: weft.strided},
     ty.MEMORY_FORMAT: {
         0: weft.contiguous_format,
@@ -31,40 +41,75 @@ _BY_NUMBER: dict[ty.Type, Any] = {
 
 
 class Operator(Sugared):
-    """An operator of a namespace by its name, as it was in archives of a version."""
+    """An operator as it was in archives of a version. `missing` gives the text of the error for one
+    that weft has not."""
 
-    def __init__(self, space: str, name: str, version: int) -> None:
-        self.space, self.name, self.version = space, name, version
+    def __init__(self, kind: str, version: int, missing: Callable[[str], str]) -> None:
+        self.kind, self.version, self.missing = kind, version, missing
 
     def describe(self) -> str:
-        return f"the operator {self.space}::{self.name}"
+        return f"the operator {self.kind}"
 
     def call(self, e: Emitter, call: Call) -> Sugared:
-        kind = f"{self.space}::{self.name}"
-        overloads = candidates(kind)
-        if _is_of_tensor(e, call):
-            overloads = [each for each in overloads if _takes_tensor(each)]
-        last, composed = functions.FORMER.get(kind, (0, None))
-        if self.version > last:
-            known = kind in functions.COMPOSED or not overloads
-            composed = functions.find(kind) if known else None
-        if composed is not None:
-            return sugar(e, composed, call.range, self.name).call(e, call)
-        if not overloads:
-            raise UnknownOperator(
-                f"{kind}: expected an operator of weft, got one it has not", call.range
-            )
-        found = try_operator(e, overloads, call)
-        for operator in overloads if isinstance(found, list) else ():
-            changed = _with_objects(e, operator, call)
-            if changed is not None and isinstance(found, list):
-                found = try_operator(e, [operator], changed)
-        if isinstance(found, list):
-            found = call_operator(e, kind, call)  # which tells why none fits
-        return _as_number(e, found, call)
+        """Its call. Where weft has not the operator, or none of its overloads, the statement
+        raises."""
+        try:
+            return self._call(e, call)
+        except UnknownOperator:
+            raise
+        except FrontendError as error:
+            raise UnknownOperator(error.message, call.range) from error
+
+    def _call(self, e: Emitter, call: Call) -> Sugared:
+        last, former = FORMER.get(self.kind, (0, None))
+        if former is not None and self.version <= last:
+            return sugar(e, former, call.range, self.kind).call(e, call)
+        overloads = _of_types(e, self.kind, call)
+        found = _try(e, overloads, call)
+        if found is not None:
+            return found
+        if self.kind in COMPOSED:
+            return _call_composed(e, self.kind, call)
+        if overloads:
+            return call_operator(e, self.kind, call)  # which tells why none fits
+        function = find(self.kind)
+        if function is None:
+            raise UnknownOperator(self.missing(self.kind), call.range)
+        return sugar(e, function, call.range, self.kind).call(e, call)
 
     def key(self) -> Any:
-        return ("operator", self.space, self.name, self.version)
+        return ("operator", self.kind, self.version)
+
+
+def is_known(kind: str) -> bool:
+    """Whether weft has the operator of that name."""
+    return kind in COMPOSED or bool(candidates(kind)) or find(kind) is not None
+
+
+def _call_composed(e: Emitter, kind: str, call: Call) -> Sugared:
+    functions = COMPOSED[kind]
+    chosen = 0
+    if len(functions) > 1:
+        parameters = [overload_parameters(each, each)[0] for each in functions]
+        chosen = choose_overload(e, kind, parameters, call)
+    return sugar(e, functions[chosen], call.range, kind).call(e, call)
+
+
+def _of_types(e: Emitter, kind: str, call: Call) -> Sequence[Any]:
+    overloads = candidates(kind)
+    if _is_of_tensor(e, call):
+        return [each for each in overloads if _takes_tensor(each)]
+    return overloads
+
+
+def _try(e: Emitter, overloads: Sequence[Any], call: Call) -> Sugared | None:
+    """The call of an operator of the table; None where none fits."""
+    found = try_operator(e, overloads, call)
+    for operator in overloads if isinstance(found, list) else ():
+        changed = _with_objects(e, operator, call)
+        if changed is not None and isinstance(found, list):
+            found = try_operator(e, [operator], changed)
+    return None if isinstance(found, list) else _as_number(e, found, call)
 
 
 def _is_of_tensor(e: Emitter, call: Call) -> bool:
@@ -101,7 +146,7 @@ def _object(e: Emitter, arg: Arg, wanted: ty.Type) -> Arg:
         return arg
     number = arg.value.static(e)
     if number is UNKNOWN and wanted is ty.DTYPE:
-        convert = functions.dtype_of if given is ty.INT else functions.optional_dtype_of
+        convert = dtype_of if given is ty.INT else optional_dtype_of
         return Arg(call_written(e, convert, arg.range, arg.value), arg.range)
     known = _BY_NUMBER[wanted].get(number)
     return arg if known is None else Arg(Simple(e.constant(known)), arg.range)
@@ -109,5 +154,5 @@ def _object(e: Emitter, arg: Arg, wanted: ty.Type) -> Arg:
 
 def _as_number(e: Emitter, result: Sugared, call: Call) -> Sugared:
     if isinstance(result, Simple) and result.v.type is ty.DTYPE:
-        return call_written(e, functions.number_of, call.range, result)
+        return call_written(e, number_of, call.range, result)
     return result

@@ -338,6 +338,15 @@ class ScriptClass(Sugared):
         return self.cls
 
 
+class ModuleClass(PythonObject):
+    """A class of modules: Base.forward(self, x) calls its method for a module."""
+
+    def attr(self, e: Emitter, range: SourceRange, name: str) -> Sugared:
+        from weft.jit.frontend.class_attributes import of_class
+
+        return of_class(e, self.obj, range, name)
+
+
 class New(Sugared):
     """C.__new__, as archives write it: C.__new__(C) is an object whose attributes are not set."""
 
@@ -400,4 +409,6 @@ def class_value(cls: type, what: str) -> Sugared:
         return ManagerClass(cls)
     if issubclass(cls, weft.autocast):
         return AutocastClass(cls)
+    if issubclass(cls, weft.nn.Module):
+        return ModuleClass(cls, what)
     return ScriptClass(cls) if is_written(cls) else PythonObject(cls, what)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import weft
 from weft.jit.frontend.calls import call_operator
 from weft.jit.frontend.classes import known_info
-from weft.jit.frontend.conversions import coerce
+from weft.jit.frontend.conversions import coerce, type_of
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.errors import fail
@@ -73,7 +73,7 @@ def module_item(
     what = info.python_class.__name__
     if known is UNKNOWN and isinstance(hint, ty.InterfaceType) and names:
         return picked_module(e, info, v, index, range, hint)
-    if info.container in DICTS:
+    if info.container in DICTS or isinstance(known, str):
         if not isinstance(known, str) or known not in names:
             shown = repr(known) if known is not UNKNOWN else "one known only at run time"
             fail(f"{what}: expected one of the keys {names}, got {shown}", range)
@@ -111,7 +111,7 @@ def picked_module(
         implement(inner, wanted)
         if isinstance(inner, ty.ClassType):
             info.classes.add(inner)
-    by_name = info.container == "dict"
+    by_name = type_of(e, index, range) is ty.STR
     given = coerce(e, index, ty.STR if by_name else ty.INT, range, "index")
     place = given if by_name else _from_the_end(e, given, len(names), range)
     error, equal = (KeyError, "aten::eq.str") if by_name else (IndexError, "aten::eq.int")

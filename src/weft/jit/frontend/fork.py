@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import copy
 from typing import Any
 
 from weft.jit.frontend.calls import convert_arguments
 from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.environment import Scope
-from weft.jit.frontend.errors import fail
+from weft.jit.frontend.errors import FrontendError, fail
 from weft.jit.frontend.functions import Compiled, FunctionValue, PythonFunction, known_return
+from weft.jit.frontend.local_functions import LocalFunction
 from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -36,6 +39,8 @@ def _closure(e: Emitter, called: Sugared, call: Call) -> tuple[Compiled, list[Va
 
     named = [(f"arg{i}", arg) for i, arg in enumerate(call.args)]
     named += [(f"key_{name}", arg) for name, arg in call.kwargs.items()]
+    if isinstance(called, LocalFunction):
+        return _local(e, called, call)
     owner = getattr(called, "v", None)
     if owner is not None:
         named.insert(0, ("self", Arg(Simple(owner), call.range)))
@@ -63,13 +68,42 @@ def _closure(e: Emitter, called: Sugared, call: Call) -> tuple[Compiled, list[Va
     return compiled, values
 
 
+def _local(e: Emitter, called: LocalFunction, call: Call) -> tuple[Compiled, list[Value]]:
+    """A function of its own around a call of a local one: the variables that it reads are its
+    arguments, as they are now."""
+    compiled = Compiled(f"{e.name}.{called.name}", [], None)
+    inner = Emitter(compiled.function.graph, e.code, e.resolver, compiled.name)
+    inner.annotations.generic = e.annotations.generic
+    values: list[Value] = []
+
+    def passed(name: str, held: Sugared) -> Sugared:
+        try:
+            value = held.value(e, call.range)
+        except FrontendError:  # a function, say: it is the same in there
+            return held
+        values.append(value)
+        compiled.function.arg_names.append(name)
+        return Simple(inner.graph.add_input(value.type, name))
+
+    for name in sorted({n.id for n in ast.walk(called.node) if isinstance(n, ast.Name)}):
+        held = e.scope.find(name)
+        if isinstance(held, Sugared):
+            inner.scope.set(name, passed(name, held))
+    given = [Arg(passed(f"arg{i}", a.value), a.range) for i, a in enumerate(call.args)]
+    keywords = {k: Arg(passed(f"key_{k}", a.value), a.range) for k, a in call.kwargs.items()}
+    inside = copy.copy(called)
+    inside.scope = inner.scope
+    result = inside.call(inner, Call(call.range, given, keywords)).value(inner, call.range)
+    inner.graph.block.set_returns([result])
+    compiled.returns = result.type
+    return compiled, values
+
+
 _range = range
 
 
 def rebound(called: Sugared, owner: Value) -> Sugared:
     """The same method of another value."""
-    import copy
-
     other: Any = copy.copy(called)
     other.v = owner
     return other

@@ -44,7 +44,8 @@ class JitAttribute:
 
 class ModuleInfo(ClassInfo):
     """A class type of modules. `container` is "list" or "dict" for those that hold modules,
-    "parameters" or "parameter dict" for those that hold parameters."""
+    "parameters" or "parameter dict" for those that hold parameters, "any" for modules of archives,
+    which do not say whether they are one of these."""
 
     def __init__(self, type: ty.ClassType, module: weft.nn.Module, extra: dict[str, Any]) -> None:
         super().__init__(type, module.__class__)
@@ -76,7 +77,9 @@ def _container(module: weft.nn.Module) -> str | None:
         return "dict"
     if isinstance(module, weft.nn.ParameterDict):
         return "parameter dict"
-    return "parameters" if isinstance(module, weft.nn.ParameterList) else None
+    if isinstance(module, weft.nn.ParameterList):
+        return "parameters"
+    return getattr(module, "__weft_container__", None)
 
 
 # As long as a compiled module or a program has the type.

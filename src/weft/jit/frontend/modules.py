@@ -58,9 +58,9 @@ def module_member(
         _refuse_member(info, name, info.failed[name], range)
     if name in info.objects:
         return _object(e, info, v, name, range)
-    if name == "forward" and (info.hooks or info.pre_hooks):
-        return HookedForward(v, info)
-    if name == "__call__":
+    if name == "__call__":  # forward with the hooks around it, where there are any
+        if info.hooks or info.pre_hooks:
+            return HookedForward(v, info)
         return module_member(e, info, v, "forward", range) or forward_of(info, v, range)
     if name in _WALKS:
         return StaticWalk(v, info, name)

@@ -115,8 +115,6 @@ def _numbered(text: str, names: dict[str, int], range: SourceRange) -> str:
 
 def percent(e: Emitter, node: ast.BinOp) -> Sugared | None:
     """ "..." % values; None where the left side is no string."""
-    from weft.jit.frontend.exceptions import shown
-
     left = expr(e, node.left)
     range = e.range(node)
     try:
@@ -124,7 +122,13 @@ def percent(e: Emitter, node: ast.BinOp) -> Sugared | None:
             return None
     except FrontendError:
         return None
-    right = expr(e, node.right)
+    return percent_of(e, left, expr(e, node.right), range)
+
+
+def percent_of(e: Emitter, left: Sugared, right: Sugared, range: SourceRange) -> Sugared:
+    """left % right for a string."""
+    from weft.jit.frontend.exceptions import shown
+
     items = right.unrolled(e, range)
     values = [right] if items is None else items
     told = [shown(e, v, range).value(e, range) for v in values]

@@ -168,7 +168,8 @@ class Simple(Sugared):
 
     def call(self, e: Emitter, call: Call) -> Sugared:
         if isinstance(self.v.type, ty.ClassType | ty.InterfaceType):
-            name = "forward" if self.v.type.is_module else "__call__"
+            is_interface = isinstance(self.v.type, ty.InterfaceType) and self.v.type.is_module
+            name = "forward" if is_interface else "__call__"
             return self.attr(e, call.range, name).call(e, call)
         return super().call(e, call)
 

@@ -1,0 +1,65 @@
+"""Operators as they were: functions with the meaning that an operator had up to a version of
+archives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.jit.archive.numbers import dtype_of, optional_dtype_of
+
+
+def _div(self: Any, other: Any, rounding_mode: str | None = None) -> Any:
+    """Division of tensors of integers was integral up to version 3."""
+    if not isinstance(self, Tensor):
+        return weft.div(self, other)
+    result = weft.div(self, other, rounding_mode=rounding_mode)
+    is_whole = isinstance(other, int) or (
+        isinstance(other, Tensor) and not other.is_floating_point() and not other.is_complex()
+    )
+    if rounding_mode is None and is_whole and not self.is_floating_point():
+        result = weft.div(self, other, rounding_mode="trunc")
+    return result
+
+
+def _div_(self: Any, other: Any) -> Any:
+    return self.copy_(_div(self, other))
+
+
+def _full(
+    size: list[int], fill_value: Any, *, dtype: int | None = None, layout: int | None = None,
+    device: weft.device | None = None, pin_memory: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Without a dtype the result was of floats up to version 4."""
+    made = weft.get_default_dtype() if dtype is None else dtype_of(dtype)
+    return weft.full(size, fill_value, dtype=made, device=device)
+
+
+def _linspace(
+    start: Any, end: Any, steps: int | None = None, *, dtype: int | None = None,
+    layout: int | None = None, device: weft.device | None = None, pin_memory: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """`steps` might be left out up to version 7."""
+    count = 100 if steps is None else steps
+    return weft.linspace(start, end, count, dtype=optional_dtype_of(dtype), device=device)
+
+
+def _logspace(
+    start: Any, end: Any, steps: int | None = None, base: float = 10.0, *, dtype: int | None = None,
+    layout: int | None = None, device: weft.device | None = None, pin_memory: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """`steps` might be left out up to version 8."""
+    count = 100 if steps is None else steps
+    return weft.logspace(start, end, count, base, dtype=optional_dtype_of(dtype), device=device)
+
+
+# By operator: the last version of archives that means it so.
+FORMER: dict[str, tuple[int, Callable[..., Any]]] = {
+    "aten::div": (3, _div),
+    "aten::div_": (3, _div_),
+    "aten::full": (4, _full),
+    "aten::linspace": (7, _linspace),
+    "aten::logspace": (8, _logspace),
+}

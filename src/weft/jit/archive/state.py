@@ -1,0 +1,50 @@
+"""Objects whose class restores itself: the __setstate__ of an archive's code, run as the program
+that it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft.jit.archive.classes import LoadedModule
+from weft.jit.execution import LOCK, class_of, executable
+from weft.jit.frontend.class_methods import compile_method
+from weft.jit.frontend.classes import ClassInfo, class_info
+from weft.jit.frontend.errors import from_outside
+from weft.jit.frontend.module_types import JitAttribute, module_info
+from weft.jit.ir import types as ty
+from weft.nn import Module, Parameter
+
+
+def restored(target: Any, state: Any) -> dict[str, Any]:
+    """The attributes that the __setstate__ of the target's class sets, by name."""
+    with LOCK, from_outside():
+        info = (
+            _module_info(target) if isinstance(target, LoadedModule) else class_info(type(target))
+        )
+        run = executable(compile_method(info, "__setstate__", "", None).function)
+    made = class_of(info.type).new()
+    run(made, state)
+    found = {name: getattr(made, name) for name in info.type.attributes}
+    return {name: value for name, value in found.items() if _is_set(info, name, value)}
+
+
+def _is_set(info: ClassInfo, name: str, value: Any) -> bool:
+    """Whether an attribute has a value. One that nothing has set reads as None."""
+    return value is not None or ty.is_subtype(ty.NONE, info.type.attributes[name].type)
+
+
+def _module_info(target: LoadedModule) -> ClassInfo:
+    """The type of a module without values: tensors are empty, other attributes as declared."""
+    layout, declared = type(target).__weft_layout__, type(target).__annotations__
+    for name in layout.parameters:
+        Module.register_parameter(target, name, Parameter(weft.empty(0)))
+    for name in layout.buffers:
+        Module.register_buffer(target, name, weft.empty(0))
+    placed = [name for name in declared if name not in vars(target)]
+    for name in placed:
+        setattr(target, name, JitAttribute(None, declared[name]))
+    info = module_info(target, shared=False)
+    for name in placed:
+        delattr(target, name)
+    return info

@@ -1,0 +1,51 @@
+"""The operators that the code of an archive calls and weft has not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from weft.jit.archive.code import ArchiveCode
+
+_SHOWN = 20  # of them in a message
+_ABSENT = {
+    "quantized": "weft has no quantised tensors; save the module before it is quantised",
+    "prepacked": "weft has no weights packed for mobile; save the module before it is optimised",
+}
+
+
+def operator_named(node: ast.AST) -> str | None:
+    """The operator that an expression of an archive names: aten::add of torch.add, ns::op of
+    ops.ns.op. None for others."""
+    if not isinstance(node, ast.Attribute):
+        return None
+    owner = node.value
+    if isinstance(owner, ast.Name):
+        return f"aten::{node.attr}" if owner.id == "torch" else None
+    if isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Name):
+        return f"{owner.attr}::{node.attr}" if owner.value.id == "ops" else None
+    return None
+
+
+def unknown_operators(code: ArchiveCode, known: Callable[[str], bool]) -> dict[str, str]:
+    """By operator that is not known the first place that names it, as "file:line:column"."""
+    found: dict[str, str] = {}
+    for each in code.definitions():
+        for node in ast.walk(each.tree):
+            kind = operator_named(node)
+            if kind is not None and kind not in found and not known(kind):
+                found[kind] = str(each.range(node))
+    return found
+
+
+def message(kind: str, found: dict[str, str]) -> str:
+    """The text of the error where an operator is called that weft has not: it names all of them."""
+    why = _ABSENT.get(kind.partition("::")[0])
+    text = f"{kind}: expected an operator of weft, got one it has not"
+    text += f": {why}" if why else "; weft.jit.register_operator gives it one"
+    if len(found) > 1:
+        rows = [f"  {name} at {place}" for name, place in sorted(found.items())]
+        more = [f"  and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+        text += "\nThe archive's code names these operators that weft has not:\n"
+        text += "\n".join(rows[:_SHOWN] + more)
+    return text
