@@ -3,7 +3,8 @@
 script(f)     compiles a function, a module or a class from its source
 trace(f, x)   runs a function or a module and compiles what ran
 freeze(m)     makes what a compiled module holds constants of its program
-load(f)       compiles an archive that PyTorch saved
+load(f)       compiles an archive, which PyTorch may have saved
+save(m, f)    writes an archive, which PyTorch loads too
 ignore, unused, export, annotate, isinstance, interface, Final, Attribute
               what programs are written with
 """
@@ -17,6 +18,7 @@ from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
     from weft.jit.archive.load import load
+    from weft.jit.archive.writer import save
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
     from weft.jit.futures import Future, _fork, _wait, fork, wait
     from weft.jit.markers import (
@@ -61,6 +63,7 @@ _LATER = {
     name: module
     for module, names in {
         "archive.load": ("load",),
+        "archive.writer": ("save",),
         "frozen": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
         "futures": ("Future", "_fork", "_wait", "fork", "wait"),
         "markers": (
@@ -106,7 +109,6 @@ _LATER = {
 
 # What torch.jit has and weft.jit has not, and what to use instead.
 _ABSENT = {
-    "save": "save the module's state_dict(), and script the module again where it is loaded",
     "last_executed_optimized_graph": "program.graph_for(*args) is the optimised graph of a call",
     "strict_fusion": "weft.jit.stats() tells what was fused",
 }
@@ -168,6 +170,7 @@ __all__ = [
     "optimize_for_inference",
     "optimized_execution",
     "run_frozen_optimizations",
+    "save",
     "script",
     "script_if_tracing",
     "script_method",

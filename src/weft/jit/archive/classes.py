@@ -21,9 +21,10 @@ from weft.serialization.errors import LoadError, shown
 class LoadedModule(Module):
     """The base of modules of archives; `_parameter_names` and `_buffer_names` are as declared."""
 
-    _parameter_names: tuple[str, ...] = ()
-    _buffer_names: tuple[str, ...] = ()
-    _constants: dict[str, Any] = {}  # noqa: RUF012
+    # Without annotations, which would make them attributes of programs.
+    _parameter_names = tuple[str, ...]()
+    _buffer_names = tuple[str, ...]()
+    _constants = dict[str, Any]()  # noqa: RUF012
 
 
 def _not_python(*args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,90 @@
+"""The definitions that a program needs: classes, enums, named tuples, interfaces, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from weft.jit.archive.canonical import canonical
+from weft.jit.ir import Function, Graph
+from weft.jit.ir import types as ty
+
+Definition = ty.Type | Function
+
+
+class Collector:
+    """Definitions in the order of their first use. Graphs are made canonical once each."""
+
+    def __init__(self) -> None:
+        self.definitions: list[Definition] = []
+        self._graphs: dict[int, Graph] = {}
+        self._known: set[int | ty.Type] = set()
+
+    def graph(self, function: Function) -> Graph:
+        """The graph of a function as it is printed."""
+        made = self._graphs.get(id(function))
+        if made is None:
+            made = self._graphs[id(function)] = canonical(function.graph)
+        return made
+
+    def type(self, type: ty.Type) -> None:
+        """Adds the definitions that a type names."""
+        if isinstance(type, ty.TupleType) and type.name is not None:
+            self._named(type, type.elems)
+        elif isinstance(type, ty.EnumType):
+            self._named(type, (type.value_type,))
+        elif isinstance(type, ty.InterfaceType):
+            self._named(type, (part for each in type.methods.values() for part in _parts(each)))
+        elif isinstance(type, ty.ClassType):
+            if self._add(type, id(type)):
+                for attribute in type.attributes.values():
+                    if attribute.kind != "constant":
+                        self.type(attribute.type)
+                for _, method in methods_of(type):
+                    self._body(method)
+        else:
+            for child in type.children:
+                self.type(child)
+
+    def function(self, function: Function) -> None:
+        """Adds a function and the definitions that it uses."""
+        if self._add(function, id(function)):
+            self._body(function)
+
+    def _named(self, type: ty.Type, parts: Iterable[ty.Type]) -> None:
+        if self._add(type, type):
+            for part in parts:
+                self.type(part)
+
+    def _add(self, definition: Definition, key: Any) -> bool:
+        if key in self._known:
+            return False
+        self._known.add(key)
+        self.definitions.append(definition)
+        return True
+
+    def _body(self, function: Function) -> None:
+        graph = self.graph(function)
+        for value in graph.inputs:
+            self.type(value.type)
+        for node in graph.walk():
+            for block in node.blocks:
+                for value in block.params:
+                    self.type(value.type)
+            for value in node.outputs:
+                self.type(value.type)
+            for each in node.attrs.get("types", ()):
+                self.type(each)
+            called = node.attrs.get("function")
+            if called is not None:
+                self.function(called)
+
+
+def _parts(schema: ty.FunctionSchema) -> Iterator[ty.Type]:
+    yield from (arg.type for arg in schema.args)
+    yield schema.returns
+
+
+def methods_of(type: ty.ClassType) -> list[tuple[str, Function]]:
+    """The compiled methods of a class: forward first, the others by name."""
+    return sorted(type.methods.items(), key=lambda item: (item[0] != "forward", item[0]))

@@ -1,0 +1,186 @@
+"""Functions of the IR as text of TorchScript's dialect of Python.
+
+Each node is one statement, in order; constants stand where they are used. `FunctionPrinter` prints
+one function; `Program` is what the functions of an archive have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.jit.archive import calls
+from weft.jit.archive.canonical import is_counted
+from weft.jit.archive.collect import Collector
+from weft.jit.archive.constants import Constants
+from weft.jit.archive.expressions import expression, is_renaming
+from weft.jit.archive.naming import Names
+from weft.jit.archive.variables import Variables
+from weft.jit.ir import Block, Function, Node, Value
+from weft.jit.ir import types as ty
+
+_INDENT = "  "
+
+
+class Program:
+    """Names and constants of an archive's code. `refused` tells by name what archives cannot say,
+    `version` is the oldest version of archives that can say the rest."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.names = Names(collector.definitions)
+        self.constants = Constants(self.names.type)
+        self.refused: dict[str, None] = {}
+        self.version = calls.OLDEST
+
+    def need(self, node: Node) -> None:
+        """Notes an operator that the code calls."""
+        self.version = max(self.version, calls.version_of(node.kind))
+
+    def refuse(self, what: str) -> None:
+        """Notes what archives cannot say."""
+        self.refused[what] = None
+
+
+class FunctionPrinter:
+    """Prints one function."""
+
+    def __init__(self, program: Program, function: Function) -> None:
+        self.program = program
+        self.function = function
+        self.variables = Variables()
+        self.lines: list[str] = []
+        self._indent = ""
+
+    def whole(self, name: str, owner: str | None = None) -> str:
+        """The text of the function by a name. `owner`: the class whose method it is, or empty."""
+        graph = self.program.collector.graph(self.function)
+        parameters = [
+            self._parameter(argument, value, owner if index == 0 else None)
+            for index, (argument, value) in enumerate(zip(self.function.arg_names, graph.inputs))
+        ]
+        returns = self.type(self.function.return_type)
+        separator = ",\n    "
+        self.lines.append(f"def {name}({separator.join(parameters)}) -> {returns}:")
+        self._indent = _INDENT
+        self._block(graph.block)
+        (result,) = graph.returns or (None,)
+        self._line(f"return {'None' if result is None else self.use(result)}")
+        return "\n".join(self.lines) + "\n"
+
+    def _parameter(self, name: str, value: Value, owner: str | None) -> str:
+        if owner is not None:
+            self.variables.set(value, "self")
+            return f"self: {owner}" if owner else "self"
+        text = self.variables.define(value)
+        default = ""
+        if name in self.function.defaults:
+            default = f"={self.constant(self.function.defaults[name])}"
+        return f"{text}: {self.type(value.type)}{default}"
+
+    # Values -------------------------------------------------------------------------------------
+
+    def type(self, type: ty.Type) -> str:
+        """The text of a type."""
+        return self.program.names.type(type)
+
+    def constant(self, value: Any) -> str:
+        """The text of a constant."""
+        text = self.program.constants.text(value)
+        if text is None:
+            self.program.refuse(f"a constant of {type(value).__name__}")
+        return text or "None"
+
+    def use(self, value: Value) -> str:
+        """A value where it is read."""
+        if value.is_constant:
+            return self.constant(value.constant)
+        return self.variables.of(value)
+
+    def _converted(self, value: Value, type: ty.Type) -> str:
+        """A value where one of a wider type is wanted, which it is by a cast."""
+        if value.is_constant and value.constant is None and type is not ty.NONE:
+            return f"annotate({self.type(type)}, None)"
+        if self.type(value.type) == self.type(type):
+            return self.use(value)
+        variable = self.variables.temporary()
+        self._line(f"{variable} = unchecked_cast({self.type(type)}, {self.use(value)})")
+        return variable
+
+    # Statements ---------------------------------------------------------------------------------
+
+    def _line(self, text: str) -> None:
+        self.lines.append(self._indent + text)
+
+    def _block(self, block: Block) -> None:
+        for node in block:
+            if node.kind == "prim::If":
+                self._if(node)
+            elif node.kind == "prim::Loop":
+                self._loop(node)
+            elif node.kind == "prim::SetAttr":
+                self._set_attribute(node)
+            elif node.kind != "prim::Constant":
+                self._statement(node)
+
+    def _statement(self, node: Node) -> None:
+        if is_renaming(node):
+            self.variables.set(node.output, self.use(node.inputs[0]))
+            return
+        text = expression(self, node)
+        outputs = [self.variables.define(value) for value in node.outputs]
+        if node.kind in ("prim::TupleUnpack", "prim::ListUnpack"):
+            self._line(f"{''.join(f'{each}, ' for each in outputs)}= {text}")
+        else:
+            self._line(f"{outputs[0]} = {text}" if outputs else text)
+
+    def _set_attribute(self, node: Node) -> None:
+        target, value = node.inputs
+        assert isinstance(target.type, ty.ClassType)
+        name = node.attrs["name"]
+        text = self._converted(value, target.type.attributes[name].type)
+        self._line(f"{self.use(target)}.{name} = {text}")
+
+    def _nested(self, block: Block, targets: Sequence[str], types: Sequence[ty.Type]) -> None:
+        """A block within a statement; what it gives goes to variables."""
+        self._indent += _INDENT
+        before = len(self.lines)
+        self._block(block)
+        values = block.returns[len(block.returns) - len(targets) :]
+        texts = [self._converted(value, type) for value, type in zip(values, types)]
+        pairs = [(target, text) for target, text in zip(targets, texts) if target != text]
+        if pairs:
+            self._line(f"{', '.join(t for t, _ in pairs)} = {', '.join(v for _, v in pairs)}")
+        elif len(self.lines) == before:
+            self._line("pass")
+        self._indent = self._indent[: -len(_INDENT)]
+
+    def _if(self, node: Node) -> None:
+        condition = self.use(node.inputs[0])
+        types = [value.type for value in node.outputs]
+        outputs = [self.variables.define(value) for value in node.outputs]
+        self._line(f"if {condition}:")
+        self._nested(node.blocks[0], outputs, types)
+        self._line("else:")
+        self._nested(node.blocks[1], outputs, types)
+
+    def _loop(self, node: Node) -> None:
+        trips, condition, *carried = node.inputs
+        body = node.blocks[0]
+        step, *params = body.params
+        texts = [self._converted(each, out.type) for each, out in zip(carried, node.outputs)]
+        names = []
+        for output, param, text in zip(node.outputs, params, texts):
+            name = self.variables.define(output)
+            self.variables.set(param, name)
+            self._line(f"{name} = {text}")
+            names.append(name)
+        types = [output.type for output in node.outputs]
+        if is_counted(node):
+            self._line(f"for {self.variables.define(step)} in range({self.use(trips)}):")
+        else:
+            again = self.variables.temporary()
+            self._line(f"{again} = {self.use(condition)}")
+            self._line(f"while {again}:")
+            names, types = [again, *names], [ty.BOOL, *types]
+        self._nested(body, names, types)
