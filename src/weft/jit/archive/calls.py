@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.jit import schemas
+from weft.jit.archive.foreign import name_of
 from weft.jit.ir.graph import Node
 from weft.jit.schema_parts import Arg
 
@@ -18,8 +19,9 @@ def version_of(kind: str) -> int:
     return VERSIONS.get(kind.partition(".")[0].removeprefix("aten::"), OLDEST)
 
 
-def callee(name: str) -> str:
+def callee(kind: str) -> str:
     """The text of an operator: torch.add, ops.prim.min."""
+    name = name_of(kind)
     space, _, short = name.partition("::")
     return f"torch.{short}" if space == "aten" else f"ops.{space}.{short}"
 

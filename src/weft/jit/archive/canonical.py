@@ -1,23 +1,98 @@
 """Graphs as TorchScript's dialect can say them: loops are either `for i in range(n)` or `while`,
-and nothing is dead."""
+values are carried only where they change, dtypes are numbers, and nothing is dead."""
 
 from __future__ import annotations
 
+import math
+
+from weft.jit.archive import functions, grad_modes
+from weft.jit.archive.substitutes import substitute_of
 from weft.jit.ir import Graph, Node
 from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
 from weft.jit.passes import dce
 from weft.jit.passes.effects import WHILE_TRIPS
 
+# Functions between dtypes and their numbers, which archives do not tell apart.
+_OF_NUMBERS = frozenset(
+    f"__torch__.{each.__module__}.{each.__name__}"
+    for each in (functions.dtype_of, functions.number_of, functions.optional_dtype_of)
+)
 
-def canonical(graph: Graph) -> Graph:
-    """A copy of the graph with loops of two kinds and without dead nodes."""
+
+def canonical(graph: Graph, portable: bool = True) -> Graph:
+    """A copy of the graph in that form. `portable`: functions stand for operators that PyTorch has
+    not."""
     made = graph.copy()
+    grad_modes.lower(made)
     for node in list(made.walk()):
-        if node.kind == "prim::Loop" and not (is_counted(node) or is_while(node)):
-            _to_while(made, node)
+        if not node.is_inserted:
+            continue
+        if node.kind == "prim::Loop":
+            if not (is_counted(node) or is_while(node)):
+                _to_while(made, node)
+            _keep_carried(node)
+        elif node.kind == "prim::CallFunction" and node.attrs["function"].name in _OF_NUMBERS:
+            node.output.replace_all_uses_with(node.inputs[0])
+            node.destroy()
+        elif node.kind == "prim::tolist":
+            _give_type(node)
+        elif node.kind == "aten::neg.float":
+            _fold_infinity(made, node)
+        elif portable:
+            _substitute(made, node)
     dce.run(made)
     return made
+
+
+def _keep_carried(loop: Node) -> None:
+    """Values that a loop hands on as they are need not be carried."""
+    body = loop.blocks[0]
+    for index in reversed(range(len(loop.outputs))):
+        param = body.params[index + 1]
+        if body.returns[index + 1] is param and loop.inputs[index + 2].type == param.type:
+            value = loop.inputs[index + 2]
+            body.remove_return(index + 1)
+            param.replace_all_uses_with(value)
+            loop.outputs[index].replace_all_uses_with(value)
+            body.remove_param(index + 1)
+            loop.remove_input(index + 2)
+            loop.remove_output(index)
+
+
+def _give_type(node: Node) -> None:
+    """tolist gives lists of the type to which its result is cast."""
+    uses = list(node.output.uses)
+    if len(uses) == 1 and isinstance(uses[0].user, Node) and uses[0].user.kind == _CAST:
+        cast = uses[0].user
+        node.output.type = cast.output.type
+        cast.output.replace_all_uses_with(node.output)
+        cast.destroy()
+
+
+_CAST = "prim::unchecked_cast"
+
+
+def _fold_infinity(graph: Graph, node: Node) -> None:
+    """-inf is a constant: there is no literal for it."""
+    value = node.inputs[0]
+    if value.is_constant and value.constant == math.inf:
+        with graph.inserting(before=node):
+            node.output.replace_all_uses_with(graph.constant(-math.inf))
+        node.destroy()
+
+
+def _substitute(graph: Graph, node: Node) -> None:
+    kind = node.kind
+    if kind == "aten::repr" and node.inputs[0].type is ty.STR:
+        kind = "aten::repr.str"
+    function = substitute_of(kind)
+    if function is not None:
+        with graph.inserting(before=node), graph.at_range(node.range):
+            types = [value.type for value in node.outputs]
+            call = graph.emit("prim::CallFunction", node.inputs, types, {"function": function})
+        node.replace_outputs_with(call.outputs)
+        node.destroy()
 
 
 def is_counted(loop: Node) -> bool:

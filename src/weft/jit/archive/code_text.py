@@ -28,7 +28,7 @@ def code_of(function: Function) -> str:
 def code_with_constants(function: Function) -> tuple[str, Any]:
     """The text, in which tensors are CONSTANTS.c0, CONSTANTS.c1, ...; and an object that has these
     as attributes (`const_mapping` is the dict of them)."""
-    collector = Collector()
+    collector = Collector(portable=False)
     collector.function(function)
     program = Program(collector)
     owner, _, name = function.name.rpartition(".")

@@ -13,9 +13,11 @@ Definition = ty.Type | Function
 
 
 class Collector:
-    """Definitions in the order of their first use. Graphs are made canonical once each."""
+    """Definitions in the order of their first use. Graphs are made canonical once each, `portable`
+    as told there."""
 
-    def __init__(self) -> None:
+    def __init__(self, portable: bool = True) -> None:
+        self._portable = portable
         self.definitions: list[Definition] = []
         self._graphs: dict[int, Graph] = {}
         self._known: set[int | ty.Type] = set()
@@ -24,7 +26,7 @@ class Collector:
         """The graph of a function as it is printed."""
         made = self._graphs.get(id(function))
         if made is None:
-            made = self._graphs[id(function)] = canonical(function.graph)
+            made = self._graphs[id(function)] = canonical(function.graph, self._portable)
         return made
 
     def type(self, type: ty.Type) -> None:
@@ -37,9 +39,8 @@ class Collector:
             self._named(type, (part for each in type.methods.values() for part in _parts(each)))
         elif isinstance(type, ty.ClassType):
             if self._add(type, id(type)):
-                for attribute in type.attributes.values():
-                    if attribute.kind != "constant":
-                        self.type(attribute.type)
+                for _, held in attributes_of(type):
+                    self.type(held)
                 for _, method in methods_of(type):
                     self._body(method)
         else:
@@ -88,3 +89,21 @@ def _parts(schema: ty.FunctionSchema) -> Iterator[ty.Type]:
 def methods_of(type: ty.ClassType) -> list[tuple[str, Function]]:
     """The compiled methods of a class: forward first, the others by name."""
     return sorted(type.methods.items(), key=lambda item: (item[0] != "forward", item[0]))
+
+
+def attributes_of(type: ty.ClassType) -> list[tuple[str, ty.Type]]:
+    """The attributes that objects of a class have, in the order in which a module that is loaded
+    has them: members, whether it is trained, the rest."""
+    found = [item for item in type.attributes.items() if item[1].kind != "constant"]
+    if type.is_module:
+        found.sort(key=lambda item: (not _is_member(item[1]), item[0] != "training"))
+    return [(name, each.type) for name, each in found]
+
+
+def _is_member(attribute: ty.Attribute) -> bool:
+    return any(is_kind(attribute, kind) for kind in ("parameter", "buffer", "module"))
+
+
+def is_kind(attribute: ty.Attribute, kind: str) -> bool:
+    """Whether an attribute is declared as a parameter, buffer or module: None is a buffer only."""
+    return attribute.kind == kind and (attribute.type is not ty.NONE or kind == "buffer")

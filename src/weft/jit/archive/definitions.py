@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
-from weft.jit.archive.collect import Definition, methods_of
+from weft.jit.archive.collect import Definition, attributes_of, is_kind, methods_of
+from weft.jit.archive.expressions import method_name
 from weft.jit.archive.printer import FunctionPrinter, Program
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
@@ -46,25 +48,19 @@ def _definition(head: str, lines: Iterable[str]) -> str:
 
 
 def _class(program: Program, type: ty.ClassType, name: str) -> str:
-    lines = [
-        _attribute(program, attribute, each.type)
-        for attribute, each in type.attributes.items()
-        if each.kind != "constant"
-    ]
+    lines = [_attribute(program, held, each) for held, each in attributes_of(type)]
     if type.is_module:
         lines = [*_kinds(type), *lines, *_constants(program, type)]
     qualified = program.names.of(type)
     for method, function in methods_of(type):
-        printed = FunctionPrinter(program, function).whole(method, qualified)
+        printed = FunctionPrinter(program, function).whole(method_name(method), qualified)
         lines += printed.rstrip("\n").split("\n")
     return _definition(f"{name}(Module)" if type.is_module else name, lines or ["pass"])
 
 
 def _kinds(type: ty.ClassType) -> Iterable[str]:
     for kind in ("parameter", "buffer"):
-        names = [name for name, each in type.attributes.items() if each.kind == kind]
-        if kind == "parameter":  # one that is None may become none
-            names = [name for name in names if type.attributes[name].type is not ty.NONE]
+        names = [name for name, each in type.attributes.items() if is_kind(each, kind)]
         listed = "".join(f'"{name}", ' for name in names)
         yield f"__{kind}s__ = [{listed}]"
 
@@ -83,10 +79,13 @@ def _constants(program: Program, type: ty.ClassType) -> Iterable[str]:
 
 
 def _is_literal(value: Any) -> bool:
-    if isinstance(value, list | tuple):
+    if type(value) in (list, tuple):
         return all(map(_is_literal, value))
-    finite = not isinstance(value, float) or abs(value) < float("inf")
-    return finite and (value is None or isinstance(value, bool | int | float | str))
+    return value is None or type(value) in (bool, int, str) or _is_finite(value)
+
+
+def _is_finite(value: Any) -> bool:
+    return type(value) is float and math.isfinite(value)
 
 
 # Interfaces ---------------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from weft.jit.archive import calls, functions
+from weft.jit.archive import calls
+from weft.jit.archive.foreign import KEYS
+from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node
+from weft.jit.ir.node_rules import RULES
 
 if TYPE_CHECKING:
     from weft.jit.archive.printer import FunctionPrinter
@@ -33,7 +36,9 @@ def _writes(*kinds: str) -> Callable[[Writer], Writer]:
 
 def _operator(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     printer.program.need(node)
-    return f"{calls.callee(node.name)}({calls.arguments(node, texts)})"
+    if node.kind in RULES:  # one of the IR that archives cannot say
+        return f"{calls.callee(node.kind)}({', '.join(texts)})"
+    return f"{calls.callee(node.kind)}({calls.arguments(node, texts)})"
 
 
 @_writes("prim::Print")
@@ -54,6 +59,8 @@ def _dict(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     type_ = node.output.type
     assert isinstance(type_, ty.DictType)
     text = f"{{{', '.join(f'{key}: {value}' for key, value in zip(texts[::2], texts[1::2]))}}}"
+    if type_.key not in KEYS:
+        printer.program.refuse(f"a dict whose keys are {type_.key}")
     exact = texts and all(value.type == type_.value for value in node.inputs[1::2])
     return text if exact else f"annotate({printer.type(type_)}, {text})"
 
@@ -92,6 +99,11 @@ def _enum_value(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> s
     return f"({texts[0]}).value"
 
 
+@_writes("prim::tolist")
+def _tolist(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"annotate({printer.type(node.output.type)}, ({texts[0]}).tolist())"
+
+
 @_writes("prim::CreateObject")
 def _new(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     name = printer.type(node.output.type)
@@ -100,29 +112,36 @@ def _new(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
 
 @_writes("prim::CallMethod")
 def _method(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"({texts[0]}).{node.attrs['name']}({_listed(texts[1:])})"
+    return f"({texts[0]}).{method_name(node.attrs['name'])}({_listed(texts[1:])})"
 
 
-def is_renaming(node: Node) -> bool:
-    """Whether a node only changes a dtype to its number or back, which archives do not tell
-    apart."""
-    return node.kind == "prim::CallFunction" and node.attrs["function"].name in _OF_NUMBERS
-
-
-_OF_NUMBERS = frozenset(
-    f"__torch__.{each.__module__}.{each.__name__}"
-    for each in (functions.dtype_of, functions.number_of, functions.optional_dtype_of)
-)
+def method_name(name: str) -> str:
+    """The name of a method: "size.setter", of a property, is "_size_setter"."""
+    return name if name.isidentifier() else f"_{name.replace('.', '_')}"
 
 
 @_writes("prim::CallFunction")
 def _function(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"{printer.program.names.of(node.attrs['function'])}({_listed(texts)})"
+    return call_of(printer, node.attrs["function"], node, texts)
 
 
 def _listed(texts: Sequence[str]) -> str:
     """Arguments of a call of other code, each with a comma behind it."""
     return "".join(f"{text}, " for text in texts)
+
+
+@_writes("prim::fork")
+def _fork(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"fork({printer.closure(node, texts)})"
+
+
+def call_of(printer: FunctionPrinter, function: Function, node: Node, texts: Sequence[str]) -> str:
+    """The call of a function, which may be a method of the first argument."""
+    owner = node.inputs[0].type if node.inputs else None
+    for name, method in owner.methods.items() if isinstance(owner, ty.ClassType) else ():
+        if method is function:
+            return f"({texts[0]}).{method_name(name)}({_listed(texts[1:])})"
+    return f"{printer.program.names.of(function)}({_listed(texts)})"
 
 
 @_writes("prim::Uninitialized")

@@ -16,6 +16,7 @@ from weft.jit.ir import types as ty
 
 _ROOT = "__torch__"
 _MANGLED = re.compile(r"___torch_mangle_\d+")
+_INSTANCE = re.compile(r"(?<=[^_])__\d+$")  # of a function compiled for further types
 _TYPES = {
     ty.NONE: "NoneType", ty.DEVICE: "Device", ty.DTYPE: "int", ty.LAYOUT: "int",
     ty.MEMORY_FORMAT: "int", ty.GENERATOR: "Generator", ty.NUMBER: "number",
@@ -77,6 +78,7 @@ def _base(name: str) -> str:
     """The name in its Python module, with PyTorch's names of layers and without marks that tell it
     from others."""
     parts = [re.sub(r"\W", "_", part) for part in name.split(".") if not _MANGLED.fullmatch(part)]
+    parts[-1] = _INSTANCE.sub("", parts[-1])
     parts = parts[1:] if parts[0] == _ROOT else parts
     parts = parts[1:] if parts[0] == "__main__" and len(parts) > 1 else parts
     if parts[:2] == ["weft", "nn"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
+from weft.jit.archive.collect import attributes_of
 from weft.jit.archive.constants import plain
 from weft.jit.archive.naming import Names
 from weft.jit.ir import types as ty
@@ -64,10 +65,9 @@ class ArchivePickler(PickleWriter):
         held = type_of_object(value, type)
         self._global(_split(self._names.of(held)))
         self._out += b")\x81}("
-        for name, attribute in held.attributes.items():
-            if attribute.kind != "constant":
-                self._write(name)
-                self._typed(getattr(value, name), attribute.type)
+        for name, declared in attributes_of(held):
+            self._write(name)
+            self._typed(getattr(value, name), declared)
         self._out += b"ub"
         self._remember(obj)
 

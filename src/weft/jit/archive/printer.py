@@ -13,13 +13,29 @@ from weft.jit.archive import calls
 from weft.jit.archive.canonical import is_counted
 from weft.jit.archive.collect import Collector
 from weft.jit.archive.constants import Constants
-from weft.jit.archive.expressions import expression, is_renaming
+from weft.jit.archive.expressions import call_of, expression
+from weft.jit.archive.foreign import is_foreign
 from weft.jit.archive.naming import Names
 from weft.jit.archive.variables import Variables
 from weft.jit.ir import Block, Function, Node, Value
 from weft.jit.ir import types as ty
 
 _INDENT = "  "
+
+
+def end_of_with(nodes: Sequence[Node], start: int) -> int | None:
+    """Where the block of a `with` ends that a node begins; None if it begins none."""
+    if not _calls(nodes[start], "__enter__"):
+        return None
+    for index in range(start + 1, len(nodes)):
+        node = nodes[index]
+        if _calls(node, "__exit__") and node.inputs[0] is nodes[start].inputs[0]:
+            return None if node.output.has_uses else index
+    return None
+
+
+def _calls(node: Node, name: str) -> bool:
+    return node.kind == "prim::CallMethod" and node.attrs["name"] == name
 
 
 class Program:
@@ -36,6 +52,8 @@ class Program:
     def need(self, node: Node) -> None:
         """Notes an operator that the code calls."""
         self.version = max(self.version, calls.version_of(node.kind))
+        if is_foreign(node):
+            self.refuse(node.kind)
 
     def refuse(self, what: str) -> None:
         """Notes what archives cannot say."""
@@ -113,7 +131,14 @@ class FunctionPrinter:
         self.lines.append(self._indent + text)
 
     def _block(self, block: Block) -> None:
-        for node in block:
+        self._nodes(block.nodes)
+
+    def _nodes(self, nodes: Sequence[Node]) -> None:
+        for index, node in enumerate(nodes):
+            end = end_of_with(nodes, index)
+            if end is not None:
+                self._with(node, nodes[index + 1 : end])
+                return self._nodes(nodes[end + 1 :])
             if node.kind == "prim::If":
                 self._if(node)
             elif node.kind == "prim::Loop":
@@ -122,17 +147,33 @@ class FunctionPrinter:
                 self._set_attribute(node)
             elif node.kind != "prim::Constant":
                 self._statement(node)
+        return None
+
+    def _with(self, enter: Node, body: Sequence[Node]) -> None:
+        name = f" as {self.variables.define(enter.output)}" if enter.output.has_uses else ""
+        self._line(f"with {self.use(enter.inputs[0])}{name}:")
+        self._indent += _INDENT
+        before = len(self.lines)
+        self._nodes(body)
+        if len(self.lines) == before:
+            self._line("pass")
+        self._indent = self._indent[: -len(_INDENT)]
 
     def _statement(self, node: Node) -> None:
-        if is_renaming(node):
-            self.variables.set(node.output, self.use(node.inputs[0]))
-            return
         text = expression(self, node)
         outputs = [self.variables.define(value) for value in node.outputs]
-        if node.kind in ("prim::TupleUnpack", "prim::ListUnpack"):
+        if node.kind in ("prim::TupleUnpack", "prim::ListUnpack") or len(outputs) > 1:
             self._line(f"{''.join(f'{each}, ' for each in outputs)}= {text}")
         else:
             self._line(f"{outputs[0]} = {text}" if outputs else text)
+
+    def closure(self, node: Node, texts: Sequence[str]) -> str:
+        """A function without arguments that calls what a node forks."""
+        name, result = self.variables.temporary(), self.variables.temporary()
+        self._line(f"def __forked{name}():")
+        self._line(f"{_INDENT}{result} = {call_of(self, node.attrs['function'], node, texts)}")
+        self._line(f"{_INDENT}return {result}")
+        return f"__forked{name}"
 
     def _set_attribute(self, node: Node) -> None:
         target, value = node.inputs
