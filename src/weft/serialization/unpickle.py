@@ -44,17 +44,21 @@ class Arguments(Inert, tuple):
 
 
 class Callee(Inert):
-    """A global that REDUCE may call with the tuple of arguments.
+    """A global that REDUCE may call with the tuple of arguments; with `takes_one` also with one
+    argument that stands there by itself.
 
     With `checks` its first argument is the function that checks keys, for those that hash.
     """
 
-    __slots__ = ("call", "checks", "name")
+    __slots__ = ("call", "checks", "name", "takes_one")
 
-    def __init__(self, name: str, call: Callable[..., Any], checks: bool = False) -> None:
+    def __init__(
+        self, name: str, call: Callable[..., Any], checks: bool = False, takes_one: bool = False
+    ) -> None:
         self.name = name
         self.call = call
         self.checks = checks
+        self.takes_one = takes_one
 
     def describe(self) -> str:
         return f"the global {shown(self.name)}"
@@ -229,6 +233,8 @@ class Unpickler:
     def _reduce(self) -> None:
         arguments = self._stack.pop()
         callee = self._stack.pop()
+        if type(callee) is Callee and callee.takes_one and type(arguments) in (int, float, str):
+            arguments = (arguments,)
         if type(callee) is not Callee or type(arguments) not in (tuple, Arguments):
             raise LoadError(f"load: expected a call of a known function, got {_kind(callee)}")
         if callee.checks:

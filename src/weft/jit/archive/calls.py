@@ -14,6 +14,9 @@ VERSIONS = {"div": 4, "div_": 4, "full": 5, "linspace": 8, "logspace": 9, "gelu"
 OLDEST = 3
 
 
+_BY_KEYWORD = {("aten::Generator", "device")}  # in PyTorch
+
+
 def version_of(kind: str) -> int:
     """The version of archives that a call needs."""
     return VERSIONS.get(kind.partition(".")[0].removeprefix("aten::"), OLDEST)
@@ -37,7 +40,7 @@ def arguments(node: Node, texts: Sequence[str]) -> str:
     left_out = 0
     for index, (arg, text) in enumerate(zip(operator.args, texts)):
         default = _is_default(node, index, arg)
-        if arg.kwarg_only:
+        if arg.kwarg_only or (node.kind, arg.name) in _BY_KEYWORD:
             by_name += [] if default else [f"{arg.name}={text}"]
             continue
         left_out = left_out + 1 if default else 0

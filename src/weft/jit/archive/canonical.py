@@ -3,9 +3,7 @@ values are carried only where they change, dtypes are numbers, and nothing is de
 
 from __future__ import annotations
 
-import math
-
-from weft.jit.archive import functions, grad_modes
+from weft.jit.archive import equality, functions, grad_modes, tidy
 from weft.jit.archive.substitutes import substitute_of
 from weft.jit.ir import Graph, Node
 from weft.jit.ir import types as ty
@@ -26,64 +24,36 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
     made = graph.copy()
     grad_modes.lower(made)
     for node in list(made.walk()):
-        if not node.is_inserted:
-            continue
-        if node.kind == "prim::Loop":
-            if not (is_counted(node) or is_while(node)):
-                _to_while(made, node)
-            _keep_carried(node)
-        elif node.kind == "prim::CallFunction" and node.attrs["function"].name in _OF_NUMBERS:
-            node.output.replace_all_uses_with(node.inputs[0])
-            node.destroy()
-        elif node.kind == "prim::tolist":
-            _give_type(node)
-        elif node.kind == "aten::neg.float":
-            _fold_infinity(made, node)
-        elif portable:
-            _substitute(made, node)
+        if node.is_inserted:
+            _change(made, node)
+            if portable and node.is_inserted:
+                _substitute(made, node)
     dce.run(made)
+    tidy.sink_tuples(made.block)
     return made
 
 
-def _keep_carried(loop: Node) -> None:
-    """Values that a loop hands on as they are need not be carried."""
-    body = loop.blocks[0]
-    for index in reversed(range(len(loop.outputs))):
-        param = body.params[index + 1]
-        if body.returns[index + 1] is param and loop.inputs[index + 2].type == param.type:
-            value = loop.inputs[index + 2]
-            body.remove_return(index + 1)
-            param.replace_all_uses_with(value)
-            loop.outputs[index].replace_all_uses_with(value)
-            body.remove_param(index + 1)
-            loop.remove_input(index + 2)
-            loop.remove_output(index)
-
-
-def _give_type(node: Node) -> None:
-    """tolist gives lists of the type to which its result is cast."""
-    uses = list(node.output.uses)
-    if len(uses) == 1 and isinstance(uses[0].user, Node) and uses[0].user.kind == _CAST:
-        cast = uses[0].user
-        node.output.type = cast.output.type
-        cast.output.replace_all_uses_with(node.output)
-        cast.destroy()
-
-
-_CAST = "prim::unchecked_cast"
-
-
-def _fold_infinity(graph: Graph, node: Node) -> None:
-    """-inf is a constant: there is no literal for it."""
-    value = node.inputs[0]
-    if value.is_constant and value.constant == math.inf:
-        with graph.inserting(before=node):
-            node.output.replace_all_uses_with(graph.constant(-math.inf))
-        node.destroy()
+def _change(graph: Graph, node: Node) -> None:
+    if node.kind == "prim::Loop":
+        if not (is_counted(node) or is_while(node)):
+            _to_while(graph, node)
+        tidy.keep_carried(node)
+    elif node.kind == "prim::CallFunction" and node.attrs["function"].name in _OF_NUMBERS:
+        tidy.leave_out(node, node.inputs[0])
+    elif node.kind == "prim::tolist":
+        tidy.give_type(node)
+    elif node.kind in ("aten::neg.float", "aten::Complex.float_float"):
+        tidy.fold(graph, node)
+    elif node.kind in ("prim::TupleIndex", "prim::TupleUnpack"):
+        tidy.unpack(node)
 
 
 def _substitute(graph: Graph, node: Node) -> None:
     kind = node.kind
+    if kind in ("aten::eq.t", "aten::ne.t"):
+        return equality.lower(graph, node)
+    if kind in _IDENTITIES and all(isinstance(v.type, ty.EnumType) for v in node.inputs):
+        node.kind = _IDENTITIES[kind]  # members of PyTorch's enums are not always the same object
     if kind == "aten::repr" and node.inputs[0].type is ty.STR:
         kind = "aten::repr.str"
     function = substitute_of(kind)
@@ -93,6 +63,10 @@ def _substitute(graph: Graph, node: Node) -> None:
             call = graph.emit("prim::CallFunction", node.inputs, types, {"function": function})
         node.replace_outputs_with(call.outputs)
         node.destroy()
+    return None
+
+
+_IDENTITIES = {"aten::__is__": "aten::eq.enum", "aten::__isnot__": "aten::ne.enum"}
 
 
 def is_counted(loop: Node) -> bool:

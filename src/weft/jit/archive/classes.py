@@ -11,6 +11,7 @@ from typing import Any
 from weft.jit.archive.code import ArchiveCode, part_of
 from weft.jit.archive.names import BUILTINS, globals_of
 from weft.jit.frontend.annotations import Annotations
+from weft.jit.frontend.interfaces import is_interface
 from weft.jit.frontend.resolver import Resolver
 from weft.jit.frontend.source import Code
 from weft.jit.markers import interface
@@ -84,7 +85,7 @@ class Definitions:
         for attribute, type_, value in _declared(node):
             if value is not None:
                 constants[attribute] = _literal(value)
-            elif not _is_qualified(type_):
+            elif not _is_qualified(type_) or self._is_interface(type_):
                 annotations[attribute] = reader.read(type_)
         members.update(
             __annotations__=annotations,
@@ -94,6 +95,10 @@ class Definitions:
             _buffer_names=_names(node, "__buffers__"),
         )
         return type(node.name, (LoadedModule,), members)
+
+    def _is_interface(self, type_: ast.expr) -> bool:
+        found = self.find(ast.unparse(type_))
+        return isinstance(found, type) and is_interface(found)
 
     def _plain(self, name: str, code: Code, node: ast.ClassDef) -> type:
         members = self._members(name, code, node)

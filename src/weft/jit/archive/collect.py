@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from weft.jit.archive.canonical import canonical
+from weft.jit.frontend.class_methods import compile_method
 from weft.jit.ir import Function, Graph
 from weft.jit.ir import types as ty
+from weft.jit.module_methods import compiled_method
 
 Definition = ty.Type | Function
 
@@ -39,6 +41,7 @@ class Collector:
             self._named(type, (part for each in type.methods.values() for part in _parts(each)))
         elif isinstance(type, ty.ClassType):
             if self._add(type, id(type)):
+                _compile_all(type)
                 for _, held in attributes_of(type):
                     self.type(held)
                 for _, method in methods_of(type):
@@ -86,9 +89,29 @@ def _parts(schema: ty.FunctionSchema) -> Iterator[ty.Type]:
     yield schema.returns
 
 
+def _compile_all(type: ty.ClassType) -> None:
+    """Compiles the methods of a class of an archive that nobody has called."""
+    info = type.info
+    cls = None if info is None else info.python_class
+    if "__weft_source__" not in vars(cls or object):
+        return
+    for name, member in vars(cls).items():
+        if name not in type.methods and hasattr(member, "__weft_source__"):
+            if type.is_module:
+                compiled_method(info, name)
+            else:
+                compile_method(info, name, "", None)
+
+
 def methods_of(type: ty.ClassType) -> list[tuple[str, Function]]:
-    """The compiled methods of a class: forward first, the others by name."""
-    return sorted(type.methods.items(), key=lambda item: (item[0] != "forward", item[0]))
+    """The compiled methods of a class by the names they have in archives: forward first."""
+    named = ((method_name(name), method) for name, method in type.methods.items())
+    return sorted(named, key=lambda item: (item[0] != "forward", item[0]))
+
+
+def method_name(name: str) -> str:
+    """The name of a method: "size.setter", of a property, is "_size_setter"."""
+    return name if name.isidentifier() else f"_{name.replace('.', '_')}"
 
 
 def attributes_of(type: ty.ClassType) -> list[tuple[str, ty.Type]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable
 from typing import Any
 
 import weft
 from weft.jit.archive.functions import number_of
+from weft.jit.frontend.classes import enum_type
 from weft.jit.ir import types as ty
 from weft.jit.ir.literals import quote
 
@@ -26,6 +28,15 @@ def plain(value: Any) -> Any:
     return value
 
 
+def is_literal(value: Any) -> bool:
+    """Whether a value can stand where archives have literals only: for constants of classes and
+    defaults."""
+    if type(value) in (list, tuple):
+        return all(map(is_literal, value))
+    is_finite = type(value) is float and math.isfinite(value)
+    return value is None or type(value) in (bool, int, str) or is_finite
+
+
 class Constants:
     """The texts of constants. `tensors` are named CONSTANTS.c0, CONSTANTS.c1, ... in them."""
 
@@ -42,6 +53,8 @@ class Constants:
             return self._tensor(value)
         if isinstance(value, list | tuple):
             return self._items(value)
+        if isinstance(value, enum.Enum):
+            value = ty.EnumValue(enum_type(type(value), None), value.name)
         if isinstance(value, ty.EnumValue):
             return f"{self._enum_name(value.type)}.{value.name}"
         if isinstance(value, weft.device):
@@ -75,7 +88,7 @@ def _complex(value: complex) -> str:
     return f"complex({_float(value.real)}, {_float(value.imag)})"
 
 
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
 def _string(value: str) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from typing import Any
 
 from weft.jit.archive.collect import Definition, attributes_of, is_kind, methods_of
-from weft.jit.archive.expressions import method_name
+from weft.jit.archive.constants import is_literal
 from weft.jit.archive.printer import FunctionPrinter, Program
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
@@ -53,7 +51,7 @@ def _class(program: Program, type: ty.ClassType, name: str) -> str:
         lines = [*_kinds(type), *lines, *_constants(program, type)]
     qualified = program.names.of(type)
     for method, function in methods_of(type):
-        printed = FunctionPrinter(program, function).whole(method_name(method), qualified)
+        printed = FunctionPrinter(program, function).whole(method, qualified)
         lines += printed.rstrip("\n").split("\n")
     return _definition(f"{name}(Module)" if type.is_module else name, lines or ["pass"])
 
@@ -73,19 +71,9 @@ def _attribute(program: Program, name: str, type: ty.Type) -> str:
 def _constants(program: Program, type: ty.ClassType) -> Iterable[str]:
     """Constants are for those who read the class: methods have their values in them."""
     for name, each in type.attributes.items():
-        if each.kind == "constant" and _is_literal(each.value) and name.isidentifier():
+        if each.kind == "constant" and is_literal(each.value) and name.isidentifier():
             text = program.constants.text(each.value)
             yield f"{name} : Final[{program.names.type(each.type)}] = {text}"
-
-
-def _is_literal(value: Any) -> bool:
-    if type(value) in (list, tuple):
-        return all(map(_is_literal, value))
-    return value is None or type(value) in (bool, int, str) or _is_finite(value)
-
-
-def _is_finite(value: Any) -> bool:
-    return type(value) is float and math.isfinite(value)
 
 
 # Interfaces ---------------------------------------------------------------------------------------

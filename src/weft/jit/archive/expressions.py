@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from weft.jit.archive import calls
+from weft.jit.archive.collect import method_name
 from weft.jit.archive.foreign import KEYS
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
@@ -115,11 +116,6 @@ def _method(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"({texts[0]}).{method_name(node.attrs['name'])}({_listed(texts[1:])})"
 
 
-def method_name(name: str) -> str:
-    """The name of a method: "size.setter", of a property, is "_size_setter"."""
-    return name if name.isidentifier() else f"_{name.replace('.', '_')}"
-
-
 @_writes("prim::CallFunction")
 def _function(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return call_of(printer, node.attrs["function"], node, texts)
@@ -144,11 +140,6 @@ def call_of(printer: FunctionPrinter, function: Function, node: Node, texts: Seq
     return f"{printer.program.names.of(function)}({_listed(texts)})"
 
 
-@_writes("prim::Uninitialized")
-def _uninitialized(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"uninitialized({printer.type(node.output.type)})"
-
-
 @_writes("prim::unchecked_cast")
 def _cast(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"unchecked_cast({printer.type(node.output.type)}, {texts[0]})"
@@ -156,7 +147,11 @@ def _cast(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
 
 @_writes("prim::isinstance")
 def _isinstance(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    names = [printer.type(each) for each in node.attrs["types"]]
+    types = node.attrs["types"]
+    names = list(dict.fromkeys(map(printer.type, types)))
+    for each in types:
+        if each in (ty.ANY_LIST, ty.ANY_TUPLE, ty.ANY_DICT):
+            printer.program.refuse(f"isinstance(..., {each.annotation})")
     listed = names[0] if len(names) == 1 else f"({', '.join(names)})"
     return f"isinstance({texts[0]}, {listed})"
 

@@ -56,13 +56,12 @@ class Names:
             return f"List[{self.type(type.elem)}]"
         if isinstance(type, ty.OptionalType):
             return f"Optional[{self.type(type.elem)}]"
-        for kind, text in (
-            (ty.DictType, "Dict"),
-            (ty.UnionType, "Union"),
-            (ty.FutureType, "Future"),
-        ):
-            if isinstance(type, kind):
-                return f"{text}[{', '.join(dict.fromkeys(map(self.type, type.children)))}]"
+        if isinstance(type, ty.DictType):
+            return f"Dict[{self.type(type.key)}, {self.type(type.value)}]"
+        if isinstance(type, ty.UnionType):  # dtypes and ints are one member
+            return f"Union[{', '.join(dict.fromkeys(map(self.type, type.members)))}]"
+        if isinstance(type, ty.FutureType):
+            return f"Future[{self.type(type.elem)}]"
         if isinstance(type, ty.TupleType):
             return f"Tuple[{', '.join(map(self.type, type.elems)) or '()'}]"
         return type.annotation

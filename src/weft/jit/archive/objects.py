@@ -35,10 +35,17 @@ def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
 
 def _type(name: str, cls: type) -> Any:
     if issubclass(cls, enum.Enum):
-        return Callee(name, cls)
+        return Callee(name, lambda value: _member(name, cls, value), takes_one=True)
     if issubclass(cls, tuple):
         return Callee(name, lambda *values: cls(*values))
     return ObjectType(name, lambda: _new(cls))
+
+
+def _member(name: str, cls: Any, value: Any) -> Any:
+    for member in cls:
+        if type(member.value) is type(value) and member.value == value:
+            return member
+    raise LoadError(f"load: expected a member of {shown(name)}, got {value!r:.80}")
 
 
 def _new(cls: Any) -> Any:

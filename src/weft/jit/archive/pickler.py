@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
+from weft import _C
 from weft.jit.archive.collect import attributes_of
 from weft.jit.archive.constants import plain
 from weft.jit.archive.naming import Names
@@ -58,7 +59,8 @@ class ArchivePickler(PickleWriter):
 
     def _object(self, value: Any, type: ty.Type) -> None:
         obj = getattr(value, "_jit_object", value)
-        place = self._memo.get(id(obj))
+        key = obj if isinstance(obj, _C.JitObject) else id(obj)  # equal by identity
+        place = self._memo.get(key)
         if place is not None:
             self._get(place)
             return
@@ -69,7 +71,8 @@ class ArchivePickler(PickleWriter):
             self._write(name)
             self._typed(getattr(value, name), declared)
         self._out += b"ub"
-        self._remember(obj)
+        self._kept.append(obj)
+        self._put(key)
 
     def _container(self, value: Any, type: ty.ListType | ty.DictType) -> None:
         self._global("torch.jit._pickle restore_type_tag")
@@ -97,8 +100,8 @@ class ArchivePickler(PickleWriter):
 
     def _reduce(self, type: ty.EnumType, value: Any) -> None:
         self._global(_split(self._names.of(type)))
-        self._write(value)
-        self._out += b"\x85R"
+        self._write(value)  # not as a tuple
+        self._out += b"R"
 
 
 def type_of_object(value: Any, type: ty.Type) -> ty.ClassType:

@@ -1,7 +1,7 @@
 """Functions of the IR as text of TorchScript's dialect of Python.
 
-Each node is one statement, in order; constants stand where they are used. `FunctionPrinter` prints
-one function; `Program` is what the functions of an archive have in common.
+Each node is one statement, in order; constants and undefined values stand where they are used.
+`FunctionPrinter` prints one function; `Program` is what the functions of an archive have in common.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from weft.jit.archive import calls
 from weft.jit.archive.canonical import is_counted
 from weft.jit.archive.collect import Collector
-from weft.jit.archive.constants import Constants
+from weft.jit.archive.constants import Constants, is_literal, plain
 from weft.jit.archive.expressions import call_of, expression
 from weft.jit.archive.foreign import is_foreign
 from weft.jit.archive.naming import Names
@@ -73,10 +73,19 @@ class FunctionPrinter:
     def whole(self, name: str, owner: str | None = None) -> str:
         """The text of the function by a name. `owner`: the class whose method it is, or empty."""
         graph = self.program.collector.graph(self.function)
+        names = self.function.arg_names
         parameters = [
-            self._parameter(argument, value, owner if index == 0 else None)
-            for index, (argument, value) in enumerate(zip(self.function.arg_names, graph.inputs))
+            f"{self.variables.define(value)}: {self.type(value.type)}"
+            for value in graph.inputs[owner is not None :]
         ]
+        for index in range(1, len(parameters) + 1):
+            default = self._default(names[-index])
+            if default is None:  # those before it have none either
+                break
+            parameters[-index] += f"={default}"
+        if owner is not None:
+            self.variables.set(graph.inputs[0], "self")
+            parameters.insert(0, f"self: {owner}" if owner else "self")
         returns = self.type(self.function.return_type)
         separator = ",\n    "
         self.lines.append(f"def {name}({separator.join(parameters)}) -> {returns}:")
@@ -86,15 +95,12 @@ class FunctionPrinter:
         self._line(f"return {'None' if result is None else self.use(result)}")
         return "\n".join(self.lines) + "\n"
 
-    def _parameter(self, name: str, value: Value, owner: str | None) -> str:
-        if owner is not None:
-            self.variables.set(value, "self")
-            return f"self: {owner}" if owner else "self"
-        text = self.variables.define(value)
-        default = ""
-        if name in self.function.defaults:
-            default = f"={self.constant(self.function.defaults[name])}"
-        return f"{text}: {self.type(value.type)}{default}"
+    def _default(self, name: str) -> str | None:
+        """The text of an argument's default; None where there is none, or no literal for it."""
+        defaults = self.function.defaults
+        if name not in defaults or not is_literal(plain(defaults[name])):
+            return None
+        return self.program.constants.text(defaults[name])
 
     # Values -------------------------------------------------------------------------------------
 
@@ -113,6 +119,8 @@ class FunctionPrinter:
         """A value where it is read."""
         if value.is_constant:
             return self.constant(value.constant)
+        if value.node is not None and value.node.kind == "prim::Uninitialized":
+            return f"uninitialized({self.type(value.type)})"
         return self.variables.of(value)
 
     def _converted(self, value: Value, type: ty.Type) -> str:
@@ -145,7 +153,7 @@ class FunctionPrinter:
                 self._loop(node)
             elif node.kind == "prim::SetAttr":
                 self._set_attribute(node)
-            elif node.kind != "prim::Constant":
+            elif node.kind not in ("prim::Constant", "prim::Uninitialized"):
                 self._statement(node)
         return None
 

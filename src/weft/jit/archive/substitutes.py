@@ -79,6 +79,28 @@ def _gcd(a: int, b: int) -> int:
     return a
 
 
+@_stands_for("aten::isqrt.int")
+def isqrt(a: int) -> int:
+    if a < 0:
+        raise ValueError("isqrt() argument must be nonnegative")
+    root = int(float(a) ** 0.5)
+    while root * root > a:
+        root -= 1
+    while (root + 1) * (root + 1) <= a:
+        root += 1
+    return root
+
+
+@_stands_for("prim::real.complex")
+def real(a: complex) -> float:
+    return float(weft.view_as_real(weft.tensor(a, dtype=weft.complex128))[0])
+
+
+@_stands_for("prim::imag.complex")
+def imag(a: complex) -> float:
+    return float(weft.view_as_real(weft.tensor(a, dtype=weft.complex128))[1])
+
+
 # Strings ------------------------------------------------------------------------------------------
 
 
@@ -125,6 +147,11 @@ def is_floating_point(dtype: weft.dtype) -> bool:
 @_stands_for("aten::is_complex.dtype")
 def is_complex(dtype: weft.dtype) -> bool:
     return dtype == weft.complex64 or dtype == weft.complex128
+
+
+@_stands_for("aten::get_default_dtype")
+def default_dtype() -> weft.dtype:
+    return weft.zeros([0]).dtype
 
 
 @_stands_for("aten::_resample")

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from weft.jit.archive.collect import Collector
+from weft.jit.archive.cycles import refuse_cycles
 from weft.jit.archive.definitions import files_of
 from weft.jit.archive.pickler import ArchivePickler, type_of_object
 from weft.jit.archive.printer import Program
@@ -80,6 +81,7 @@ def _records(module: Any) -> Records:
     _collect_modules(collector, module, root)
     program = Program(collector)
     code = files_of(program)
+    refuse_cycles(collector, program.refuse)
     if program.refused:
         refused = ", ".join(program.refused)
         raise RuntimeError(f"save: expected a program that archives can hold, got {refused}")
