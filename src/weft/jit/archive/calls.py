@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from weft.jit import schemas
 from weft.jit.archive.foreign import name_of
+from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node
 from weft.jit.schema_parts import Arg
 
@@ -46,6 +47,12 @@ def arguments(node: Node, texts: Sequence[str]) -> str:
         left_out = left_out + 1 if default else 0
         by_place.append(text)
     return ", ".join([*by_place[: len(by_place) - left_out], *by_name])
+
+
+def takes_number(node: Node, index: int) -> bool:
+    """Whether an operator takes a number of any kind in a place."""
+    args = schemas.of(node.kind).args
+    return index < len(args) and args[index].type is ty.NUMBER
 
 
 def _is_default(node: Node, index: int, arg: Arg) -> bool:

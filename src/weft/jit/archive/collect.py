@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from weft.jit.archive.canonical import canonical
+from weft.jit.archive.known import operator_of
 from weft.jit.frontend.class_methods import compile_method
 from weft.jit.ir import Function, Graph
 from weft.jit.ir import types as ty
@@ -80,7 +81,7 @@ class Collector:
             for each in node.attrs.get("types", ()):
                 self.type(each)
             called = node.attrs.get("function")
-            if called is not None:
+            if called is not None and operator_of(called) is None:
                 self.function(called)
 
 

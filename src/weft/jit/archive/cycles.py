@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from weft.jit.archive.collect import Collector, attributes_of, methods_of
+from weft.jit.archive.known import operator_of
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 
@@ -23,7 +24,7 @@ def refuse_cycles(collector: Collector, refuse: Callable[[str], None]) -> None:
 
 def _called(collector: Collector, function: Function) -> Iterator[Function]:
     for node in collector.graph(function).walk():
-        if "function" in node.attrs:
+        if "function" in node.attrs and operator_of(node.attrs["function"]) is None:
             yield node.attrs["function"]
         elif node.kind == "prim::CallMethod" and isinstance(node.inputs[0].type, ty.ClassType):
             yield node.inputs[0].type.methods[node.attrs["name"]]

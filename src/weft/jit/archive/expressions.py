@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from weft.jit.archive import calls
+from weft.jit.archive import calls, known
 from weft.jit.archive.collect import method_name
 from weft.jit.archive.foreign import KEYS
 from weft.jit.ir import Function
@@ -39,7 +39,16 @@ def _operator(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str
     printer.program.need(node)
     if node.kind in RULES:  # one of the IR that archives cannot say
         return f"{calls.callee(node.kind)}({', '.join(texts)})"
-    return f"{calls.callee(node.kind)}({calls.arguments(node, texts)})"
+    given = [_number(printer, node, index, text) for index, text in enumerate(texts)]
+    return f"{calls.callee(node.kind)}({calls.arguments(node, given)})"
+
+
+def _number(printer: FunctionPrinter, node: Node, index: int, text: str) -> str:
+    """An argument; PyTorch takes a value of one of several types for no number without a cast."""
+    value = node.inputs[index]
+    if isinstance(value.type, ty.UnionType) and calls.takes_number(node, index):
+        return printer.converted(value, ty.NUMBER)
+    return text
 
 
 @_writes("prim::Print")
@@ -137,6 +146,9 @@ def call_of(printer: FunctionPrinter, function: Function, node: Node, texts: Seq
     for name, method in owner.methods.items() if isinstance(owner, ty.ClassType) else ():
         if method is function:
             return f"({texts[0]}).{method_name(name)}({_listed(texts[1:])})"
+    operator = known.operator_of(function)
+    if operator is not None:
+        return f"{calls.callee(operator)}({known.arguments(node, function, texts)})"
     return f"{printer.program.names.of(function)}({_listed(texts)})"
 
 

@@ -123,7 +123,7 @@ class FunctionPrinter:
             return f"uninitialized({self.type(value.type)})"
         return self.variables.of(value)
 
-    def _converted(self, value: Value, type: ty.Type) -> str:
+    def converted(self, value: Value, type: ty.Type) -> str:
         """A value where one of a wider type is wanted, which it is by a cast."""
         if value.is_constant and value.constant is None and type is not ty.NONE:
             return f"annotate({self.type(type)}, None)"
@@ -187,7 +187,7 @@ class FunctionPrinter:
         target, value = node.inputs
         assert isinstance(target.type, ty.ClassType)
         name = node.attrs["name"]
-        text = self._converted(value, target.type.attributes[name].type)
+        text = self.converted(value, target.type.attributes[name].type)
         self._line(f"{self.use(target)}.{name} = {text}")
 
     def _nested(self, block: Block, targets: Sequence[str], types: Sequence[ty.Type]) -> None:
@@ -196,7 +196,7 @@ class FunctionPrinter:
         before = len(self.lines)
         self._block(block)
         values = block.returns[len(block.returns) - len(targets) :]
-        texts = [self._converted(value, type) for value, type in zip(values, types)]
+        texts = [self.converted(value, type) for value, type in zip(values, types)]
         pairs = [(target, text) for target, text in zip(targets, texts) if target != text]
         if pairs:
             self._line(f"{', '.join(t for t, _ in pairs)} = {', '.join(v for _, v in pairs)}")
@@ -217,7 +217,7 @@ class FunctionPrinter:
         trips, condition, *carried = node.inputs
         body = node.blocks[0]
         step, *params = body.params
-        texts = [self._converted(each, out.type) for each, out in zip(carried, node.outputs)]
+        texts = [self.converted(each, out.type) for each, out in zip(carried, node.outputs)]
         names = []
         for output, param, text in zip(node.outputs, params, texts):
             name = self.variables.define(output)

@@ -74,15 +74,24 @@ def unpack(node: Node) -> None:
 
 
 def sink_tuples(block: Block) -> None:
-    """Tuples are made where they are used, if that is one place in the same block."""
+    """Tuples without a name are made where they are used, if that is one place in their block."""
+    for value in block.returns:
+        if _is_sole_tuple(value, block):
+            assert value.node is not None
+            value.node.move_to_end(block)
     for node in reversed(block):
+        for value in node.inputs:
+            if _is_sole_tuple(value, block):
+                assert value.node is not None
+                value.node.move_before(node)
         for inner in node.blocks:
             sink_tuples(inner)
-        if node.kind != "prim::TupleConstruct" or len(node.output.users) != 1:
-            continue
-        user = node.output.users[0]
-        if isinstance(user, Node):
-            if user.owner is block:
-                node.move_before(user)
-        elif user is block:
-            node.move_to_end(block)
+
+
+def _is_sole_tuple(value: Value, block: Block) -> bool:
+    """Whether a value is a tuple made in the block for one use."""
+    made = value.node
+    if made is None or made.kind != "prim::TupleConstruct" or made.owner is not block:
+        return False
+    assert isinstance(value.type, ty.TupleType)
+    return value.type.name is None and len(value.users) == 1
