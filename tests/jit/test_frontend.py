@@ -10,9 +10,9 @@ from tests.jit.frontend_cases import CASES
 
 import weft
 from weft.jit import schemas
+from weft.jit.archive.code_text import code_of
 from weft.jit.frontend import compile_function
 from weft.jit.ir.verify import verify
-from weft.jit.python_text import code_of_function
 
 
 def same(a, b):
@@ -48,7 +48,7 @@ def test_scripted_equals_eager(function, inputs):
 
 @pytest.mark.parametrize("function", {f: None for f, _ in CASES}, ids=lambda f: f.__name__)
 def test_code_is_python(function):
-    text = code_of_function(compile_function(function).function)
+    text = code_of(compile_function(function).function)
     compile(text, "<code>", "exec")
     assert text.startswith(f"def {function.__name__}(")
 

@@ -3,7 +3,8 @@
 script(f)     compiles a function, a module or a class from its source
 trace(f, x)   runs a function or a module and compiles what ran
 freeze(m)     makes what a compiled module holds constants of its program
-load(f)       compiles an archive that PyTorch saved
+load(f)       compiles an archive, which PyTorch may have saved
+save(m, f)    writes an archive, which PyTorch loads too
 aot_compile(m, f)
               writes a compiled file, which C and C++ programs run without Python
 register_operator(name, f)
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from weft.jit.aot.compile import aot_compile
     from weft.jit.archive.load import load
     from weft.jit.archive.registry import register_operator
+    from weft.jit.archive.writer import save
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
     from weft.jit.futures import Future, _fork, _wait, fork, wait
     from weft.jit.markers import (
@@ -69,6 +71,7 @@ _LATER = {
         "aot.compile": ("aot_compile",),
         "archive.load": ("load",),
         "archive.registry": ("register_operator",),
+        "archive.writer": ("save",),
         "frozen": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
         "futures": ("Future", "_fork", "_wait", "fork", "wait"),
         "markers": (
@@ -114,7 +117,6 @@ _LATER = {
 
 # What torch.jit has and weft.jit has not, and what to use instead.
 _ABSENT = {
-    "save": "save the module's state_dict(), and script the module again where it is loaded",
     "last_executed_optimized_graph": "program.graph_for(*args) is the optimised graph of a call",
     "strict_fusion": "weft.jit.stats() tells what was fused",
 }
@@ -178,6 +180,7 @@ __all__ = [
     "optimized_execution",
     "register_operator",
     "run_frozen_optimizations",
+    "save",
     "script",
     "script_if_tracing",
     "script_method",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import io
 import sys
 import types as python_types
 from collections.abc import Iterable
@@ -43,17 +44,19 @@ class Program:
 
     @property
     def code(self) -> str:
-        """The program as Python text."""
-        from weft.jit.python_text import code_of_function
+        """The program as text of TorchScript's dialect of Python."""
+        from weft.jit.archive.code_text import code_of
 
-        return code_of_function(self._program)
+        with LOCK:
+            return code_of(self._program)
 
     @property
     def code_with_constants(self) -> tuple[str, Any]:
-        """The program as Python text, and an object with its constants c0, c1, ... of tensors."""
-        from weft.jit.python_text import code_with_constants
+        """The text, and an object with its constants c0, c1, ... of tensors."""
+        from weft.jit.archive.code_text import code_with_constants
 
-        return code_with_constants(self._program)
+        with LOCK:
+            return code_with_constants(self._program)
 
     def _parameters_of(self) -> Iterable[weft.Tensor]:
         """The parameters of the module that it belongs to."""
@@ -76,10 +79,24 @@ class Program:
 
 # What programs of PyTorch have and these have not, and what to use instead.
 _ABSENT = {
-    "save": "save the state_dict(), and script the source again",
-    "save_to_buffer": "save the state_dict(), and script the source again",
     "get_debug_state": "graph_for(*args) is the optimised graph of a call",
 }
+
+
+class Savable:
+    """What programs have that archives hold."""
+
+    def save(self, f: Any, _extra_files: Any = None) -> None:
+        """weft.jit.save(self, f)."""
+        from weft.jit.archive.writer import save
+
+        save(self, f, _extra_files)
+
+    def save_to_buffer(self, _extra_files: Any = None) -> bytes:
+        """The bytes that `save` writes."""
+        file = io.BytesIO()
+        self.save(file, _extra_files)
+        return file.getvalue()
 
 
 def absent(name: str) -> str:
@@ -87,7 +104,7 @@ def absent(name: str) -> str:
     return f": {_ABSENT[name]}" if name in _ABSENT else ""
 
 
-class ScriptFunction(Program):
+class ScriptFunction(Program, Savable):
     """A compiled function. The program is made when it is first called.
 
     Attributes: name, graph (as the frontend made it), inlined_graph, schema, code.

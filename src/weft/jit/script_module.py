@@ -28,7 +28,7 @@ from weft.jit.module_methods import (
     executable_method,
     forget_executables,
 )
-from weft.jit.script import Program, absent
+from weft.jit.script import Program, Savable, absent
 from weft.jit.script_class import is_plain, object_of
 from weft.jit.script_meta import ScriptModule
 
@@ -40,7 +40,7 @@ _OWN = frozenset(
 )
 
 
-class RecursiveScriptModule(Program, ScriptModule):
+class RecursiveScriptModule(Program, Savable, ScriptModule):
     """A compiled module. It is an nn.Module whose members are those of the program's object: what
     is set here is what the program reads, and what the program sets is seen here."""
 

@@ -15,12 +15,15 @@ class _Written(NamedTuple):
     name: bytes
     crc: int
     size: int
+    stored: int  # bytes in the file
     header: int
     flags: int
+    method: int
 
 
 class ZipWriter:
-    """Writes stored (uncompressed) records whose bytes begin at multiples of 64 in the file.
+    """Writes records whose bytes begin at multiples of 64 in the file, stored as they are unless
+    they are to be compressed.
 
     The layout is PyTorch's to the byte (padding in an extra field "FB", data descriptors, always a
     zip64 end), so a reader may also compute where records are. Times are left out: the same content
@@ -33,23 +36,27 @@ class ZipWriter:
         self._at = 0
         self._records: list[_Written] = []
 
-    def add(self, name: str, data: Any) -> None:
-        """Writes one record. `data` is any buffer of bytes."""
+    def add(self, name: str, data: Any, compressed: bool = False) -> None:
+        """Writes one record. `data` is any buffer of bytes; what is compressed must be short."""
         view = memoryview(data).cast("B") if len(data) else memoryview(b"")
         path = f"{self._folder}/{name}".encode()
-        record = _Written(path, zlib.crc32(view), len(view), self._at, 0x808 if view else 0x800)
+        crc, size, method = zlib.crc32(view), len(view), 0
+        if compressed and len(deflated := _deflated(view)) < size:
+            view, method = memoryview(deflated), 8
+        flags = 0x808 if view else 0x800
+        record = _Written(path, crc, size, len(view), self._at, flags, method)
         big = len(view) >= _LIMIT
         extra = struct.pack("<2H2Q", 1, 16, 0, 0) if big else b""
         # The header, its name, and the head of the padding field come before the padding itself.
         padding = -(self._at + 30 + len(path) + len(extra) + 4) % _ALIGNMENT
         extra += b"FB" + struct.pack("<H", padding) + b"Z" * padding
         size = _LIMIT if big else 0  # the sizes follow the data
-        fixed = (0, record.flags, 0, 0, 0, 0, size, size, len(path), len(extra))
+        fixed = (0, flags, method, 0, 0, 0, size, size, len(path), len(extra))
         self._write(b"PK\3\4" + struct.pack("<5H3L2H", *fixed) + path + extra)
         self._write(view)
         if view:
             numbers = "<L2Q" if big else "<3L"
-            self._write(b"PK\7\b" + struct.pack(numbers, record.crc, len(view), len(view)))
+            self._write(b"PK\7\b" + struct.pack(numbers, crc, len(view), record.size))
         self._records.append(record)
 
     def checksum(self) -> str:
@@ -87,15 +94,21 @@ class ZipWriter:
             view = view[count:]
 
 
+def _deflated(data: memoryview) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
 def _directory_entry(record: _Written) -> bytes:
     wide = b""
-    size, header = record.size, record.header
+    size, stored, header = record.size, record.stored, record.header
     if record.size >= _LIMIT:
-        wide += struct.pack("<2Q", record.size, record.size)
-        size = _LIMIT
+        wide += struct.pack("<2Q", record.size, record.stored)
+        size = stored = _LIMIT
     if record.header >= _LIMIT:
         wide += struct.pack("<Q", record.header)
         header = _LIMIT
     extra = struct.pack("<2H", 1, len(wide)) + wide if wide else b""
-    fixed = (0, 0, record.flags, 0, 0, 0, record.crc, size, size, len(record.name), len(extra))
+    names = (len(record.name), len(extra))
+    fixed = (0, 0, record.flags, record.method, 0, 0, record.crc, stored, size, *names)
     return b"PK\1\2" + struct.pack("<6H3L5H2L", *fixed, 0, 0, 0, 0, header) + record.name + extra

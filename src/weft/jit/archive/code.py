@@ -77,7 +77,8 @@ _METHODS = (
     "init", "new", "call", "len", "getitem", "setitem", "delitem", "contains", "iter", "next",
     "enter", "exit", "str", "repr", "hash", "getstate", "setstate", "eq", "ne", "lt", "le", "gt",
     "ge", "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "neg", "and", "or",
-    "xor", "lshift", "rshift", "invert",
+    "xor", "lshift", "rshift", "invert", "bool", "int", "float", "post_init", "iadd", "isub",
+    "imul", "itruediv", "radd", "rsub", "rmul", "rtruediv", "pos", "abs", "index",
 )  # fmt: skip
 
 

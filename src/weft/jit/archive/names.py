@@ -61,13 +61,13 @@ class _Raise(Sugared):
     def call(self, e: Emitter, call: Call) -> Sugared:
         if not 1 <= len(call.args) <= 2 or call.kwargs:
             fail("RaiseException: expected a message and the name of a class", call.range)
-        cls: type[BaseException] = RuntimeError
-        if len(call.args) == 2:
-            name = call.args[1].value.static(e)
-            found = getattr(builtins, str(name).removeprefix("builtins."), None)
-            if isinstance(found, type) and issubclass(found, Exception):
-                cls = found
-        emit_raise(e, cls, call.args[0].value.value(e, call.range), call.range)
+        message = call.args[0].value.value(e, call.range)
+        name = call.args[1].value.static(e) if len(call.args) == 2 else "RuntimeError"
+        found = getattr(builtins, str(name).removeprefix("builtins."), None)
+        if isinstance(found, type) and issubclass(found, Exception):
+            emit_raise(e, found, message, call.range)
+        else:  # raised as itself where the process knows it
+            e.node("prim::RaiseException", (message,), (), {"exception": str(name)}, call.range)
         return e.none()
 
 

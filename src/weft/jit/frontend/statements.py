@@ -268,7 +268,7 @@ def _while(e: Emitter, node: ast.While) -> frozenset[str]:
     assigned = loops.assigned_names([*node.body, node.test])
     used = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)}
     changes = not used.isdisjoint(assigned)
-    if changes and _tells_something(node.test):
+    if changes and _tells_something(e, node.test):
         return _while_inside(e, node)
     first = condition(e, node.test)
     if first.known is not None and changes:  # known of the first step only
@@ -294,13 +294,16 @@ def _while(e: Emitter, node: ast.While) -> frozenset[str]:
     return loops.finish(e, ways, orelse, range)
 
 
-def _tells_something(test: ast.expr) -> bool:
+def _tells_something(e: Emitter, test: ast.expr) -> bool:
     """Whether a test may tell about the types of variables, or sets some (`:=`)."""
+    if isinstance(test, ast.Name):
+        known = e.scope.find(test.id)
+        return not isinstance(known, Simple) or known.v.type is not ty.BOOL
     return any(
         isinstance(each, ast.Is | ast.IsNot | ast.NamedExpr)
         or (isinstance(each, ast.Call) and ast.unparse(each.func).endswith("isinstance"))
         for each in ast.walk(test)
-    ) or isinstance(test, ast.Name)
+    )
 
 
 def _while_inside(e: Emitter, node: ast.While) -> frozenset[str]:

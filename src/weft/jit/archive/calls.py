@@ -1,0 +1,62 @@
+"""Calls of operators in the code of an archive: what PyTorch calls them, and by which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.jit import schemas
+from weft.jit.archive.foreign import name_of
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Node
+from weft.jit.schema_parts import Arg
+
+# From this version on archives mean the operator as it is today.
+VERSIONS = {"div": 4, "div_": 4, "full": 5, "linspace": 8, "logspace": 9, "gelu": 10}
+OLDEST = 3
+
+
+_BY_KEYWORD = {("aten::Generator", "device")}  # in PyTorch
+
+
+def version_of(kind: str) -> int:
+    """The version of archives that a call needs."""
+    return VERSIONS.get(kind.partition(".")[0].removeprefix("aten::"), OLDEST)
+
+
+def callee(kind: str) -> str:
+    """The text of an operator: torch.add, ops.prim.min."""
+    name = name_of(kind)
+    space, _, short = name.partition("::")
+    return f"torch.{short}" if space == "aten" else f"ops.{space}.{short}"
+
+
+def arguments(node: Node, texts: Sequence[str]) -> str:
+    """The arguments of an operator's call. Those that are as the schema says are left out: by
+    position at the end, by keyword anywhere."""
+    operator = schemas.of(node.kind)
+    if operator.schema.varargs:
+        return ", ".join(texts)
+    by_place: list[str] = []
+    by_name: list[str] = []
+    left_out = 0
+    for index, (arg, text) in enumerate(zip(operator.args, texts)):
+        default = _is_default(node, index, arg)
+        if arg.kwarg_only or (node.kind, arg.name) in _BY_KEYWORD:
+            by_name += [] if default else [f"{arg.name}={text}"]
+            continue
+        left_out = left_out + 1 if default else 0
+        by_place.append(text)
+    return ", ".join([*by_place[: len(by_place) - left_out], *by_name])
+
+
+def takes_number(node: Node, index: int) -> bool:
+    """Whether an operator takes a number of any kind in a place."""
+    args = schemas.of(node.kind).args
+    return index < len(args) and args[index].type is ty.NUMBER
+
+
+def _is_default(node: Node, index: int, arg: Arg) -> bool:
+    value = node.inputs[index]
+    if not arg.has_default or not value.is_constant:
+        return False
+    return type(value.constant) is type(arg.default) and bool(value.constant == arg.default)

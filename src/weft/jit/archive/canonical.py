@@ -1,0 +1,111 @@
+"""Graphs as TorchScript's dialect can say them: loops are either `for i in range(n)` or `while`,
+values are carried only where they change, dtypes are numbers, and nothing is dead."""
+
+from __future__ import annotations
+
+from weft.jit.archive import equality, functions, grad_modes, tidy
+from weft.jit.archive.substitutes import substitute_of
+from weft.jit.ir import Graph, Node
+from weft.jit.ir import types as ty
+from weft.jit.ir.value import Value
+from weft.jit.passes import dce
+from weft.jit.passes.effects import WHILE_TRIPS
+
+# Functions between dtypes and their numbers, which archives do not tell apart.
+_OF_NUMBERS = frozenset(
+    f"__torch__.{each.__module__}.{each.__name__}"
+    for each in (functions.dtype_of, functions.number_of, functions.optional_dtype_of)
+)
+
+
+def canonical(graph: Graph, portable: bool = True) -> Graph:
+    """A copy of the graph in that form. `portable`: functions stand for operators that PyTorch has
+    not."""
+    made = graph.copy()
+    grad_modes.lower(made)
+    for node in list(made.walk()):
+        if node.is_inserted:
+            _change(made, node)
+            if portable and node.is_inserted:
+                _substitute(made, node)
+    dce.run(made)
+    tidy.sink_tuples(made.block)
+    return made
+
+
+def _change(graph: Graph, node: Node) -> None:
+    if node.kind == "prim::Loop":
+        if not (is_counted(node) or is_while(node)):
+            _to_while(graph, node)
+        tidy.keep_carried(node)
+    elif node.kind == "prim::CallFunction" and node.attrs["function"].name in _OF_NUMBERS:
+        tidy.leave_out(node, node.inputs[0])
+    elif node.kind == "prim::tolist":
+        tidy.give_type(node)
+    elif node.kind in ("aten::neg.float", "aten::Complex.float_float"):
+        tidy.fold(graph, node)
+    elif node.kind in ("prim::TupleIndex", "prim::TupleUnpack"):
+        tidy.unpack(node)
+
+
+def _substitute(graph: Graph, node: Node) -> None:
+    kind = node.kind
+    if kind in ("aten::eq.t", "aten::ne.t"):
+        return equality.lower(graph, node)
+    if kind in _IDENTITIES and all(isinstance(v.type, ty.EnumType) for v in node.inputs):
+        node.kind = _IDENTITIES[kind]  # members of PyTorch's enums are not always the same object
+    if kind == "aten::repr" and node.inputs[0].type is ty.STR:
+        kind = "aten::repr.str"
+    function = substitute_of(kind)
+    if function is not None:
+        with graph.inserting(before=node), graph.at_range(node.range):
+            types = [value.type for value in node.outputs]
+            call = graph.emit("prim::CallFunction", node.inputs, types, {"function": function})
+        node.replace_outputs_with(call.outputs)
+        node.destroy()
+    return None
+
+
+_IDENTITIES = {"aten::__is__": "aten::eq.enum", "aten::__isnot__": "aten::ne.enum"}
+
+
+def is_counted(loop: Node) -> bool:
+    """Whether a loop makes all of its trips: `for i in range(n)`."""
+    return not is_while(loop) and _is_true(loop.inputs[1]) and _is_true(loop.blocks[0].returns[0])
+
+
+def is_while(loop: Node) -> bool:
+    """Whether only its condition ends a loop."""
+    trips = loop.inputs[0]
+    return trips.is_constant and trips.constant == WHILE_TRIPS
+
+
+def _is_true(value: Value) -> bool:
+    return value.is_constant and value.constant is True
+
+
+def _to_while(graph: Graph, loop: Node) -> None:
+    """A counted loop with a condition: its trips become a carried value."""
+    trips, first, *carried = loop.inputs
+    body = loop.blocks[0]
+    step, again = body.params[0], body.returns[0]
+
+    def both(left: Value, right: Value) -> Value:
+        if _is_true(right):
+            return left
+        return graph.emit("aten::__and__.bool", (left, right), (ty.BOOL,)).output
+
+    with graph.inserting(before=loop), graph.at_range(loop.range):
+        limit = graph.constant(WHILE_TRIPS)
+        zero = graph.constant(0)
+        some = graph.emit("aten::gt.int", (trips, zero), (ty.BOOL,)).output
+        start = both(some, first)
+    count = body.add_param(ty.INT, step.name)
+    step.replace_all_uses_with(count)
+    with graph.inserting(at_end=body), graph.at_range(loop.range):
+        following = graph.emit("aten::add.int", (count, graph.constant(1)), (ty.INT,)).output
+        more = graph.emit("aten::lt.int", (following, trips), (ty.BOOL,)).output
+        goes_on = both(more, again)
+    loop.set_inputs((limit, start, *carried, zero))
+    loop.add_output(ty.INT, step.name)
+    body.set_returns((goes_on, *body.returns[1:], following))

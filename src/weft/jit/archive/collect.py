@@ -1,0 +1,133 @@
+"""The definitions that a program needs: classes, enums, named tuples, interfaces, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from weft.jit.archive.canonical import canonical
+from weft.jit.archive.known import operator_of
+from weft.jit.frontend.class_methods import compile_method
+from weft.jit.ir import Function, Graph
+from weft.jit.ir import types as ty
+from weft.jit.module_methods import compiled_method
+
+Definition = ty.Type | Function
+
+
+class Collector:
+    """Definitions in the order of their first use. Graphs are made canonical once each, `portable`
+    as told there."""
+
+    def __init__(self, portable: bool = True) -> None:
+        self._portable = portable
+        self.definitions: list[Definition] = []
+        self._graphs: dict[int, Graph] = {}
+        self._known: set[int | ty.Type] = set()
+
+    def graph(self, function: Function) -> Graph:
+        """The graph of a function as it is printed."""
+        made = self._graphs.get(id(function))
+        if made is None:
+            made = self._graphs[id(function)] = canonical(function.graph, self._portable)
+        return made
+
+    def type(self, type: ty.Type) -> None:
+        """Adds the definitions that a type names."""
+        if isinstance(type, ty.TupleType) and type.name is not None:
+            self._named(type, type.elems)
+        elif isinstance(type, ty.EnumType):
+            self._named(type, (type.value_type,))
+        elif isinstance(type, ty.InterfaceType):
+            self._named(type, (part for each in type.methods.values() for part in _parts(each)))
+        elif isinstance(type, ty.ClassType):
+            if self._add(type, id(type)):
+                _compile_all(type)
+                for _, held in attributes_of(type):
+                    self.type(held)
+                for _, method in methods_of(type):
+                    self._body(method)
+        else:
+            for child in type.children:
+                self.type(child)
+
+    def function(self, function: Function) -> None:
+        """Adds a function and the definitions that it uses."""
+        if self._add(function, id(function)):
+            self._body(function)
+
+    def _named(self, type: ty.Type, parts: Iterable[ty.Type]) -> None:
+        if self._add(type, type):
+            for part in parts:
+                self.type(part)
+
+    def _add(self, definition: Definition, key: Any) -> bool:
+        if key in self._known:
+            return False
+        self._known.add(key)
+        self.definitions.append(definition)
+        return True
+
+    def _body(self, function: Function) -> None:
+        graph = self.graph(function)
+        for value in graph.inputs:
+            self.type(value.type)
+        for node in graph.walk():
+            for block in node.blocks:
+                for value in block.params:
+                    self.type(value.type)
+            for value in node.outputs:
+                self.type(value.type)
+            for each in node.attrs.get("types", ()):
+                self.type(each)
+            called = node.attrs.get("function")
+            if called is not None and operator_of(called) is None:
+                self.function(called)
+
+
+def _parts(schema: ty.FunctionSchema) -> Iterator[ty.Type]:
+    yield from (arg.type for arg in schema.args)
+    yield schema.returns
+
+
+def _compile_all(type: ty.ClassType) -> None:
+    """Compiles the methods of a class of an archive that nobody has called."""
+    info = type.info
+    cls = None if info is None else info.python_class
+    if "__weft_source__" not in vars(cls or object):
+        return
+    for name, member in vars(cls).items():
+        if name not in type.methods and hasattr(member, "__weft_source__"):
+            if type.is_module:
+                compiled_method(info, name)
+            else:
+                compile_method(info, name, "", None)
+
+
+def methods_of(type: ty.ClassType) -> list[tuple[str, Function]]:
+    """The compiled methods of a class by the names they have in archives: forward first."""
+    named = ((method_name(name), method) for name, method in type.methods.items())
+    return sorted(named, key=lambda item: (item[0] != "forward", item[0]))
+
+
+def method_name(name: str) -> str:
+    """The name of a method: "size.setter", of a property, is "_size_setter"."""
+    return name if name.isidentifier() else f"_{name.replace('.', '_')}"
+
+
+def attributes_of(type: ty.ClassType) -> list[tuple[str, ty.Type]]:
+    """The attributes that objects of a class have, in the order in which a module that is loaded
+    has them: members, whether it is trained, the rest."""
+    found = [item for item in type.attributes.items() if item[1].kind != "constant"]
+    if type.is_module:
+        found.sort(key=lambda item: (not _is_member(item[1]), item[0] != "training"))
+    return [(name, each.type) for name, each in found]
+
+
+def _is_member(attribute: ty.Attribute) -> bool:
+    return any(is_kind(attribute, kind) for kind in ("parameter", "buffer", "module"))
+
+
+def is_kind(attribute: ty.Attribute, kind: str) -> bool:
+    """Whether an attribute is declared as a parameter, buffer or module: None is a buffer only."""
+    return attribute.kind == kind and (attribute.type is not ty.NONE or kind == "buffer")

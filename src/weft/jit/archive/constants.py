@@ -1,0 +1,108 @@
+"""Constants in the code of an archive."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft.jit.archive.functions import number_of
+from weft.jit.frontend.classes import enum_type
+from weft.jit.ir import types as ty
+from weft.jit.ir.literals import quote
+
+LAYOUTS = {weft.strided: 0}
+MEMORY_FORMATS = {weft.contiguous_format: 0, weft.preserve_format: 1, weft.channels_last: 2}
+
+
+def plain(value: Any) -> Any:
+    """A constant as TorchScript has it: dtypes, layouts and memory formats are numbers there."""
+    if isinstance(value, weft.dtype):
+        return number_of(value)
+    if isinstance(value, weft.layout):
+        return LAYOUTS[value]
+    if isinstance(value, weft.memory_format):
+        return MEMORY_FORMATS[value]
+    return value
+
+
+def is_literal(value: Any) -> bool:
+    """Whether a value can stand where archives have literals only: for constants of classes and
+    defaults."""
+    if type(value) in (list, tuple):
+        return all(map(is_literal, value))
+    is_finite = type(value) is float and math.isfinite(value)
+    return value is None or type(value) in (bool, int, str) or is_finite
+
+
+class Constants:
+    """The texts of constants. `tensors` are named CONSTANTS.c0, CONSTANTS.c1, ... in them."""
+
+    def __init__(self, enum_name: Callable[[ty.Type], str]) -> None:
+        self.tensors: list[Any] = []
+        self._enum_name = enum_name
+
+    def text(self, value: Any) -> str | None:
+        """The text; None for values that archives cannot hold."""
+        value = plain(value)
+        if value is None or isinstance(value, bool):
+            return str(value)
+        if isinstance(value, weft.Tensor):
+            return self._tensor(value)
+        if isinstance(value, list | tuple):
+            return self._items(value)
+        if isinstance(value, enum.Enum):
+            value = ty.EnumValue(enum_type(type(value), None), value.name)
+        if isinstance(value, ty.EnumValue):
+            return f"{self._enum_name(value.type)}.{value.name}"
+        if isinstance(value, weft.device):
+            return f"torch.device({quote(str(value))})"
+        return next((text(value) for kind, text in _PLAIN.items() if type(value) is kind), None)
+
+    def _tensor(self, value: Any) -> str:
+        known = [place for place, each in enumerate(self.tensors) if each is value]
+        if not known:
+            known.append(len(self.tensors))
+            self.tensors.append(value)
+        return f"CONSTANTS.c{known[0]}"
+
+    def _items(self, values: list[Any] | tuple[Any, ...]) -> str | None:
+        texts = [self.text(each) for each in values]
+        if None in texts:
+            return None
+        listed = ", ".join(map(str, texts))
+        if isinstance(values, list):
+            return f"[{listed}]"
+        return f"({listed}{',' if len(values) == 1 else ''})"
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return "nan"
+    return repr(value) if math.isfinite(value) else "inf" if value > 0 else "-inf"
+
+
+def _complex(value: complex) -> str:
+    return f"complex({_float(value.real)}, {_float(value.imag)})"
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+
+
+def _string(value: str) -> str:
+    """In double quotes; other control characters by their numbers in base 8."""
+    return f'"{"".join(map(_character, value))}"'
+
+
+def _character(c: str) -> str:
+    return _ESCAPES.get(c) or (c if c.isprintable() or ord(c) > 126 else f"\\{ord(c):03o}")
+
+
+_PLAIN: dict[type, Callable[[Any], str]] = {
+    int: str,
+    float: _float,
+    complex: _complex,
+    str: _string,
+}

@@ -1,0 +1,94 @@
+"""The files of an archive's code: each definition in the file that its qualified name says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from weft.jit.archive.collect import Definition, attributes_of, is_kind, methods_of
+from weft.jit.archive.constants import is_literal
+from weft.jit.archive.printer import FunctionPrinter, Program
+from weft.jit.ir import Function
+from weft.jit.ir import types as ty
+
+
+def files_of(program: Program) -> dict[str, str]:
+    """The text of each file by its path: "code/__torch__/a/b.py" holds `__torch__.a.b.name`."""
+    texts: dict[str, list[str]] = {}
+    for definition in program.collector.definitions:
+        module, _, short = program.names.of(definition).rpartition(".")
+        path = f"code/{module.replace('.', '/')}.py"
+        texts.setdefault(path, []).append(_text(program, definition, short))
+    return {path: "".join(parts) for path, parts in texts.items()}
+
+
+def _text(program: Program, definition: Definition, name: str) -> str:
+    if isinstance(definition, Function):
+        return FunctionPrinter(program, definition).whole(name)
+    if isinstance(definition, ty.ClassType):
+        return _class(program, definition, name)
+    if isinstance(definition, ty.InterfaceType):
+        return _interface(program, definition, name)
+    if isinstance(definition, ty.EnumType):
+        lines = [
+            f"{member} = {program.constants.text(value)}" for member, value in definition.members
+        ]
+        return _definition(f"{name}(Enum)", lines)
+    assert isinstance(definition, ty.TupleType)
+    fields = zip(definition.fields, definition.elems)
+    return _definition(f"{name}(NamedTuple)", [f"{f} : {program.names.type(t)}" for f, t in fields])
+
+
+def _definition(head: str, lines: Iterable[str]) -> str:
+    return "".join([f"class {head}:\n", *(f"  {line}\n" for line in lines)])
+
+
+# Classes ------------------------------------------------------------------------------------------
+
+
+def _class(program: Program, type: ty.ClassType, name: str) -> str:
+    lines = [_attribute(program, held, each) for held, each in attributes_of(type)]
+    if type.is_module:
+        lines = [*_kinds(type), *lines, *_constants(program, type)]
+    qualified = program.names.of(type)
+    for method, function in methods_of(type):
+        printed = FunctionPrinter(program, function).whole(method, qualified)
+        lines += printed.rstrip("\n").split("\n")
+    return _definition(f"{name}(Module)" if type.is_module else name, lines or ["pass"])
+
+
+def _kinds(type: ty.ClassType) -> Iterable[str]:
+    for kind in ("parameter", "buffer"):
+        names = [name for name, each in type.attributes.items() if is_kind(each, kind)]
+        listed = "".join(f'"{name}", ' for name in names)
+        yield f"__{kind}s__ = [{listed}]"
+
+
+def _attribute(program: Program, name: str, type: ty.Type) -> str:
+    text = program.names.type(type)
+    return f"{name} : {text}" if name.isidentifier() else f'__annotations__["{name}"] = {text}'
+
+
+def _constants(program: Program, type: ty.ClassType) -> Iterable[str]:
+    """Constants are for those who read the class: methods have their values in them."""
+    for name, each in type.attributes.items():
+        if each.kind == "constant" and is_literal(each.value) and name.isidentifier():
+            text = program.constants.text(each.value)
+            yield f"{name} : Final[{program.names.type(each.type)}] = {text}"
+
+
+# Interfaces ---------------------------------------------------------------------------------------
+
+
+def _interface(program: Program, type: ty.InterfaceType, name: str) -> str:
+    base = "ModuleInterface" if type.is_module else "Interface"
+    lines: list[str] = []
+    for method, schema in type.methods.items():
+        parameters = ["self", *(_parameter(program, each) for each in schema.args)]
+        returns = program.names.type(schema.returns)
+        lines += [f"def {method}({', '.join(parameters)}) -> {returns}:", "  pass"]
+    return _definition(f"{name}({base})", lines)
+
+
+def _parameter(program: Program, argument: ty.Argument) -> str:
+    text = f"{argument.name}: {program.names.type(argument.type)}"
+    return f"{text}={program.constants.text(argument.default)}" if argument.has_default else text

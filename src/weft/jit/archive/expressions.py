@@ -1,0 +1,175 @@
+"""The nodes of a graph as expressions of TorchScript's dialect. One function for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from weft.jit.archive import calls, known
+from weft.jit.archive.collect import method_name
+from weft.jit.archive.foreign import KEYS
+from weft.jit.ir import Function
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Node
+from weft.jit.ir.node_rules import RULES
+
+if TYPE_CHECKING:
+    from weft.jit.archive.printer import FunctionPrinter
+
+Writer = Callable[["FunctionPrinter", Node, Sequence[str]], str]
+_WRITERS: dict[str, Writer] = {}
+
+
+def expression(printer: FunctionPrinter, node: Node) -> str:
+    """The text of a node's value."""
+    texts = [printer.use(value) for value in node.inputs]
+    writer = _WRITERS.get(node.kind)
+    return writer(printer, node, texts) if writer else _operator(printer, node, texts)
+
+
+def _writes(*kinds: str) -> Callable[[Writer], Writer]:
+    def register(writer: Writer) -> Writer:
+        _WRITERS.update(dict.fromkeys(kinds, writer))
+        return writer
+
+    return register
+
+
+def _operator(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    printer.program.need(node)
+    if node.kind in RULES:  # one of the IR that archives cannot say
+        return f"{calls.callee(node.kind)}({', '.join(texts)})"
+    given = [_number(printer, node, index, text) for index, text in enumerate(texts)]
+    return f"{calls.callee(node.kind)}({calls.arguments(node, given)})"
+
+
+def _number(printer: FunctionPrinter, node: Node, index: int, text: str) -> str:
+    """An argument; PyTorch takes a value of one of several types for no number without a cast."""
+    value = node.inputs[index]
+    if isinstance(value.type, ty.UnionType) and calls.takes_number(node, index):
+        return printer.converted(value, ty.NUMBER)
+    return text
+
+
+@_writes("prim::Print")
+def _print(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"print({', '.join(texts)})"
+
+
+@_writes("prim::ListConstruct")
+def _list(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    type_, text = node.output.type, f"[{', '.join(texts)}]"
+    assert isinstance(type_, ty.ListType)
+    exact = texts and all(value.type == type_.elem for value in node.inputs)
+    return text if exact else f"annotate({printer.type(type_)}, {text})"
+
+
+@_writes("prim::DictConstruct")
+def _dict(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    type_ = node.output.type
+    assert isinstance(type_, ty.DictType)
+    text = f"{{{', '.join(f'{key}: {value}' for key, value in zip(texts[::2], texts[1::2]))}}}"
+    if type_.key not in KEYS:
+        printer.program.refuse(f"a dict whose keys are {type_.key}")
+    exact = texts and all(value.type == type_.value for value in node.inputs[1::2])
+    return text if exact else f"annotate({printer.type(type_)}, {text})"
+
+
+@_writes("prim::TupleConstruct")
+def _tuple(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    type_, listed = node.output.type, ", ".join(texts)
+    if isinstance(type_, ty.TupleType) and type_.name is not None:
+        return f"{printer.type(type_)}({listed})"
+    return f"({listed}{',' if len(texts) == 1 else ''})"
+
+
+@_writes("prim::TupleUnpack", "prim::ListUnpack")
+def _unpack(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return texts[0]
+
+
+@_writes("prim::TupleIndex")
+def _tuple_index(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"({texts[0]})[{node.attrs['index']}]"
+
+
+@_writes("prim::GetAttr")
+def _attribute(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    name = node.attrs["name"]
+    return f"{texts[0]}.{name}" if name.isidentifier() else f'getattr({texts[0]}, "{name}")'
+
+
+@_writes("prim::EnumName")
+def _enum_name(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"({texts[0]}).name"
+
+
+@_writes("prim::EnumValue")
+def _enum_value(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"({texts[0]}).value"
+
+
+@_writes("prim::tolist")
+def _tolist(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"annotate({printer.type(node.output.type)}, ({texts[0]}).tolist())"
+
+
+@_writes("prim::CreateObject")
+def _new(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    name = printer.type(node.output.type)
+    return f"{name}.__new__({name})"
+
+
+@_writes("prim::CallMethod")
+def _method(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"({texts[0]}).{method_name(node.attrs['name'])}({_listed(texts[1:])})"
+
+
+@_writes("prim::CallFunction")
+def _function(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return call_of(printer, node.attrs["function"], node, texts)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """Arguments of a call of other code, each with a comma behind it."""
+    return "".join(f"{text}, " for text in texts)
+
+
+@_writes("prim::fork")
+def _fork(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"fork({printer.closure(node, texts)})"
+
+
+def call_of(printer: FunctionPrinter, function: Function, node: Node, texts: Sequence[str]) -> str:
+    """The call of a function, which may be a method of the first argument."""
+    owner = node.inputs[0].type if node.inputs else None
+    for name, method in owner.methods.items() if isinstance(owner, ty.ClassType) else ():
+        if method is function:
+            return f"({texts[0]}).{method_name(name)}({_listed(texts[1:])})"
+    operator = known.operator_of(function)
+    if operator is not None:
+        return f"{calls.callee(operator)}({known.arguments(node, function, texts)})"
+    return f"{printer.program.names.of(function)}({_listed(texts)})"
+
+
+@_writes("prim::unchecked_cast")
+def _cast(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    return f"unchecked_cast({printer.type(node.output.type)}, {texts[0]})"
+
+
+@_writes("prim::isinstance")
+def _isinstance(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    types = node.attrs["types"]
+    names = list(dict.fromkeys(map(printer.type, types)))
+    for each in types:
+        if each in (ty.ANY_LIST, ty.ANY_TUPLE, ty.ANY_DICT):
+            printer.program.refuse(f"isinstance(..., {each.annotation})")
+    listed = names[0] if len(names) == 1 else f"({', '.join(names)})"
+    return f"isinstance({texts[0]}, {listed})"
+
+
+@_writes("prim::RaiseException")
+def _raise(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    name = node.attrs.get("exception", "RuntimeError")
+    qualified = name if "." in name else f"builtins.{name}"
+    return f'ops.prim.RaiseException({texts[0]}, "{qualified}")'

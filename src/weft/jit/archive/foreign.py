@@ -1,0 +1,76 @@
+"""Operators of weft that PyTorch has not, or has by another name."""
+
+from __future__ import annotations
+
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Node
+
+# PyTorch's name of the same.
+_RENAMED = {
+    "aten::ndimension": "aten::dim",
+    "prim::ndim": "aten::dim",
+    "prim::shape": "aten::size",
+    "aten::repr": "aten::str",
+    "aten::cross_entropy": "aten::cross_entropy_loss",
+}
+# Names that PyTorch has not. Those of one leading underscore are weft's own but for the following.
+_ABSENT = frozenset(
+    f"aten::{name}"
+    for name in (
+        "H", "cbrt", "comb", "format_spec", "fsum", "get_default_dtype", "isqrt", "mathdist",
+        "mathexp2", "mathnextafter", "perf_counter", "perm", "time", "ulp",
+        "removeprefix", "removesuffix",
+    )
+) | frozenset(
+    f"prim::{name}" for name in ("autocast_now", "imag", "real", "retains_grad", "write")
+) | {"autograd::backward"}  # fmt: skip
+_SHARED = frozenset(
+    (
+        "_adaptive_avg_pool2d_backward", "_get_tracing_state", "_infer_size",
+        "_log_softmax_backward_data", "_set_item", "_softmax_backward_data", "_to_copy",
+        "_unique2", "_unwrap_optional",
+    )
+)  # fmt: skip
+# Overloads that PyTorch has not, nor another that takes their arguments for the same.
+_ABSENT_OVERLOADS = frozenset(
+    (
+        "aten::round.digits", "aten::log2.Scalar", "aten::log2.int", "aten::trunc.Scalar",
+        "aten::trunc.int", "aten::trunc.float", "aten::log2.float", "aten::hypot.float",
+        "aten::hypot.int", "aten::hypot.int_float", "aten::hypot.float_int",
+        "aten::hypot.Scalar_Scalar", "aten::isclose.float", "aten::lcm.int",
+        "aten::bitwise_not.int", "aten::mul.str", "aten::__contains__.str_in",
+        "aten::is_floating_point.dtype", "aten::is_complex.dtype", "aten::all.str",
+        "aten::len.tuple", "aten::index.t", "aten::remove.t", "aten::count.t",
+        "aten::lt.t", "aten::le.t", "aten::gt.t", "aten::ge.t", "aten::__contains__.t",
+        "aten::__contains__.Tensor_list", "aten::_adaptive_avg_pool2d_backward.sizes",
+        "aten::popitem.k", "aten::update.k", "aten::setdefault.k", "aten::pop.Dict_k",
+    )
+)  # fmt: skip
+_OF_NODES = frozenset(
+    ("prim::CallPython", "prim::EnterAutocast", "prim::ExitAutocast", "prim::EnterGradMode")
+)
+
+
+def name_of(kind: str) -> str:
+    """What archives call an operator."""
+    name = kind.partition(".")[0]
+    return _RENAMED.get(name, name)
+
+
+def is_foreign(node: Node) -> bool:
+    """Whether PyTorch has no operator for a node."""
+    name, _, overload = node.kind.partition(".")
+    short = name.partition("::")[2]
+    if name in _ABSENT or node.kind in _ABSENT_OVERLOADS or node.kind in _OF_NODES:
+        return True
+    if short[:1] == "_" and short[:2] != "__" and short not in _SHARED:
+        return True
+    if overload == "t" and short in ("eq", "ne"):
+        return not all(isinstance(value.type, ty.EnumType) for value in node.inputs[:2])
+    return overload in ("k", "Dict_k", "default_k", "Dict_default_k") or (
+        short in ("eq", "ne") and overload.startswith("Dict_")
+    )
+
+
+# PyTorch's dicts have keys of these types only.
+KEYS = (ty.STR, ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.TENSOR)

@@ -1,0 +1,132 @@
+"""The pickles of an archive: objects of the classes of its code, and typed lists and dicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import _C
+from weft.jit.archive.collect import attributes_of
+from weft.jit.archive.constants import plain
+from weft.jit.archive.naming import Names
+from weft.jit.ir import types as ty
+from weft.serialization.pickle_writer import PickleWriter
+
+
+class ArchivePickler(PickleWriter):
+    """One pickle of values whose types are known."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__()
+        self._names = names
+
+    def dump_typed(self, value: Any, type: ty.Type) -> bytes:
+        """The pickle of a value of a type."""
+        self._typed(value, type)
+        return bytes(self._out + b".")
+
+    def _typed(self, value: Any, type: ty.Type) -> None:
+        if value is None:
+            self._constant(None)
+        elif isinstance(value, weft.Tensor):
+            self._shared(value)
+        elif isinstance(type, ty.OptionalType | ty.UnionType) or type in (ty.ANY, ty.NUMBER):
+            self._typed(value, _member(value, type))
+        elif isinstance(type, ty.ListType | ty.DictType):
+            self._container(value, type)
+        elif isinstance(type, ty.TupleType):
+            self._tuple_of(value, type)
+        elif isinstance(type, ty.EnumType):
+            self._reduce(type, plain(value.value))
+        elif isinstance(type, ty.ClassType | ty.InterfaceType):
+            self._object(value, type)
+        elif type is ty.FLOAT:
+            self._float(float(value))
+        else:
+            self._write(plain(value))
+
+    def _shared(self, value: Any) -> None:
+        """A tensor, where it stands first; what was written where it stands again."""
+        place = self._memo.get(id(value))
+        if place is not None:
+            self._get(place)
+            return
+        name, arguments = self._rebuilding(value)
+        self._global(name)
+        arguments()
+        self._out += b"R"
+        self._remember(value)
+
+    def _object(self, value: Any, type: ty.Type) -> None:
+        obj = getattr(value, "_jit_object", value)
+        key = obj if isinstance(obj, _C.JitObject) else id(obj)  # equal by identity
+        place = self._memo.get(key)
+        if place is not None:
+            self._get(place)
+            return
+        held = type_of_object(value, type)
+        self._global(_split(self._names.of(held)))
+        self._out += b")\x81}("
+        for name, declared in attributes_of(held):
+            self._write(name)
+            self._typed(getattr(value, name), declared)
+        self._out += b"ub"
+        self._kept.append(obj)
+        self._put(key)
+
+    def _container(self, value: Any, type: ty.ListType | ty.DictType) -> None:
+        self._global("torch.jit._pickle restore_type_tag")
+        if isinstance(type, ty.ListType):
+            self._out += b"]("
+            for item in value:
+                self._typed(item, type.elem)
+            self._out += b"e"
+        else:
+            self._out += b"}("
+            for key, item in value.items():
+                self._typed(key, type.key)
+                self._typed(item, type.value)
+            self._out += b"u"
+        self._write(self._names.type(type))
+        self._out += b"\x86R"
+
+    def _tuple_of(self, value: Any, type: ty.TupleType) -> None:
+        if type.name is not None:
+            self._global(_split(self._names.of(type)))
+        self._out += b"("
+        for item, elem in zip(value, type.elems):
+            self._typed(item, elem)
+        self._out += b"t" if type.name is None else b"tR"
+
+    def _reduce(self, type: ty.EnumType, value: Any) -> None:
+        self._global(_split(self._names.of(type)))
+        self._write(value)  # not as a tuple
+        self._out += b"R"
+
+
+def type_of_object(value: Any, type: ty.Type) -> ty.ClassType:
+    """The class of an object, which may stand behind an interface."""
+    info = getattr(value, "_jit_info", None)
+    held = type if info is None else info.type
+    if not isinstance(held, ty.ClassType):
+        raise TypeError(f"save: expected an object of a compiled class, got {value!r}")
+    return held
+
+
+def _member(value: Any, type: ty.Type) -> ty.Type:
+    """The type among those of a union that a value has."""
+    if isinstance(type, ty.OptionalType):
+        return type.elem
+    from weft.jit.frontend.annotations import type_of_value
+
+    found = type_of_value(value)
+    if found is None or isinstance(found, ty.OptionalType | ty.UnionType) or found is ty.ANY:
+        raise TypeError(f"save: expected a value of {type}, got {value!r}")
+    members = ty.members_of(type) if isinstance(type, ty.UnionType) else ()
+    return next((each for each in members if ty.is_subtype(found, each)), found)
+
+
+def _split(name: str) -> str:
+    """A qualified name as a pickle has it: the module, a blank, the name."""
+    module, _, short = name.rpartition(".")
+    return f"{module} {short}"

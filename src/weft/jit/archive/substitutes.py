@@ -1,0 +1,166 @@
+"""What stands in archives for operators that PyTorch has not: functions of the same signature,
+which the frontend compiles and the archive has among its code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.jit.frontend.functions import compile_function
+from weft.jit.ir import Function
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def substitute_of(kind: str) -> Function | None:
+    """The function that does what an operator of a kind does; None where there is none."""
+    function = _FUNCTIONS.get(kind)
+    return None if function is None else compile_function(function).function
+
+
+def _stands_for(*kinds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _FUNCTIONS.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+@_stands_for("aten::pow.int_to_int")
+def int_power(base: int, exponent: int) -> int:
+    if exponent < 0:
+        raise ValueError("pow: expected an exponent of at least 0, got one below")
+    result = 1
+    for _ in range(exponent):
+        result = result * base
+    return result
+
+
+@_stands_for("aten::bitwise_not.int")
+def bitwise_not(a: int) -> int:
+    return -a - 1
+
+
+@_stands_for("aten::trunc.float")
+def trunc(a: float) -> int:
+    return int(a)
+
+
+@_stands_for("aten::log2.float")
+def log2(a: float) -> float:
+    return float(weft.log2(weft.tensor(a, dtype=weft.float64)))
+
+
+@_stands_for("aten::hypot.float")
+def hypot(a: float, b: float) -> float:
+    first, second = weft.tensor(a, dtype=weft.float64), weft.tensor(b, dtype=weft.float64)
+    return float(weft.hypot(first, second))
+
+
+@_stands_for("aten::isclose.float")
+def isclose(a: float, b: float, rel_tol: float, abs_tol: float) -> bool:
+    near = abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)
+    return a == b or (near and abs(a) != float("inf") and abs(b) != float("inf"))
+
+
+@_stands_for("aten::lcm.int")
+def lcm(a: int, b: int) -> int:
+    return 0 if a == 0 or b == 0 else abs(a // _gcd(a, b) * b)
+
+
+def _gcd(a: int, b: int) -> int:
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+@_stands_for("aten::isqrt.int")
+def isqrt(a: int) -> int:
+    if a < 0:
+        raise ValueError("isqrt() argument must be nonnegative")
+    root = int(float(a) ** 0.5)
+    while root * root > a:
+        root -= 1
+    while (root + 1) * (root + 1) <= a:
+        root += 1
+    return root
+
+
+@_stands_for("prim::real.complex")
+def real(a: complex) -> float:
+    return float(weft.view_as_real(weft.tensor(a, dtype=weft.complex128))[0])
+
+
+@_stands_for("prim::imag.complex")
+def imag(a: complex) -> float:
+    return float(weft.view_as_real(weft.tensor(a, dtype=weft.complex128))[1])
+
+
+# Strings ------------------------------------------------------------------------------------------
+
+
+@_stands_for("aten::repr.str")
+def quoted(text: str) -> str:
+    mark = '"' if text.find("'") >= 0 and text.find('"') < 0 else "'"
+    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
+    text = text.replace("\r", "\\r")
+    return mark + (text if mark == '"' else text.replace("'", "\\'")) + mark
+
+
+@_stands_for("aten::mul.str")
+def repeated(text: str, count: int) -> str:
+    return "".join([text for _ in range(count)])
+
+
+@_stands_for("aten::__contains__.str_in")
+def contains(text: str, part: str) -> bool:
+    return text.find(part) >= 0
+
+
+@_stands_for("aten::removeprefix")
+def removeprefix(text: str, part: str) -> str:
+    return text[len(part) :] if text.startswith(part) else text
+
+
+@_stands_for("aten::removesuffix")
+def removesuffix(text: str, part: str) -> str:
+    ends = len(part) > 0 and text.endswith(part)
+    return text[: len(text) - len(part)] if ends else text
+
+
+# Dtypes and tensors -------------------------------------------------------------------------------
+
+
+@_stands_for("aten::is_floating_point.dtype")
+def is_floating_point(dtype: weft.dtype) -> bool:
+    return (
+        dtype == weft.float32 or dtype == weft.float64
+        or dtype == weft.float16 or dtype == weft.bfloat16
+    )  # fmt: skip
+
+
+@_stands_for("aten::is_complex.dtype")
+def is_complex(dtype: weft.dtype) -> bool:
+    return dtype == weft.complex64 or dtype == weft.complex128
+
+
+@_stands_for("aten::get_default_dtype")
+def default_dtype() -> weft.dtype:
+    return weft.zeros([0]).dtype
+
+
+@_stands_for("aten::_resample")
+def resample(input: Tensor, dim: int, index: Tensor, weight: Tensor) -> Tensor:
+    """Sums of entries along a dimension, of those that a row of `index` names."""
+    shape = [1 for _ in range(input.dim())]
+    shape[dim] = index.size(0)
+    result = input.index_select(dim, index.select(1, 0)) * weight.select(1, 0).reshape(shape)
+    for tap in range(1, index.size(1)):
+        part = input.index_select(dim, index.select(1, tap))
+        result = result + part * weight.select(1, tap).reshape(shape)
+    return result

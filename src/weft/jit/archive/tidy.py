@@ -1,0 +1,97 @@
+"""Small changes that make a graph the one that its own text is compiled to."""
+
+from __future__ import annotations
+
+import math
+
+from weft.jit.ir import Block, Graph, Node
+from weft.jit.ir import types as ty
+from weft.jit.ir.value import Value
+
+
+def keep_carried(loop: Node) -> None:
+    """Values that a loop hands on as they are need not be carried."""
+    body = loop.blocks[0]
+    for index in reversed(range(len(loop.outputs))):
+        param, before = body.params[index + 1], loop.inputs[index + 2]
+        if body.returns[index + 1] is param and before.type == param.type:
+            body.remove_return(index + 1)
+            param.replace_all_uses_with(before)
+            loop.outputs[index].replace_all_uses_with(before)
+            body.remove_param(index + 1)
+            loop.remove_input(index + 2)
+            loop.remove_output(index)
+
+
+def leave_out(node: Node, value: Value) -> None:
+    """A value stands for the only output of a node, which goes; it takes the better name."""
+    output = node.output
+    output.replace_all_uses_with(value)
+    name = output.name
+    node.destroy()
+    if value.name[:1].isdigit() or (value.name[:1] == "_" and name[:1].isalpha()):
+        value.name = name
+
+
+def give_type(node: Node) -> None:
+    """tolist gives lists of the type to which its result is cast."""
+    users = node.output.users
+    cast = users[0] if len(users) == 1 else None
+    if isinstance(cast, Node) and cast.kind == "prim::unchecked_cast":
+        node.output.type = cast.output.type
+        leave_out(cast, node.output)
+
+
+def fold(graph: Graph, node: Node) -> None:
+    """-inf and complex numbers are constants, for which the text has no literal."""
+    if not all(value.is_constant for value in node.inputs):
+        return
+    values = [value.constant for value in node.inputs]
+    if node.kind == "aten::neg.float" and values[0] == math.inf:
+        made: float | complex = -math.inf
+    elif node.kind == "aten::Complex.float_float":
+        made = complex(*values)
+    else:
+        return
+    with graph.inserting(before=node):
+        constant = graph.constant(made)
+    leave_out(node, constant)
+
+
+def unpack(node: Node) -> None:
+    """Items of a tuple that is made here are read without it."""
+    made = node.inputs[0].node
+    if made is None or made.kind != "prim::TupleConstruct":
+        return
+    assert isinstance(node.inputs[0].type, ty.TupleType)
+    if any(value.type != t for value, t in zip(made.inputs, node.inputs[0].type.elems)):
+        return
+    if node.kind == "prim::TupleIndex":
+        node.output.replace_all_uses_with(made.inputs[node.attrs["index"]])
+    else:
+        node.replace_outputs_with(made.inputs)
+    node.destroy()
+
+
+def sink_tuples(block: Block) -> None:
+    """Tuples without a name are made where they are used, if that is one place in their block."""
+    for value in block.returns:
+        if _is_sole_tuple(value, block):
+            assert value.node is not None
+            value.node.move_to_end(block)
+    for node in reversed(block):
+        for value in node.inputs:
+            if _is_sole_tuple(value, block):
+                assert value.node is not None
+                value.node.move_before(node)
+        for inner in node.blocks:
+            sink_tuples(inner)
+
+
+def _is_sole_tuple(value: Value, block: Block) -> bool:
+    """Whether a value is a tuple made in the block for one use."""
+    made = value.node
+    if made is None or made.kind != "prim::TupleConstruct" or made.owner is not block:
+        return False
+    assert isinstance(value.type, ty.TupleType)
+    return value.type.name is None and len(value.users) == 1
