@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,14 @@ def test_what_the_compiler_prints_is_up_to_date() -> None:
     assert set(regions) == set(docs.REGIONS)
     for name, make in docs.REGIONS.items():
         assert regions[name] == make(), f"{name}: run python tools/docs.py"
+
+
+def test_files_of_the_readers_path() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    path = re.findall(r"^\d+\. `([^`]+)`: ", text, re.MULTILINE)[:14]
+    assert len(path) == 14 and path[-1].startswith("csrc/runtime/")
+    lines = [len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in path]
+    assert sum(lines) <= 3500  # an afternoon's
 
 
 def test_layers() -> None:
