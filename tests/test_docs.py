@@ -5,12 +5,16 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import weft
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,11 +48,42 @@ EXAMPLES = (
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_of_docstrings(name: str) -> None:
-    import weft
-
     module = importlib.import_module(f"weft.{name}")
     results = doctest.testmod(module, extraglobs={"weft": weft})
     assert results.attempted >= 1 and results.failed == 0
+
+
+#: packages in which every public function and class has an example
+COMPLETE = ("fft", "linalg", "optim", "optim.lr_scheduler")
+_HELPERS = ("weft", "weft._aliases", "weft._decides", "weft._out")
+
+
+def _public(package: str) -> dict[str, Any]:
+    """Functions and classes that are written in Python. (A decorated one is of another module's globals, so
+    that doctest.testmod passes it over.)"""
+    module = importlib.import_module(f"weft.{package}")
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if (inspect.isfunction(value) or inspect.isclass(value))
+        and name in getattr(module, "__all__", [n for n in vars(module) if n[0] != "_"])
+        and value.__module__.startswith("weft")
+        and value.__module__ not in _HELPERS
+        and value is not weft.linalg.LinAlgError
+    }
+
+
+@pytest.mark.parametrize("package", COMPLETE)
+def test_public_names_have_examples(package: str) -> None:
+    runner = doctest.DocTestRunner()
+    names = _public(package)
+    assert len(names) >= 13
+    for name, value in names.items():
+        text = inspect.getdoc(value) or ""
+        globs = {**vars(sys.modules[value.__module__]), "weft": weft}
+        test = doctest.DocTestParser().get_doctest(text, globs, f"{package}.{name}", None, 0)
+        assert test.examples, f"{package}.{name}: expected an example, got {text!r}"
+        assert runner.run(test).failed == 0
 
 
 def test_what_the_compiler_prints_is_up_to_date() -> None:
@@ -58,6 +93,14 @@ def test_what_the_compiler_prints_is_up_to_date() -> None:
     assert set(regions) == set(docs.REGIONS)
     for name, make in docs.REGIONS.items():
         assert regions[name] == make(), f"{name}: run python tools/docs.py"
+
+
+def test_files_of_the_readers_path() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    path = re.findall(r"^\d+\. `([^`]+)`: ", text, re.MULTILINE)[:14]
+    assert len(path) == 14 and path[-1].startswith("csrc/runtime/")
+    lines = [len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in path]
+    assert sum(lines) <= 3500  # an afternoon's
 
 
 def test_layers() -> None:

@@ -84,6 +84,17 @@ def test_tensor_systems() -> None:
         weft.linalg.tensorsolve(weft.ones(2, 3), weft.ones(2))
 
 
+@pytest.mark.parametrize(
+    "dtypes", [("int64", "int64"), ("float32", "float64"), ("float32", "int64")]
+)
+def test_vecdot_takes_one_dtype(dtypes: tuple[str, str]) -> None:
+    x, y = (weft.ones(2, dtype=getattr(weft, dtype)) for dtype in dtypes)
+    with pytest.raises(
+        RuntimeError, match=r"vecdot: expected one floating or complex dtype, got torch"
+    ):
+        weft.linalg.vecdot(x, y)
+
+
 def test_gradients_of_scattered_views() -> None:
     x = weft.randn(3, 3, dtype=weft.float64, requires_grad=True)
     source = weft.randn(2, 2, dtype=weft.float64, requires_grad=True)

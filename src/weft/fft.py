@@ -158,42 +158,86 @@ def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | No
 @numpy_names
 @takes_out
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The transform along `dim`, cut or filled with zeros to n entries."""
+    """The transform along `dim`, cut or filled with zeros to n entries.
+
+    `input` is real or complex, of any shape; integers become the default dtype. The result is
+    complex, with n entries along `dim`. norm "forward" divides it by n, "ortho" by sqrt(n), and
+    "backward", the default, leaves the division to the inverse. Raises RuntimeError for float16,
+    bfloat16, another norm and n < 1, IndexError for a dimension that is not there.
+
+    >>> weft.fft.fft(weft.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+    """
     return _transform("fft", input, None if n is None else [n], dim, norm, False)
 
 
 @numpy_names
 @takes_out
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of fft."""
+    """The inverse of fft.
+
+    Shapes, dtypes, norms and errors are those of fft; "backward" divides by n here.
+
+    >>> weft.fft.ifft(weft.fft.fft(weft.tensor([1.0, 2.0, 3.0]))).real
+    tensor([1., 2., 3.])
+    """
     return _transform("ifft", input, None if n is None else [n], dim, norm, True)
 
 
 @numpy_names
 @takes_out
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The first n // 2 + 1 entries of the transform of a real tensor."""
+    """The first n // 2 + 1 entries of the transform of a real tensor.
+
+    The others are their conjugates. `input` has n entries along `dim` after being cut or filled.
+    Raises RuntimeError for complex tensors, otherwise as fft.
+
+    >>> weft.fft.rfft(weft.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """
     return _real_transform("rfft", input, None if n is None else [n], dim, norm)
 
 
 @numpy_names
 @takes_out
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of rfft: n real numbers (2 * (entries - 1) by default)."""
+    """The inverse of rfft: n real numbers (2 * (entries - 1) by default).
+
+    `input` is half a spectrum, as rfft gives it; the result is real. Give n where it is odd. Raises
+    as fft.
+
+    >>> half = weft.fft.rfft(weft.tensor([1.0, 2.0, 3.0]))
+    >>> weft.fft.irfft(half, n=3)
+    tensor([1., 2., 3.])
+    """
     return _real_inverse("irfft", input, None if n is None else [n], dim, norm)
 
 
 @numpy_names
 @takes_out
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The (real) transform of a signal given by the first half of a Hermitian one."""
+    """The (real) transform of a signal given by the first half of a Hermitian one.
+
+    `input` has n // 2 + 1 entries along `dim` (n: 2 * (entries - 1) by default); the result is
+    real, with n entries. Raises as fft.
+
+    >>> weft.fft.hfft(weft.tensor([1.0, 2.0, 3.0]))
+    tensor([ 8., -2.,  0., -2.])
+    """
     return hfftn(input, None if n is None else [n], [dim], norm)
 
 
 @numpy_names
 @takes_out
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of hfft."""
+    """The inverse of hfft.
+
+    `input` is real, with n entries along `dim`; the result has the first n // 2 + 1. Raises
+    RuntimeError for complex tensors, otherwise as fft.
+
+    >>> weft.fft.ihfft(weft.tensor([8.0, -2.0, 0.0, -2.0])).real
+    tensor([1., 2., 3.])
+    """
     return ihfftn(input, None if n is None else [n], [dim], norm)
 
 
@@ -203,35 +247,73 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 @numpy_names
 @takes_out
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The transform over `dim` (None: the last len(s), or all)."""
+    """The transform over `dim` (None: the last len(s), or all).
+
+    `s` are the sizes that these dimensions are cut or filled to; -1 keeps one as it is. Dtypes,
+    norms and errors are those of fft; RuntimeError for repeated dimensions, or an `s` of another
+    length.
+
+    >>> weft.fft.fftn(weft.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[10.+0.j, -2.+0.j],
+            [-4.+0.j,  0.+0.j]])
+    """
     return _transform("fftn", input, s, dim, norm, False)
 
 
 @numpy_names
 @takes_out
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse of fftn."""
+    """The inverse of fftn.
+
+    Arguments and errors are those of fftn.
+
+    >>> weft.fft.ifftn(weft.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
     return _transform("ifftn", input, s, dim, norm, True)
 
 
 @numpy_names
 @takes_out
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """fftn of a real tensor, half of it along the last dimension."""
+    """fftn of a real tensor, half of it along the last dimension.
+
+    The last of `dim` keeps n // 2 + 1 of its n entries. Raises RuntimeError for complex tensors and
+    for no dimension, otherwise as fftn.
+
+    >>> weft.fft.rfftn(weft.ones(2, 4)).shape
+    torch.Size([2, 3])
+    """
     return _real_transform("rfftn", input, s, dim, norm)
 
 
 @numpy_names
 @takes_out
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse of rfftn."""
+    """The inverse of rfftn.
+
+    The last of `dim` gets s[-1] entries, 2 * (entries - 1) by default; the result is real. Raises
+    as fftn, and for no dimension.
+
+    >>> weft.fft.irfftn(weft.fft.rfftn(weft.tensor([[1.0, 2.0], [3.0, 4.0]])))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
     return _real_inverse("irfftn", input, s, dim, norm)
 
 
 @numpy_names
 @takes_out
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The (real) transform of a signal given by half of a Hermitian one along the last dim."""
+    """The (real) transform of a signal given by half of a Hermitian one along the last dim.
+
+    Sizes and errors are those of irfftn.
+
+    >>> weft.fft.hfftn(weft.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[10., -2.],
+            [-4.,  0.]])
+    """
     x = _as_complex(_floating("hfftn", input)).conj()
     return _real_inverse("hfftn", x, s, dim, _swapped(norm))
 
@@ -239,49 +321,94 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 @numpy_names
 @takes_out
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse of hfftn."""
+    """The inverse of hfftn.
+
+    Sizes and errors are those of rfftn.
+
+    >>> weft.fft.ihfftn(weft.tensor([[1.0, 2.0], [3.0, 4.0]])).real
+    tensor([[ 2.5000, -0.5000],
+            [-1.0000,  0.0000]])
+    """
     return _real_transform("ihfftn", input, s, dim, _swapped(norm)).conj()
 
 
 @numpy_names
 @takes_out
 def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """fftn over two dimensions."""
+    """fftn over two dimensions.
+
+    Arguments and errors are those of fftn.
+
+    >>> weft.fft.fft2(weft.tensor([[1.0, 2.0], [3.0, 4.0]])).real
+    tensor([[10., -2.],
+            [-4.,  0.]])
+    """
     return fftn(input, s, dim, norm)
 
 
 @numpy_names
 @takes_out
 def ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """ifftn over two dimensions."""
+    """ifftn over two dimensions.
+
+    Arguments and errors are those of ifftn.
+
+    >>> weft.fft.ifft2(weft.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
     return ifftn(input, s, dim, norm)
 
 
 @numpy_names
 @takes_out
 def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """rfftn over two dimensions."""
+    """rfftn over two dimensions.
+
+    Arguments and errors are those of rfftn.
+
+    >>> weft.fft.rfft2(weft.ones(3, 2, 4)).shape
+    torch.Size([3, 2, 3])
+    """
     return rfftn(input, s, dim, norm)
 
 
 @numpy_names
 @takes_out
 def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """irfftn over two dimensions."""
+    """irfftn over two dimensions.
+
+    Arguments and errors are those of irfftn.
+
+    >>> weft.fft.irfft2(weft.ones(3, 2, 4)).shape
+    torch.Size([3, 2, 6])
+    """
     return irfftn(input, s, dim, norm)
 
 
 @numpy_names
 @takes_out
 def hfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """hfftn over two dimensions."""
+    """hfftn over two dimensions.
+
+    Arguments and errors are those of hfftn.
+
+    >>> weft.fft.hfft2(weft.ones(3, 2, 4)).shape
+    torch.Size([3, 2, 6])
+    """
     return hfftn(input, s, dim, norm)
 
 
 @numpy_names
 @takes_out
 def ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """ihfftn over two dimensions."""
+    """ihfftn over two dimensions.
+
+    Arguments and errors are those of ihfftn.
+
+    >>> weft.fft.ihfft2(weft.ones(3, 2, 4)).shape
+    torch.Size([3, 2, 3])
+    """
     return ihfftn(input, s, dim, norm)
 
 
@@ -292,7 +419,13 @@ def ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None =
 def fftfreq(
     n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """The frequencies of fft's n entries for samples d apart: 0, 1, ..., -1 over n * d."""
+    """The frequencies of fft's n entries for samples d apart: 0, 1, ..., -1 over n * d.
+
+    Shape [n], of the default dtype unless `dtype` says another.
+
+    >>> weft.fft.fftfreq(5, d=0.5)
+    tensor([ 0.0000,  0.4000,  0.8000, -0.8000, -0.4000])
+    """
     whole = weft.arange(n, dtype=weft.float64, device=device)
     places = weft.where(whole < (n + 1) // 2, whole, whole - n)
     return _frequencies(places, n, d, dtype, requires_grad)
@@ -302,7 +435,13 @@ def fftfreq(
 def rfftfreq(
     n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """The frequencies of rfft's entries for n samples d apart."""
+    """The frequencies of rfft's entries for n samples d apart.
+
+    Shape [n // 2 + 1], of the default dtype unless `dtype` says another.
+
+    >>> weft.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
     places = weft.arange(n // 2 + 1, dtype=weft.float64, device=device)
     return _frequencies(places, n, d, dtype, requires_grad)
 
@@ -315,13 +454,25 @@ def _frequencies(places: Tensor, n: int, d: float, dtype: Any, requires_grad: bo
 
 @numpy_names
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """The frequency 0 in the middle of each dimension of `dim` (None: all)."""
+    """The frequency 0 in the middle of each dimension of `dim` (None: all).
+
+    A copy of the same shape and dtype. Raises IndexError for a dimension that is not there.
+
+    >>> weft.fft.fftshift(weft.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
     dims, _ = _dims_and_sizes("fftshift", input, None, dim)
     return input.roll([input.size(d) // 2 for d in dims], dims)
 
 
 @numpy_names
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """The inverse of fftshift."""
+    """The inverse of fftshift.
+
+    A copy of the same shape and dtype. Raises IndexError for a dimension that is not there.
+
+    >>> weft.fft.ifftshift(weft.tensor([-2.0, -1.0, 0.0, 1.0]))
+    tensor([ 0.,  1., -2., -1.])
+    """
     dims, _ = _dims_and_sizes("ifftshift", input, None, dim)
     return input.roll([-(input.size(d) // 2) for d in dims], dims)

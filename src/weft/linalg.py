@@ -40,14 +40,32 @@ lu_solve = linalg_lu_solve
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonals of matrices."""
+    """The diagonals of matrices.
+
+    A view [..., k] of A [..., m, n], `offset` above the main diagonal (below where it is negative),
+    of the matrices that dim1 and dim2 span. Raises as Tensor.diagonal.
+
+    >>> weft.linalg.diagonal(weft.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
     return A.diagonal(offset, dim1, dim2)
 
 
 @numpy_names
 @takes_out
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """Products summed along `dim`, x conjugated."""
+    """Products summed along `dim`, x conjugated.
+
+    x and y are floating or complex, of one dtype, and broadcast against each other; the result
+    lacks `dim`. Raises RuntimeError for other dtypes.
+
+    >>> weft.linalg.vecdot(weft.tensor([[1.0, 2.0], [3.0, 4.0]]), weft.tensor([1.0, -1.0]))
+    tensor([-1., -1.])
+    """
+    if x.dtype != y.dtype or not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError(
+            f"vecdot: expected one floating or complex dtype, got {x.dtype} and {y.dtype}"
+        )
     return (x.conj() * y).sum(dim)
 
 
@@ -56,7 +74,15 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """The norm of order `ord` over `dim` (None: all), as of one long vector."""
+    """The norm of order `ord` over `dim` (None: all), as of one long vector.
+
+    `ord` is any number: 0 counts elements that are not 0, inf and -inf give the largest and
+    smallest absolute value. `x` is floating or complex, the result real and without `dim`, or with
+    sizes of 1 there (keepdim). `dtype` converts x first. Raises RuntimeError for integers.
+
+    >>> weft.linalg.vector_norm(weft.tensor([[3.0, 4.0], [0.0, -5.0]]), dim=1)
+    tensor([5., 5.])
+    """
     dims = [dim] if isinstance(dim, int) else dim
     return _aten.linalg_vector_norm(x, ord, dims, keepdim, dtype=dtype)
 
@@ -66,7 +92,15 @@ def vector_norm(
 def matrix_norm(
     A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """The norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf."""
+    """The norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf.
+
+    A is floating or complex, [..., m, n] by default; the result is real and lacks the two
+    dimensions, or has sizes of 1 there (keepdim). `dtype` converts A first. Raises ValueError for
+    another `ord`.
+
+    >>> weft.linalg.matrix_norm(weft.tensor([[1.0, 2.0], [3.0, 4.0]]), "nuc")
+    tensor(5.8310)
+    """
     x = A if dtype is None else A.to(dtype)
     rows, columns = (d % x.dim() for d in dim)
     if ord == "fro":
@@ -94,7 +128,14 @@ def matrix_norm(
 def norm(
     A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """vector_norm, or matrix_norm where `ord` is given for two dimensions."""
+    """vector_norm, or matrix_norm where `ord` is given for two dimensions.
+
+    Without `ord` the 2-norm over `dim` (None: all dimensions). Shapes, dtypes and errors are those
+    of the two.
+
+    >>> weft.linalg.norm(weft.tensor([[1.0, 2.0], [3.0, 4.0]]), 1)
+    tensor(6.)
+    """
     dims = A.dim() if dim is None else 1 if isinstance(dim, int) else len(dim)
     if ord is not None and (dims == 2 or (dim is None and isinstance(ord, str))):
         return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
@@ -108,6 +149,11 @@ def multi_dot(tensors: Any) -> Tensor:
 
     The first tensor may be a vector (a row), so may the last (a column). The order is found by the
     dynamic programming of Cormen et al., Introduction to Algorithms, matrix-chain multiplication.
+
+    Raises RuntimeError for fewer than two tensors, and for others than matrices inside.
+
+    >>> weft.linalg.multi_dot([weft.ones(2, 8), weft.ones(8, 3), weft.ones(3)])
+    tensor([24., 24.])
     """
     parts = list(tensors)
     if len(parts) < 2:
@@ -198,6 +244,12 @@ def pinv(
     Singular values (with hermitian=True: absolute eigenvalues, of which only one triangle is read)
     up to max(atol, rtol * the greatest) count as 0; rtol, which rcond is another name of, is
     eps * max(m, n) where atol is not given. Both are numbers, or tensors of the leading sizes.
+
+    Raises RuntimeError for integers, LinAlgError where the decomposition does not converge.
+
+    >>> weft.linalg.pinv(weft.tensor([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])).round(decimals=3)
+    tensor([[1.0000, 0.0000, 0.0000],
+            [0.0000, 0.5000, 0.0000]])
     """
     if A.numel() == 0:
         return A.mH.clone()
@@ -225,6 +277,11 @@ def matrix_rank(
 
     That is max(atol, rtol * the greatest); rtol is eps * max(m, n) where atol is not given. `tol`
     is an atol beside which rtol is 0. int64, of the leading sizes.
+
+    A is [..., m, n], floating or complex.
+
+    >>> weft.linalg.matrix_rank(weft.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
     """
     if tol is not None:
         atol, rtol = tol, 0.0
@@ -235,7 +292,14 @@ def matrix_rank(
 @takes_out
 def cond(A: Tensor, p: Any = None) -> Tensor:
     """The condition number: how much the solution of a system may grow errors; inf of a singular
-    matrix."""
+    matrix.
+
+    A is [..., m, n] for p None, 2 and -2, square for the norms of matrix_norm; the result is real,
+    of the leading sizes. Raises as matrix_norm.
+
+    >>> weft.linalg.cond(weft.tensor([[1.0, 0.0], [0.0, 4.0]]))
+    tensor(4.)
+    """
     if p is None or p == 2:
         s = svdvals(A)
         return s[..., 0] / s[..., -1]
@@ -246,7 +310,11 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
 
 
 class LeastSquares(NamedTuple):
-    """What lstsq gives; fields that the driver does not compute are empty."""
+    """What lstsq gives; fields that the driver does not compute are empty.
+
+    >>> weft.linalg.lstsq(weft.eye(2), weft.ones(2, 1), driver="gelsd").rank
+    tensor(2)
+    """
 
     solution: Tensor
     residuals: Tensor
@@ -266,6 +334,12 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     in PyTorch, `driver` says which further fields are filled: "gelsy" (the default) the rank,
     "gels" the residuals, "gelsd" and "gelss" both and the singular values. The squared residuals
     are those of matrices of full rank with more rows than columns.
+
+    Raises RuntimeError for another driver, and for shapes that do not fit.
+
+    >>> A = weft.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> weft.linalg.lstsq(A, weft.tensor([1.0, 3.0, 5.0])).solution.round(decimals=3)
+    tensor([1., 2.])
     """
     driver = "gelsy" if driver is None else driver
     if driver not in _DRIVERS:

@@ -39,6 +39,17 @@ class LRScheduler:
 
     A subclass defines get_lr, which returns the next rate of each group; it may read
     `self.last_epoch` (0 at the start), `self.base_lrs` and the groups' current rates.
+
+    `step` sets the rates of the next epoch; `state_dict` and `load_state_dict` save and restore
+    where it is. Raises TypeError for what is no optimizer.
+
+    >>> class Halves(weft.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [rate / 2**self.last_epoch for rate in self.base_lrs]
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
+    >>> schedule = Halves(optimizer)
+    >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
+    [0.5]
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:

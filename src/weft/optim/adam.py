@@ -16,6 +16,14 @@ class Adam(Optimizer):
     betas: how slowly m and v follow. amsgrad: uses the largest v so far. decoupled_weight_decay:
     shrinks the parameter instead of adding to the gradient (AdamW). `foreach`, `capturable`,
     `differentiable` and `fused` are accepted and have no effect.
+
+    Raises ValueError for a negative lr, eps or weight_decay, and for betas outside [0, 1).
+
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.full((1,), 2.0)
+    >>> weft.optim.Adam([p], lr=0.1).step()
+    >>> p
+    tensor([0.9000], requires_grad=True)
     """
 
     def __init__(

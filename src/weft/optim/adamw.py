@@ -9,7 +9,16 @@ from weft.optim.adam import Adam
 
 
 class AdamW(Adam):
-    """Adam that shrinks each parameter by lr * weight_decay before its step."""
+    """Adam that shrinks each parameter by lr * weight_decay before its step.
+
+    Arguments and errors are those of Adam.
+
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.full((1,), 2.0)
+    >>> weft.optim.AdamW([p], lr=0.1, weight_decay=1.0).step()
+    >>> p
+    tensor([0.8000], requires_grad=True)
+    """
 
     def __init__(
         self,

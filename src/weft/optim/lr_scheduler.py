@@ -46,7 +46,15 @@ _LRScheduler = LRScheduler
 
 
 class LambdaLR(LRScheduler):
-    """The base rate times lr_lambda(epoch); one function, or one per group."""
+    """The base rate times lr_lambda(epoch); one function, or one per group.
+
+    Raises ValueError for a list of functions of another length than the groups.
+
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
+    >>> schedule = weft.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
+    >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(
         self,
@@ -79,7 +87,13 @@ class LambdaLR(LRScheduler):
 
 
 class StepLR(LRScheduler):
-    """Multiplies the rate by gamma every step_size epochs."""
+    """Multiplies the rate by gamma every step_size epochs.
+
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
+    >>> schedule = weft.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -98,7 +112,13 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Multiplies the rate by gamma at each of the given epochs."""
+    """Multiplies the rate by gamma at each of the given epochs.
+
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
+    >>> schedule = weft.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 30])
+    >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
+    [0.1]
+    """
 
     def __init__(
         self,
@@ -120,7 +140,13 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Multiplies the rate by gamma every epoch."""
+    """Multiplies the rate by gamma every epoch.
+
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
+    >>> schedule = weft.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -136,7 +162,16 @@ class ExponentialLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Goes in a straight line from start_factor to end_factor times the base rate."""
+    """Goes in a straight line from start_factor to end_factor times the base rate.
+
+    It is there after total_iters epochs. Raises ValueError for factors outside [0, 1], and for a
+    start_factor of 0.
+
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
+    >>> schedule = weft.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+    >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
+    [0.75]
+    """
 
     def __init__(
         self,
@@ -170,7 +205,13 @@ class LinearLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Follows half a cosine from the base rate to eta_min in T_max epochs, and back."""
+    """Follows half a cosine from the base rate to eta_min in T_max epochs, and back.
+
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
+    >>> schedule = weft.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+    >>> optimizer.step(); schedule.step(); round(schedule.get_last_lr()[0], 6)
+    0.5
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
@@ -202,6 +243,14 @@ class OneCycleLR(LRScheduler):
     """Rises to max_lr and falls far below the start within total_steps calls of step.
 
     cycle_momentum moves the momentum (or the first beta) the other way.
+
+    Raises ValueError without total_steps, or epochs and steps_per_epoch, for another
+    anneal_strategy, and for a step beyond the last.
+
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0, momentum=0.9)
+    >>> schedule = weft.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=10)
+    >>> round(schedule.get_last_lr()[0], 6)
+    0.04
     """
 
     def __init__(
@@ -289,7 +338,17 @@ def _one_cycle_phases(
 
 
 class SequentialLR(LRScheduler):
-    """Runs one schedule after another; milestones are the epochs at which the next begins."""
+    """Runs one schedule after another; milestones are the epochs at which the next begins.
+
+    Raises ValueError unless there is one milestone fewer than schedules.
+
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
+    >>> rates = weft.optim.lr_scheduler
+    >>> parts = [rates.ConstantLR(optimizer, 0.5), rates.ExponentialLR(optimizer, 0.5)]
+    >>> schedule = rates.SequentialLR(optimizer, parts, milestones=[2])
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(
         self,
@@ -325,7 +384,19 @@ class SequentialLR(LRScheduler):
 
 
 class ReduceLROnPlateau:
-    """Multiplies the rate by `factor` when the metric given to step has stopped improving."""
+    """Multiplies the rate by `factor` when the metric given to step has stopped improving.
+
+    `mode` "min" waits for smaller values, "max" for larger ones; `threshold` says what counts as
+    better, `patience` how many steps without are let pass. Raises ValueError for a factor of 1 or
+    more, and for another mode.
+
+    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
+    >>> schedule = weft.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+    >>> for loss in (1.0, 1.0):
+    ...     schedule.step(loss)
+    >>> schedule.get_last_lr()
+    [0.1]
+    """
 
     def __init__(
         self,

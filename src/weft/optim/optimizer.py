@@ -25,6 +25,21 @@ class Optimizer:
     params: tensors, (name, tensor) pairs, or dicts with "params" and options of their own.
     defaults: the options of groups that do not say otherwise.
     A subclass defines `step`, and may define `_update(group)`, which `step` calls for each group.
+
+    Raises TypeError for a single tensor, ValueError for no parameters, and for one that is in two
+    groups.
+
+    >>> class SignDescent(weft.optim.Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...     def _update(self, group):
+    ...         for p in group["params"]:
+    ...             p.sub_(p.grad.sign(), alpha=group["lr"])
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.full((1,), 2.0)
+    >>> SignDescent([p], lr=0.5).step()
+    >>> p
+    tensor([0.5000], requires_grad=True)
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:

@@ -14,6 +14,15 @@ class SGD(Optimizer):
 
     nesterov uses grad + momentum * v instead of v; maximize goes up the gradient. `foreach`,
     `differentiable` and `fused` are accepted and have no effect.
+
+    Raises ValueError for a negative lr, momentum or weight_decay, and for nesterov without momentum
+    or with dampening.
+
+    >>> p = weft.ones(1, requires_grad=True)
+    >>> p.grad = weft.full((1,), 2.0)
+    >>> weft.optim.SGD([p], lr=0.25).step()
+    >>> p
+    tensor([0.5000], requires_grad=True)
     """
 
     def __init__(
