@@ -53,6 +53,10 @@ def test_row(row):
         row.family,
     )
     assert found.tags == row.tags
+    assert found.gives_mask == (row.result[0] in ("bool", "truth") if row.result else False)
+    assert [row.schema.args[at].name for at in found.product] == list(row.product)
+    if row.kind == "rowwise":
+        assert (found.per_row, found.results) == (row.per_row, len(row.schema.returns))
     assert found.has_precheck == (row.precheck is not None)
     assert found.has_masks == bool(row.int_inputs or row.bool_inputs)
     assert found.differentiable == row.differentiable
@@ -68,10 +72,12 @@ def test_row(row):
 
 
 def test_row_operators_of_groups():
-    for key in rows.KEYS | rows.MEMBERS:
+    for key in (row.key for row in ROWS):
         found = operator_facts.row(key)
-        shapes = found is not None and (found.kind in ("compose", "view") or key == "reshape")
-        assert found is not None and (shapes or found.gradient), key
+        if not (found.is_fusible or rows.applies(found)):
+            continue
+        assert operator_facts.row_of_id(found.id) is found
+        assert found.kind in ("compose", "view") or key == "reshape" or found.gradient, key
         args = schemas.of(f"aten::{key}").args
         if found.kind in ("reduce", "rowwise"):
             assert [what == "Tensor" for what in found.operands] == [

@@ -100,6 +100,7 @@ def builtin_facts(row: Builtin) -> dict[str, Any]:
 
 def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
     """What the compiler asks of a row; what is empty is left out."""
+    names = [arg.name for arg in row.schema.args]
     facts: dict[str, Any] = {
         "kind": row.kind,
         "family": row.family,
@@ -109,6 +110,8 @@ def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
         "differentiable": row.differentiable,
         "no_gradient": bool(row.no_gradient),
         "has_gradient": bool(row.grad),
+        "product": [names.index(name) for name in row.product],
+        "mask": row.result[:1] in (("bool",), ("truth",)),
     }
     if is_elementwise(row) or _is_composed(row) or row.kind in ALONG_ROWS:
         facts["operands"] = [_operand(arg.type) for arg in row.schema.args]
@@ -121,6 +124,8 @@ def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
         facts["body"] = list(map(statement, body))
     elif row.kind in ALONG_ROWS:
         facts["attributes"] = row.attributes
+        facts["results"] = len(row.schema.returns)
+        facts["per_row"] = row.per_row
     return {key: value for key, value in facts.items() if value not in (False, [], (), None)}
 
 

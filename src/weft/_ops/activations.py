@@ -29,6 +29,7 @@ op(
     dtypes=INTEGERS + FLOATS,
     grad={"self": "threshold_backward(grad, result, 0)"},
     out=None,
+    tags=("cheap",),
 )
 backward_op(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
@@ -37,6 +38,7 @@ backward_op(
     weak=("threshold",),
     dtypes=("bool", *INTEGERS, *FLOATS),
     grad={"grad_output": "threshold_backward(grad, self, threshold)", "self": "None"},
+    tags=("cheap",),
 )
 op(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
@@ -48,6 +50,7 @@ op(
     inplace_grad={"self": "_leaky_relu_backward(grad, result, negative_slope)"},
     inplace_grad_when="negative_slope >= 0",
     variants="nn",
+    tags=("cheap",),
 )
 backward_op(
     "_leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor",
@@ -152,6 +155,7 @@ op(
     inplace_grad={"self": "where((result > min_val).logical_and(result < max_val), grad, 0)"},
     variants="nn",
     precheck="limits",
+    tags=("cheap",),
 )
 op(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",

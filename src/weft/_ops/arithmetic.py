@@ -19,7 +19,7 @@ op(
     doc="self + alpha * other, element by element.",
     pointwise=lambda self, other, alpha: self + alpha * other,
     weak=("alpha",),
-    tags=("commutative",),
+    tags=("commutative", "cheap"),
     grad={"self": "grad", "other": "grad if alpha == 1 else grad * alpha.conj()"},
     out="out",
 )
@@ -29,6 +29,7 @@ op(
     pointwise=lambda self, other, alpha: self + alpha * other,
     weak=("alpha",),
     grad={"self": "grad"},
+    tags=("cheap",),
 )
 op(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -38,6 +39,7 @@ op(
     dtypes=NUMBERS,
     grad={"self": "grad", "other": "-grad if alpha == 1 else grad * -alpha.conj()"},
     out="out",
+    tags=("cheap",),
 )
 op(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -46,6 +48,7 @@ op(
     weak=("alpha",),
     dtypes=NUMBERS,
     grad={"self": "grad"},
+    tags=("cheap",),
 )
 op(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -57,6 +60,7 @@ op(
     variants="f",
     inplace=None,
     out=None,
+    tags=("cheap",),
 )
 op(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -68,12 +72,13 @@ op(
     variants="f",
     inplace=None,
     out=None,
+    tags=("cheap",),
 )
 op(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     doc="self * other, element by element.",
     pointwise=lambda self, other: self * other,
-    tags=("commutative",),
+    tags=("commutative", "cheap"),
     grad={"self": "grad * other.conj()", "other": "grad * self.conj()"},
     out="out",
 )
@@ -82,6 +87,7 @@ op(
     doc="self * other for a number `other`.",
     pointwise=lambda self, other: self * other,
     grad={"self": "grad * other.conj()"},
+    tags=("cheap",),
 )
 op(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -275,6 +281,7 @@ op(
     weak=("weight",),
     dtypes=_DIVISION_NUMBERS,
     grad={"self": "grad * (1 - weight).conj()", "end": "grad * weight.conj()"},
+    tags=("cheap",),
 )
 op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
@@ -286,6 +293,7 @@ op(
         "end": "grad * weight.conj()",
         "weight": "grad * (end - self).conj()",
     },
+    tags=("cheap",),
 )
 op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -298,6 +306,7 @@ op(
         "tensor1": "grad * (tensor2 * value).conj()",
         "tensor2": "grad * (tensor1 * value).conj()",
     },
+    tags=("cheap",),
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",

@@ -16,7 +16,7 @@ op(
     doc="The greater of both, element by element; NaN wins.",
     pointwise=lambda self, other: maximum(self, other),
     dtypes=("bool", *_REAL),
-    tags=("commutative",),
+    tags=("commutative", "cheap"),
     grad={
         "self": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
         "other": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
@@ -28,7 +28,7 @@ op(
     doc="The lesser of both, element by element; NaN wins.",
     pointwise=lambda self, other: minimum(self, other),
     dtypes=("bool", *_REAL),
-    tags=("commutative",),
+    tags=("commutative", "cheap"),
     grad={
         "self": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
         "other": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
@@ -82,12 +82,14 @@ op(
     doc="self held between min and max; either may be None.",
     compose=_clamp,
     out="out",
+    tags=("cheap",),
 )
 op(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     doc="self held between the tensors min and max; either may be None.",
     compose=_clamp_tensor,
     out="Tensor_out",
+    tags=("cheap",),
 )
 op(
     "clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
@@ -116,6 +118,7 @@ op(
     dtypes=("bool", *_REAL),
     grad={"self": "where(self >= min, grad, 0)"},
     inplace_variants="fm",
+    tags=("cheap",),
 )
 op(
     "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
@@ -124,6 +127,7 @@ op(
     dtypes=("bool", *_REAL),
     grad={"self": "where(self >= min, grad, 0)", "min": "where(self < min, grad, 0)"},
     inplace_variants="fm",
+    tags=("cheap",),
 )
 op(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
@@ -132,6 +136,7 @@ op(
     dtypes=("bool", *_REAL),
     grad={"self": "where(self <= max, grad, 0)"},
     inplace_variants="fm",
+    tags=("cheap",),
 )
 op(
     "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
@@ -140,6 +145,7 @@ op(
     dtypes=("bool", *_REAL),
     grad={"self": "where(self <= max, grad, 0)", "max": "where(self > max, grad, 0)"},
     inplace_variants="fm",
+    tags=("cheap",),
 )
 
 # ---- choice ----
@@ -151,6 +157,7 @@ op(
     bool_inputs=("condition",),
     grad={"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"},
     variants="fm",
+    tags=("cheap",),
 )
 op(
     "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
@@ -160,6 +167,7 @@ op(
     grad={"other": "where(condition, 0, grad)"},
     variants="f",
     out=None,
+    tags=("cheap",),
 )
 op(
     "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
@@ -169,6 +177,7 @@ op(
     grad={"self": "where(condition, grad, 0)"},
     variants="fm",
     out=None,
+    tags=("cheap",),
 )
 op(
     "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
@@ -176,6 +185,7 @@ op(
     compose="where(condition, scalar_tensor(self, dtype=self.dtype), "
     "scalar_tensor(other, dtype=other.dtype))",
     variants="f",
+    tags=("cheap",),
 )
 op(
     "where(Tensor condition) -> Tensor[]",

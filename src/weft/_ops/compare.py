@@ -65,7 +65,7 @@ def _bitwise(name: str, body: Callable[[Any, Any], Any]) -> None:
             doc=f"Bit by bit {name} of integers; logical {name} of bools.",
             pointwise=lambda self, other: body(self, other),
             dtypes=("bool", *INTEGERS),
-            tags=("nondifferentiable", "commutative"),
+            tags=("nondifferentiable", "commutative", "bitwise"),
         )
 
 
@@ -77,7 +77,7 @@ op(
     doc="All bits turned; logical not of bools.",
     pointwise=lambda self: ~self,
     dtypes=("bool", *INTEGERS),
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "bitwise"),
     inplace_variants="m",
 )
 

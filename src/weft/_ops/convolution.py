@@ -16,7 +16,8 @@ op(
         "dilation, groups)",
         "bias": "grad.sum([-2, -1])",
     },
-    tags=("autocast_lower",),
+    tags=("autocast_lower", "layer", "convolution"),
+    product=("input",),
 )
 op(
     "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
@@ -30,7 +31,7 @@ op(
     "int[1] dilation=1, int groups=1) -> Tensor",
     doc="The cross-correlation of signals (N, C, L) with filters (O, C / groups, k).",
     native="conv1d",
-    tags=("composite",),
+    tags=("composite", "layer", "convolution"),
 )
 op(
     "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, "
@@ -146,7 +147,7 @@ op(
     doc="Each channel brought to mean 0 and variance 1 (by its own statistics in training, which "
     "update the running ones; else by the running ones), then weight and bias.",
     native="batch_norm",
-    tags=("composite",),
+    tags=("composite", "writes_statistics"),
 )
 backward_op(
     "_batch_norm_train(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
@@ -155,6 +156,7 @@ backward_op(
     native="_batch_norm_train",
     constants=("running_mean", "running_var"),
     grad={"input, weight, bias": "_batch_norm_backward(grad, input, weight, result1, result2)"},
+    tags=("writes_statistics",),
 )
 backward_op(
     "_batch_norm_backward(Tensor grad_output, Tensor input, Tensor? weight, Tensor mean, "

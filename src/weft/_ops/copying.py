@@ -122,4 +122,5 @@ op(
     doc="self in the dtype of other.",
     compose="to(self, other)",
     variants="m",
+    tags=("may_give_input",),
 )

@@ -13,6 +13,7 @@ op(
     grad={"self": "grad.mm(mat2.mH)", "mat2": "self.mH.mm(grad)"},
     out="out",
     tags=("autocast_lower",),
+    product=("self", "mat2"),
 )
 op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
@@ -21,6 +22,7 @@ op(
     grad={"self": "grad.bmm(mat2.mH)", "mat2": "self.mH.bmm(grad)"},
     out="out",
     tags=("autocast_lower",),
+    product=("self", "mat2"),
 )
 op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -33,6 +35,7 @@ op(
     },
     out="out",
     tags=("autocast_lower",),
+    product=("mat1", "mat2"),
 )
 op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)"
@@ -46,6 +49,7 @@ op(
     },
     out="out",
     tags=("autocast_lower",),
+    product=("batch1", "batch2"),
 )
 op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
@@ -87,6 +91,7 @@ op(
     native="matmul",
     tags=("composite", "autocast_lower"),
     out="out",
+    product=("self", "other"),
 )
 op(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
@@ -98,8 +103,9 @@ op(
         "bias": "grad",
     },
     variants="nn",
-    tags=("autocast_lower",),
+    tags=("autocast_lower", "layer"),
     out="out",
+    product=("input", "weight"),
 )
 backward_op(
     "_linear_backward_weight(Tensor grad_output, Tensor input) -> Tensor",

@@ -19,6 +19,7 @@ backward_op(
     "_reduced(Tensor loss, int reduction) -> Tensor",
     doc="loss, its mean or its sum.",
     compose=_reduced,
+    tags=("may_give_input",),
 )
 op(
     "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",

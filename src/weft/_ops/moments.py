@@ -35,6 +35,7 @@ backward_op(
     reduce=_variance,
     dtypes=FLOATS,
     grad={"self": "_var_backward(grad, self, dim, correction)"},
+    tags=("fusible_rows",),
 )
 backward_op(
     "_std(Tensor self, int[]? dim, float correction, bool keepdim) -> Tensor",
@@ -45,6 +46,7 @@ backward_op(
         "self": "_var_backward((grad / (result * 2)).masked_fill(result == 0, 0), "
         "self, dim, correction)"
     },
+    tags=("fusible_rows",),
 )
 backward_op(
     "_var_backward(Tensor grad, Tensor self, int[]? dim, float correction) -> Tensor",
@@ -88,12 +90,14 @@ for _name, _formula, _doc in (
         f"{_name}(Tensor self, bool unbiased=True) -> Tensor",
         doc=f"{_doc} of all elements; unbiased divides by one less than their count.",
         compose=f"{_formula}(self, None, 1.0 if unbiased else 0.0, False)",
+        tags=("fusible",),
     )
     op(
         f"{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
         doc=f"{_doc} over the dimensions `dim`.",
         compose=f"{_formula}(self, dim, 1.0 if unbiased else 0.0, keepdim)",
         out="out",
+        tags=("fusible",),
     )
     op(
         f"{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
@@ -101,6 +105,7 @@ for _name, _formula, _doc in (
         doc=f"{_doc} over the dimensions `dim`, dividing by count - correction (None: 1).",
         compose=f"{_formula}(self, dim, 1.0 if correction is None else float(correction), keepdim)",
         out="correction_out",
+        tags=("fusible",),
     )
 
 # ---- norms ----
@@ -133,6 +138,7 @@ backward_op(
     reduce=_norm2,
     dtypes=FLOATS,
     grad={"self": "_norm2_backward(grad, self, result, dim)"},
+    tags=("fusible_rows",),
 )
 backward_op(
     "_norm_p(Tensor self, float p, int[]? dim, bool keepdim) -> Tensor",
@@ -140,6 +146,7 @@ backward_op(
     reduce=_norm_p,
     dtypes=FLOATS,
     grad={"self": "_norm_p_backward(grad, self, result, p, dim)"},
+    tags=("fusible_rows",),
 )
 backward_op(
     "_norm2_backward(Tensor grad, Tensor self, Tensor result, int[]? dim) -> Tensor",
@@ -181,16 +188,19 @@ op(
     doc="The norm of order `ord` over the dimensions `dim` (None: all), as of one long vector.",
     compose=_vector_norm,
     variants="",
+    tags=("fusible",),
 )
 op(
     "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
     doc="The p-norm of all elements.",
     compose="linalg_vector_norm(self, p, None, False, dtype=None)",
+    tags=("fusible",),
 )
 op(
     "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
     doc="The p-norm over the dimensions `dim` (p None: 2).",
     compose="linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=None)",
+    tags=("fusible",),
 )
 op(
     "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, "
@@ -225,6 +235,7 @@ op(
     promotion="floating",
     dtypes=FLOATS + COMPLEX,
     grad={"self": "_logsumexp_backward(grad, self, result, dim)"},
+    tags=("fusible_rows",),
 )
 backward_op(
     "_logsumexp_backward(Tensor grad, Tensor self, Tensor result, int[] dim) -> Tensor",

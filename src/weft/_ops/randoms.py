@@ -153,5 +153,5 @@ op(
     "dropout(Tensor input, float p, bool train) -> Tensor",
     doc="In training, elements set to 0 with probability p and the others divided by 1 - p.",
     random="dropout",
-    tags=("random", "composite"),
+    tags=("random", "composite", "may_give_input"),
 )

@@ -27,6 +27,7 @@ op(
     promotion="sum",
     dtypes=("bool", *NUMBERS),
     grad={"self": "grad.expand(self.shape)"},
+    tags=("fusible",),
 )
 op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
@@ -37,11 +38,13 @@ op(
     dtypes=("bool", *NUMBERS),
     grad={"self": "_sum_backward(grad, self.shape, dim)"},
     out="IntList_out",
+    tags=("fusible",),
 )
 backward_op(
     "_sum_backward(Tensor grad, int[] sizes, int[]? dim) -> Tensor",
     doc="grad spread over the dimensions that were summed.",
     compose="grad.reshape(kept_sizes(sizes, dim)).expand(sizes)",
+    tags=("spreads",),
 )
 op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
@@ -50,6 +53,7 @@ op(
     dtypes=FLOATS + COMPLEX,
     grad={"self": "(grad / self.numel()).expand(self.shape)"},
     out="dtype_out",
+    tags=("fusible",),
 )
 op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -58,6 +62,7 @@ op(
     dtypes=FLOATS + COMPLEX,
     grad={"self": "_sum_backward(grad / reduced_count(self.shape, dim), self.shape, dim)"},
     out="out",
+    tags=("fusible",),
 )
 
 # ---- prod ----
@@ -185,6 +190,7 @@ for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
         reduce=_body,
         dtypes=_REAL,
         grad={"self": "_extremum_backward(grad, self, result, dim, False)"},
+        tags=("fusible",),
     )
 
 
@@ -219,6 +225,7 @@ for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
         dtypes=_REAL,
         grad={"self": "_extremum_backward(grad, self, result, [], True)"},
         out="unary_out",
+        tags=("fusible",),
     )
     op(
         f"{_name}.other(Tensor self, Tensor other) -> Tensor",

@@ -25,9 +25,12 @@ def check(row: Row, known: Container[str]) -> None:
     if len(row.result) != len(schema.returns):
         fail(schema, f"{len(schema.returns)} result dtypes", row.result)
     names = {arg.name for arg in schema.args}
-    for field in ("bool_inputs", "int_inputs", "weak", "constants", "differentiable"):
+    for field in ("bool_inputs", "int_inputs", "weak", "constants", "differentiable", "product"):
         for name in getattr(row, field):
             _one_of(schema, field, name, sorted(names))
+    results = [f"result{i}" for i in range(len(schema.returns))]
+    for name in row.per_row:
+        _one_of(schema, "per_row", name, [*sorted(names), *results])
     for key in (*row.grad, *row.inplace_grad):
         for name in key:
             _one_of(schema, "grad", name, sorted(names))

@@ -41,6 +41,7 @@ op(
     rowwise=_softmax,
     dtypes=FLOATS,
     grad={"self": "_softmax_backward_data(grad, result, dim, self.dtype)"},
+    tags=("fusible",),
 )
 backward_op(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype)"
@@ -52,6 +53,7 @@ backward_op(
         "grad_output": "_softmax_backward_data(grad, output, dim, input_dtype)",
         "output": "_softmax_double(grad, grad_output, output, dim)",
     },
+    tags=("fusible",),
 )
 backward_op(
     "_softmax_double(Tensor grad, Tensor grad_output, Tensor output, int dim) -> Tensor",
@@ -64,6 +66,7 @@ op(
     rowwise=_log_softmax,
     dtypes=FLOATS,
     grad={"self": "_log_softmax_backward_data(grad, result, dim, self.dtype)"},
+    tags=("fusible",),
 )
 backward_op(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
@@ -75,6 +78,7 @@ backward_op(
         "grad_output": "grad - (grad * output.exp()).sum([dim], True)",
         "output": "-grad * output.exp() * grad_output.sum([dim], True)",
     },
+    tags=("fusible",),
 )
 
 # ---- layer norm ----
@@ -159,6 +163,7 @@ op(
     doc="Each row (the last dimensions, of normalized_shape) brought to mean 0 and variance 1, "
     "then scaled by weight and shifted by bias.",
     compose=_layer_norm,
+    tags=("fusible",),
 )
 backward_op(
     "_layer_norm(Tensor input, int[] normalized_shape, float eps) -> (Tensor, Tensor, Tensor)",
@@ -167,6 +172,8 @@ backward_op(
     dtypes=FLOATS,
     dims="last_dims(len(normalized_shape))",
     grad={"input": "_layer_norm_backward(grad, input, result1, result2, normalized_shape, eps)"},
+    tags=("fusible",),
+    per_row=("result1", "result2"),
 )
 backward_op(
     "_layer_norm_affine(Tensor input, int[] normalized_shape, Tensor weight, Tensor bias, "
@@ -181,6 +188,8 @@ backward_op(
         "weight": "grad * _layer_norm(input, normalized_shape, eps)[0]",
         "bias": "grad",
     },
+    tags=("fusible",),
+    per_row=("result1", "result2"),
 )
 backward_op(
     "_layer_norm_backward(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, "
@@ -194,6 +203,8 @@ backward_op(
         "grad_output": "_layer_norm_backward(grad, input, mean, rstd, normalized_shape, eps)",
         "input": "_layer_norm_double(grad, grad_output, input, mean, rstd, normalized_shape, eps)",
     },
+    tags=("fusible",),
+    per_row=("mean", "rstd"),
 )
 backward_op(
     "_layer_norm_double(Tensor grad, Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, "

@@ -84,7 +84,7 @@ op(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     doc="Differences of neighbours along `dim`, taken n times.",
     native="diff",
-    tags=("composite",),
+    tags=("composite", "may_give_input"),
     out="out",
 )
 

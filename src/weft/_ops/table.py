@@ -28,6 +28,18 @@ TAGS = frozenset(
         "relayout",  # writes sizes and strides of its first argument, and no element
         "partial_grads",  # its formula takes missing gradients as None
         "retypes",  # a view in another dtype
+        "may_give_input",  # where there is nothing to do, the result is the first argument itself
+        "writes_statistics",  # in training, though the schema does not say so: arguments running_*
+        "total",  # cannot raise, whatever the arguments of its types are
+        "checks_dims",  # raises only where its dimensions do not fit the rank
+        "bitwise",  # of masks gives a mask
+        "cheap",  # takes less time than to read and write its tensors
+        "layer",  # its second and third arguments are a weight and a bias
+        "convolution",
+        "fusible",  # a step of fusion groups, over all elements or the last dimension
+        "fusible_rows",  # the same, over the last dimension only
+        "spreads",  # gives its first argument in the sizes that it is told, repeated
+        "reshapes",  # gives its first argument in the sizes that it is told
         "autocast_lower",  # under autocast: in the lower precision
         "autocast_float32",  # under autocast: in float32
         "autocast_widest",  # under autocast: in the widest dtype among its tensors
@@ -86,6 +98,8 @@ class Row:
     out: str | None
     inplace_variants: str
     precheck: str | None
+    product: tuple[str, ...]
+    per_row: tuple[str, ...]
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
@@ -178,6 +192,8 @@ def op(
     out: str | bool | _Auto | None = AUTO,
     inplace_variants: str | None = None,
     precheck: str | None = None,
+    product: Sequence[str] = (),
+    per_row: Sequence[str] = (),
 ) -> None:
     """Appends one operator to TABLE.
 
@@ -205,6 +221,10 @@ def op(
       without kernels have an `out` only where they say so (True: under the usual name).
     - precheck: of a pointwise row, a function of csrc/ops/precheck.h that sees the arguments first
       and raises for values that kernels cannot refuse.
+    - product: of a product or convolution that a fusion group may contain, the operands of which
+      the group may compute one; the first is worth more.
+    - per_row: of a rowwise row, the operands and results ("result1") that have one element for
+      each row.
 
     Raises TableError when the row contradicts itself.
     """
@@ -279,6 +299,8 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         out=_out_overload(schema, kind, out),
         inplace_variants=inplace_variants,
         precheck=given["precheck"],
+        product=tuple(given["product"]),
+        per_row=tuple(given["per_row"]),
     )
 
 

@@ -42,6 +42,7 @@ op(
     pointwise=lambda self: -self,
     dtypes=NUMBERS,
     grad={"self": "-grad"},
+    tags=("cheap",),
 )
 op(
     "positive(Tensor(a) self) -> Tensor(a)",
@@ -55,6 +56,7 @@ op(
     dtypes=NUMBERS,
     result="real",
     grad={"self": "grad * self.sgn()"},
+    tags=("cheap",),
 )
 op(
     "sign(Tensor self) -> Tensor",

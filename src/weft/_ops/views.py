@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weft._ops.table import backward_op, op
 
 # Where PyTorch has no function of the name; "": for C++ and formulas alone.
@@ -11,10 +13,9 @@ _VARIANTS = {
 }  # fmt: skip
 
 
-def _view(schema: str, name: str, gradient: str, doc: str, retypes: bool = False) -> None:
+def _view(schema: str, name: str, gradient: str, doc: str, tags: Sequence[str] = ()) -> None:
     key = schema.split("(")[0]
     variants = _VARIANTS.get(key, "fm")
-    tags = ("retypes",) if retypes else ()
     op(schema, doc=doc, view=name, grad={"self": gradient}, variants=variants, tags=tags)
 
 
@@ -24,15 +25,16 @@ _view(
 )  # fmt: skip
 _view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", "transpose",
-    "grad.transpose(dim0, dim1)", "Two dimensions exchanged.",
+    "grad.transpose(dim0, dim1)", "Two dimensions exchanged.", tags=("checks_dims",),
 )  # fmt: skip
 _view(
     "t(Tensor(a) self) -> Tensor(a)", "t", "grad.t()",
-    "The transpose of a matrix; vectors and numbers stay as they are.",
+    "The transpose of a matrix; vectors and numbers stay as they are.", tags=("checks_dims",),
 )  # fmt: skip
 _view(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)", "permute",
     "grad.permute(inverse_permutation(dims))", "The dimensions in the order `dims`.",
+    tags=("checks_dims",),
 )  # fmt: skip
 _view(
     "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", "movedim",
@@ -44,19 +46,19 @@ _view(
 )  # fmt: skip
 _view(
     "squeeze(Tensor(a) self) -> Tensor(a)", "squeeze", "grad.reshape(self.shape)",
-    "Without the dimensions of size 1.",
+    "Without the dimensions of size 1.", tags=("checks_dims",),
 )  # fmt: skip
 _view(
     "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", "squeeze", "grad.reshape(self.shape)",
-    "Without the dimension `dim`, if its size is 1.",
+    "Without the dimension `dim`, if its size is 1.", tags=("checks_dims",),
 )  # fmt: skip
 _view(
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "squeeze", "grad.reshape(self.shape)",
-    "Without those of the dimensions `dim` that have size 1.",
+    "Without those of the dimensions `dim` that have size 1.", tags=("checks_dims",),
 )  # fmt: skip
 _view(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", "unsqueeze", "grad.squeeze(dim)",
-    "With a new dimension of size 1 at `dim`.",
+    "With a new dimension of size 1 at `dim`.", tags=("checks_dims",),
 )  # fmt: skip
 _view(
     "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", "select",
@@ -76,7 +78,7 @@ _view(
 )  # fmt: skip
 _view(
     "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", "expand", "grad",
-    "Dimensions of size 1 repeated without copying; -1 keeps a size.",
+    "Dimensions of size 1 repeated without copying; -1 keeps a size.", tags=("spreads",),
 )  # fmt: skip
 _view(
     "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
@@ -103,11 +105,12 @@ _view(
 _view(
     "view_as_real(Tensor(a) self) -> Tensor(a)", "view_as_real",
     "grad.contiguous().view_as_complex()",
-    "Real and imaginary parts in a new last dimension of size 2.", retypes=True,
+    "Real and imaginary parts in a new last dimension of size 2.", tags=("retypes",),
 )  # fmt: skip
 _view(
     "view_as_complex(Tensor(a) self) -> Tensor(a)", "view_as_complex", "grad.view_as_real()",
-    "Complex numbers from a last dimension of size 2, whose parts lie side by side.", retypes=True,
+    "Complex numbers from a last dimension of size 2, whose parts lie side by side.",
+    tags=("retypes",),
 )  # fmt: skip
 backward_op(
     "_retype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
@@ -128,12 +131,18 @@ op(
     native="imag",
     tags=("composite",),
 )
-_view("alias(Tensor(a) self) -> Tensor(a)", "alias", "grad", "A view that is all of self.")
+_view(
+    "alias(Tensor(a) self) -> Tensor(a)",
+    "alias",
+    "grad",
+    "A view that is all of self.",
+    tags=("total",),
+)
 op(
     "detach(Tensor(a) self) -> Tensor(a)",
     doc="The same elements without history: no gradient flows back.",
     view="detach",
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "total"),
 )
 
 # ---- made of other views ----
@@ -142,7 +151,7 @@ op(
     "reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
     doc="The same elements in another shape: a view where possible, else a copy.",
     native="reshape",
-    tags=("composite",),
+    tags=("composite", "reshapes"),
 )
 op(
     "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
@@ -177,6 +186,7 @@ op(
     "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
     doc="Two dimensions exchanged.",
     compose="self.transpose(axis0, axis1)",
+    tags=("checks_dims",),
 )
 for _schema, _doc in (
     ("split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",

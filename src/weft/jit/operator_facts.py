@@ -21,7 +21,9 @@ class RowFacts:
     """A row of the operator table. Of rows that may become steps of a group: `operands`, by
     argument "Tensor", "number" or empty; `gradient`, ([argument, formula]...), None where one
     formula gives several; of composed ones the `body`; of those along rows of elements the
-    `attributes`, the arguments that are numbers of the kernel."""
+    `attributes`, the arguments that are numbers of the kernel, how many `results` there are, and
+    `per_row`, operands and results ("result1") of one element a row. Of products that groups may
+    contain: `product`, the places of the operands that the group may compute."""
 
     def __init__(self, key: str, facts: dict[str, Any]) -> None:
         self.key = key
@@ -39,11 +41,26 @@ class RowFacts:
         self.gradient: list[tuple[str, Expression]] | None = facts.get("gradient", [])
         self.body: list[Any] | None = facts.get("body")
         self.attributes: tuple[str, ...] = tuple(facts.get("attributes", ()))
+        self.results: int = facts.get("results", 1)
+        self.per_row: tuple[str, ...] = tuple(facts.get("per_row", ()))
+        self.product: tuple[int, ...] = tuple(facts.get("product", ()))
+        self.gives_mask: bool = facts.get("mask", False)
         if self.has_gradient and not self.gradient:
             self.gradient = None
 
     def __repr__(self) -> str:
         return f"<row {self.key}>"
+
+    @property
+    def is_fusible(self) -> bool:
+        """Whether it is, or is made of, row operators that groups have as steps."""
+        return bool(self.tags & {"fusible", "fusible_rows"})
+
+    @property
+    def is_row_step(self) -> bool:
+        """Whether it is one such step, or one that gives values of rows other sizes."""
+        along_rows = self.kind in ("reduce", "rowwise")
+        return (along_rows and self.is_fusible) or bool(self.tags & {"spreads", "reshapes"})
 
 
 def texts(name: str) -> list[tuple[str, bytes]]:
@@ -75,6 +92,14 @@ def row(key: str) -> RowFacts | None:
             facts = facts_of(data)
             return RowFacts(key, facts) if "kind" in facts else None
     return None
+
+
+@cache
+def row_of_id(id: str) -> RowFacts:
+    """The row with the identifier "add_Tensor", by which steps of groups are called."""
+    parts = id.split("_")
+    splits = ("_".join(parts[:n]) + "." + "_".join(parts[n:]) for n in range(len(parts), 0, -1))
+    return next(found for key in splits if (found := row(key.removesuffix("."))) is not None)
 
 
 def python_of(kind: str, family: str) -> Callable[..., Any] | None:

@@ -19,7 +19,7 @@ from weft.jit.ir.record import record
 from weft.jit.passes import shape
 from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.memory_planning import may_reuse
-from weft.jit.passes.operators import MAY_GIVE_INPUT, operator_of
+from weft.jit.passes.operators import operator_of
 from weft.jit.passes.options import INFERENCE
 from weft.jit.pipeline import optimize_graph
 
@@ -302,7 +302,7 @@ def _is_fresh(node: Node) -> bool:
     if node.kind == tiles.FUSED:
         return True
     operator = operator_of(node)
-    if operator is None or node.kind in MAY_GIVE_INPUT:
+    if operator is None or operator.may_give_input:
         return False
     return not any(result.alias for result in operator.returns)
 

@@ -10,7 +10,7 @@ Nothing is parsed before it is asked for: looking a name up costs a few schemas,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from weft import _C
@@ -102,9 +102,13 @@ class Operator:
         tensors and plain values come and go."""
         parts: list[Any] = [*self.args, *self.returns]
         plain = all(isinstance(ty.non_none(part.type), ty.BaseType) for part in parts)
-        return (
-            plain and not self.schema.varargs and not any(result.alias for result in self.returns)
-        )
+        shares = self.aliases or self.may_give_input
+        return plain and not self.schema.varargs and not shares
+
+    @cached_property
+    def may_give_input(self) -> bool:
+        """Whether a result may be the first argument itself though the schema does not say so."""
+        return "may_give_input" in self.tags
 
     @cached_property
     def nondeterministic(self) -> bool:
@@ -244,6 +248,12 @@ def of(kind: str) -> Operator:
     if found is None:
         raise KeyError(f"schemas: expected the name of an operator, got {kind!r}")
     return found
+
+
+@cache
+def compares_identity(kind: str) -> bool:
+    """Whether an operator of that kind asks if two values are the same object."""
+    return kind.startswith("aten::__is") and "compares_identity" in of(kind).tags
 
 
 def all_kinds() -> Iterator[str]:

@@ -38,7 +38,9 @@ def _ring(name: str, sign: str, function: Any, doc: str) -> None:
         f"{name}.complex(complex a, complex b) -> complex", f"{name}_complex(a, b)", function, doc,
         tags,
     )  # fmt: skip
-    builtin(f"{name}.float(float a, float b) -> float", f"a {sign} b", function, doc, tags)
+    builtin(
+        f"{name}.float(float a, float b) -> float", f"a {sign} b", function, doc, (*tags, "total")
+    )
     for a, b in _COMPLEX_PAIRS:
         builtin(
             f"{name}.{a}_{b}({a} a, {b} b) -> complex", f"{name}_complex({_both(a, b)})", function,
@@ -139,7 +141,7 @@ builtin(
 )  # fmt: skip
 
 builtin("neg.int(int a) -> int", "checked_neg(a)", int64(operator.neg), "-a.")
-builtin("neg.float(float a) -> float", "-a", operator.neg, "-a.")
+builtin("neg.float(float a) -> float", "-a", operator.neg, "-a.", ("total",))
 builtin("neg.complex(complex a) -> complex", "-a", operator.neg, "-a.")
 builtin("neg.Scalar(Scalar a) -> Scalar", "scalar_neg", number(operator.neg), "-a.")
 builtin("prim::abs.int(int a) -> int", "checked_abs(a)", int64(abs), "Without its sign.")
@@ -152,13 +154,13 @@ for _name, _sign, _function in (
 ):  # fmt: skip
     builtin(
         f"{_name}.bool(bool a, bool b) -> bool", f"static_cast<bool>(a {_sign} b)", _function,
-        f"a {_sign} b.", ("commutative",),
+        f"a {_sign} b.", ("commutative", "total"),
     )  # fmt: skip
     builtin(
         f"{_name}.int(int a, int b) -> int", f"a {_sign} b", _function, f"a {_sign} b, bit by bit.",
-        ("commutative",),
+        ("commutative", "total"),
     )  # fmt: skip
-builtin("__not__(bool self) -> bool", "!a", operator.not_, "Whether it is False.")
+builtin("__not__(bool self) -> bool", "!a", operator.not_, "Whether it is False.", ("total",))
 builtin("bitwise_not.int(int a) -> int", "~a", operator.invert, "Every bit changed: -a - 1.")
 
 
@@ -177,16 +179,16 @@ builtin(
 
 for _name, _function in (("min", min), ("max", max)):
     _doc = "The smaller one." if _name == "min" else "The larger one."
-    builtin(f"prim::{_name}.int(int a, int b) -> int", f"std::{_name}(a, b)", _function, _doc)
-    builtin(f"prim::{_name}.float(float a, float b) -> float", f"py_{_name}(a, b)", _function, _doc)
+    _total = partial(builtin, doc=_doc, tags=("total",))
+    _total(f"prim::{_name}.int(int a, int b) -> int", f"std::{_name}(a, b)", _function)
+    _total(f"prim::{_name}.float(float a, float b) -> float", f"py_{_name}(a, b)", _function)
     for _a, _b in _REAL_PAIRS:
-        builtin(
+        _total(
             f"prim::{_name}.{_a}_{_b}({_a} a, {_b} b) -> float",
             f"py_{_name}(to_double(a), to_double(b))",
             lambda a, b, f=_function: float(f(float(a), float(b))),
-            _doc,
         )
-    builtin(f"prim::{_name}(Scalar a, Scalar b) -> Scalar", f"scalar_{_name}", _function, _doc)
+    _total(f"prim::{_name}(Scalar a, Scalar b) -> Scalar", f"scalar_{_name}", _function)
 
 builtin(
     "__range_length(int lo, int hi, int step) -> int", "range_length",

@@ -19,25 +19,30 @@ builtin = partial(_builtin, family="comparison")
 
 
 for _name, _sign, _function in (*_ORDER, *_EQUALITY):
-    _doc = f"a {_sign} b."
-    builtin(f"{_name}.int(int a, int b) -> bool", f"a {_sign} b", _function, _doc)
-    builtin(f"{_name}.float(float a, float b) -> bool", f"a {_sign} b", _function, _doc)
-    builtin(
-        f"{_name}.int_float(int a, float b) -> bool", f"compare(a, b) {_sign} 0", _function, _doc
-    )
-    builtin(
-        f"{_name}.float_int(float a, int b) -> bool", f"0 {_sign} compare(b, a)", _function, _doc
-    )
-    builtin(f"{_name}.str(str a, str b) -> bool", f"a {_sign} b", _function, _doc)
-    builtin(f"{_name}(Scalar a, Scalar b) -> bool", f"scalar_{_name}", _function, _doc)
+    for _types, _overload, _cpp in (
+        ("int int", ".int", f"a {_sign} b"), ("float float", ".float", f"a {_sign} b"),
+        ("int float", ".int_float", f"compare(a, b) {_sign} 0"),
+        ("float int", ".float_int", f"0 {_sign} compare(b, a)"),
+        ("str str", ".str", f"a {_sign} b"), ("Scalar Scalar", "", f"scalar_{_name}"),
+    ):  # fmt: skip
+        _a, _b = _types.split()
+        builtin(
+            f"{_name}{_overload}({_a} a, {_b} b) -> bool", _cpp, _function, f"a {_sign} b.",
+            ("total",),
+        )  # fmt: skip
 
 for _name, _sign, _function in _EQUALITY:
     _doc = f"a {_sign} b."
     _not = "" if _name == "eq" else "!"
-    builtin(f"{_name}.bool(bool a, bool b) -> bool", f"a {_sign} b", _function, _doc)
-    builtin(f"{_name}.complex(complex a, complex b) -> bool", f"a {_sign} b", _function, _doc)
-    builtin(f"{_name}.float_complex(float a, complex b) -> bool", f"a {_sign} b", _function, _doc)
-    builtin(f"{_name}.complex_float(complex a, float b) -> bool", f"a {_sign} b", _function, _doc)
+    for _types, _overload in (
+        ("bool bool", "bool"), ("complex complex", "complex"), ("float complex", "float_complex"),
+        ("complex float", "complex_float"),
+    ):  # fmt: skip
+        _a, _b = _types.split()
+        builtin(
+            f"{_name}.{_overload}({_a} a, {_b} b) -> bool", f"a {_sign} b", _function, _doc,
+            ("total",),
+        )  # fmt: skip
     for _type, _overload in (
         ("Device", "device"), ("AnyEnumType", "enum"), ("ScalarType", "dtype"),
         ("int[]", "int_list"), ("float[]", "float_list"), ("bool[]", "bool_list"),
@@ -65,8 +70,9 @@ def _is(a: Any, b: Any) -> bool:
     )
 
 
-builtin("__is__(t1 self, t2 obj) -> bool", "is_same(a, b)", _is, "The same object.")
+_IDENTITY = ("total", "compares_identity")
+builtin("__is__(t1 self, t2 obj) -> bool", "is_same(a, b)", _is, "The same object.", _IDENTITY)
 builtin(
     "__isnot__(t1 self, t2 obj) -> bool", "!is_same(a, b)", lambda a, b: not _is(a, b),
-    "Another object.",
+    "Another object.", _IDENTITY,
 )  # fmt: skip

@@ -19,21 +19,21 @@ def _item_int(value: Any) -> int:
     return check_int(int(value.item()))
 
 
-builtin("Int.bool(bool a) -> int", "static_cast<int64_t>(a)", _int, "int(a).")
+builtin("Int.bool(bool a) -> int", "static_cast<int64_t>(a)", _int, "int(a).", ("total",))
 builtin("Int.float(float a) -> int", "to_int(a)", _int, "int(a): towards zero.")
 builtin("Int.Scalar(Scalar a) -> int", "scalar_to_int", _int, "int(a).")
 builtin("Int.str(str a) -> int", "parse_int", _int, "int(a): a number in decimal digits.")
 builtin("Int.Tensor(Tensor a) -> int", "tensor_to_int", _item_int, "int(a) of one element.")
 builtin("Float.int(int a) -> float", "to_double(a)", float, "float(a).")
-builtin("Float.bool(bool a) -> float", "static_cast<double>(a)", float, "float(a).")
+builtin("Float.bool(bool a) -> float", "static_cast<double>(a)", float, "float(a).", ("total",))
 builtin("Float.Scalar(Scalar a) -> float", 'real_part("float", a)', float, "float(a).")
 builtin("Float.str(str a) -> float", "parse_float", float, "float(a).")
 builtin(
     "Float.Tensor(Tensor a) -> float", "tensor_to_float", lambda a: float(a.item()),
     "float(a) of one element.",
 )  # fmt: skip
-builtin("Bool.int(int a) -> bool", "a != 0", bool, "bool(a).")
-builtin("Bool.float(float a) -> bool", "a != 0", bool, "bool(a).")
+builtin("Bool.int(int a) -> bool", "a != 0", bool, "bool(a).", ("total",))
+builtin("Bool.float(float a) -> bool", "a != 0", bool, "bool(a).", ("total",))
 builtin(
     "Bool.Tensor(Tensor a) -> bool", "tensor_to_bool", lambda a: bool(a.item()),
     "bool(a) of one element.",

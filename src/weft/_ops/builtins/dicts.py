@@ -23,12 +23,14 @@ for _key, _list in _KEY_LISTS.items():
     _dict = f"Dict({_key}, t)"
     _written = f"{_dict}(a!) self"
     builtin(f"keys.{_key}({_dict} self) -> {_key}[](*)", f"dict_keys(a, ValueTag::{_list})",
-            lambda self: list(self.keys()), "The keys, a new list.")  # fmt: skip
+            lambda self: list(self.keys()), "The keys, a new list.", ("total",))  # fmt: skip
     builtin(f"values.{_key}({_dict} self) -> t[](*)", "dict_values",
-            lambda self: list(self.values()), "The values, a new list.")  # fmt: skip
+            lambda self: list(self.values()), "The values, a new list.", ("total",))  # fmt: skip
     builtin(f"items.{_key}({_dict} self) -> (({_key}, t)[])", "dict_items",
-            lambda self: list(self.items()), "Pairs of key and value, a new list.")  # fmt: skip
-    builtin(f"len.Dict_{_key}({_dict} self) -> int", "dict_len", len, "How many keys.")
+            lambda self: list(self.items()), "Pairs of key and value, a new list.",
+            ("total",))  # fmt: skip
+    builtin(f"len.Dict_{_key}({_dict} self) -> int", "dict_len", len, "How many keys.",
+            ("total",))  # fmt: skip
     builtin(f"__getitem__.Dict_{_key}({_dict} self, {_key} key) -> t(*)", "dict_getitem",
             operator.getitem, "The value of a key.")  # fmt: skip
     builtin(f"get.{_key}({_dict} self, {_key} key) -> t(*)?", "dict_get", dict.get,
@@ -57,9 +59,10 @@ for _key, _list in _KEY_LISTS.items():
     builtin(f"update.{_key}({_written}, {_dict} to_add) -> ()", "dict_update", dict.update,
             "Gives keys the values of another dict.")  # fmt: skip
     builtin(f"__contains__.{_key}({_dict} dict, {_key} key) -> bool", "dict_contains",
-            operator.contains, "Whether there is such a key.")  # fmt: skip
+            operator.contains, "Whether there is such a key.",
+            ("total",) if _key == "str" else ())  # fmt: skip
     builtin(f"copy.Dict_{_key}({_dict}(a) self) -> {_dict}", "dict_copy", dict.copy,
-            "A new dict of the same keys and values.")  # fmt: skip
+            "A new dict of the same keys and values.", ("total",))  # fmt: skip
     builtin(f"dict.Dict_{_key}({_dict}(a) self) -> {_dict}", "dict_copy", dict,
             "A new dict of the same keys and values.")  # fmt: skip
     builtin(f"dict.{_key}(({_key}, t)[] inputs) -> Dict({_key}, t)", "dict_from_items", dict,

@@ -6,7 +6,7 @@ from weft._ops.builtins.rows import builtin
 
 
 def _row(text: str, cpp: str, doc: str) -> None:
-    builtin(text, cpp, None, doc, ("side_effect",), "gradients")
+    builtin(text, cpp, None, doc, ("side_effect", "starts_gradients"), "gradients")
 
 
 _row(

@@ -23,8 +23,8 @@ def _then(action: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-builtin("len.t(t[] a) -> int", "list_len(a)", len, "How many items.")
-builtin("len.any(Any[] a) -> int", "list_len(a)", len, "How many items.")
+builtin("len.t(t[] a) -> int", "list_len(a)", len, "How many items.", ("total", "length"))
+builtin("len.any(Any[] a) -> int", "list_len(a)", len, "How many items.", ("total", "length"))
 builtin(
     "append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", "list_append_item", _then(list.append),
     "Adds an item at the end.",
@@ -40,9 +40,11 @@ builtin(
 builtin("pop.t(t[](a!) self, int idx=-1) -> t(*)", "list_pop", list.pop, "Takes an item out.")
 builtin("clear.t(t[](a!) self) -> ()", "list_clear", list.clear, "Takes every item out.")
 builtin("reverse.t(t[](a!) self) -> ()", "list_reverse", list.reverse, "Last item first.")
-builtin("copy.t(t[](a) self) -> t[]", "list_copy", list, "A new list of the same items.")
-builtin("list.t(t[] l) -> t[]", "list_copy", list, "A new list of the same items.")
-builtin("list(str t) -> str[]", "str_characters", list, "The characters of a string.")
+builtin(
+    "copy.t(t[](a) self) -> t[]", "list_copy", list, "A new list of the same items.", ("total",)
+)
+builtin("list.t(t[] l) -> t[]", "list_copy", list, "A new list of the same items.", ("total",))
+builtin("list(str t) -> str[]", "str_characters", list, "The characters of a string.", ("total",))
 builtin(
     "__getitem__.t(t[](a) list, int idx) -> t(*)", "list_get(a, b)", operator.getitem,
     "The item at `idx`.",

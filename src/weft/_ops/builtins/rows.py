@@ -25,6 +25,12 @@ TAGS = frozenset(
         "side_effect",  # changes what no argument shows: a seed, a mode, the screen
         "reads_state",  # its result depends on more than its arguments
         "commutative",
+        "total",  # cannot raise; given for Scalar arguments: for ints, floats and bools
+        "compares_identity",
+        "starts_gradients",  # gradients may be recorded behind it, whatever its arguments are
+        "metadata",  # of a tensor: its sizes, dtype or device, which no element decides
+        "length",  # of a list
+        "relayout",  # changes the sizes of its first argument
     )
 )
 # The types the interpreter keeps unboxed.
@@ -104,7 +110,7 @@ class Builtin:
         return (
             self.is_expression
             and self.family in SCALAR_FAMILIES
-            and not self.tags - {"commutative"}
+            and not self.tags - {"commutative", "total"}
             and len(self.args) in (1, 2)
             and len(self.returns) == 1
             and all(type_ in SCALARS for type_ in (*(a.type for a in self.args), *self.returns))

@@ -12,7 +12,7 @@ from weft._ops.builtins.rows import builtin as _builtin
 builtin = partial(_builtin, family="strings")
 
 
-builtin("len.str(str s) -> int", "str_len", len, "How many characters.")
+builtin("len.str(str s) -> int", "str_len", len, "How many characters.", ("total",))
 builtin("__getitem__.str(str s, int index) -> str", "str_get", operator.getitem, "A character.")
 builtin(
     "prim::StringIndex(str string, int index) -> str", "str_get", operator.getitem, "A character."

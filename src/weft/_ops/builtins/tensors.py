@@ -19,12 +19,16 @@ def _method(name: str) -> Callable[..., Any]:
     return lambda self, *args: getattr(self, name)(*args)
 
 
-builtin("size(Tensor self) -> int[]", "tensor_size", lambda self: list(self.shape), "Its sizes.")
-builtin("size.int(Tensor self, int dim) -> int", "a.size(b)", _method("size"), "One size.")
-builtin("dim(Tensor self) -> int", "a.dim()", _method("dim"), "How many dimensions.")
+builtin("size(Tensor self) -> int[]", "tensor_size", lambda self: list(self.shape), "Its sizes.",
+        ("total", "metadata"))  # fmt: skip
+builtin("size.int(Tensor self, int dim) -> int", "a.size(b)", _method("size"), "One size.",
+        ("metadata",))  # fmt: skip
+builtin("dim(Tensor self) -> int", "a.dim()", _method("dim"), "How many dimensions.",
+        ("total", "metadata"))  # fmt: skip
 builtin("ndimension(Tensor self) -> int", "a.dim()", _method("dim"), "How many dimensions.")
 builtin("prim::ndim(Tensor self) -> int", "a.dim()", _method("dim"), "How many dimensions.")
-builtin("numel(Tensor self) -> int", "a.numel()", _method("numel"), "How many elements.")
+builtin("numel(Tensor self) -> int", "a.numel()", _method("numel"), "How many elements.",
+        ("total", "metadata"))  # fmt: skip
 builtin("len.Tensor(Tensor t) -> int", "tensor_len(a)", len, "The size of the first dimension.")
 builtin(
     "stride(Tensor self) -> int[]", "tensor_stride", lambda self: list(self.stride()),
@@ -38,9 +42,10 @@ builtin("is_contiguous(Tensor self) -> bool", "a.is_contiguous()", _method("is_c
 builtin("is_contiguous.memory_format(Tensor self, *, MemoryFormat memory_format) -> bool",
         "tensor_lies_as", None, "Whether its elements lie in the order of a format.")  # fmt: skip
 builtin("is_floating_point(Tensor self) -> bool", "is_floating(a.dtype())",
-        _method("is_floating_point"), "Whether its dtype is a floating one.")  # fmt: skip
+        _method("is_floating_point"), "Whether its dtype is a floating one.",
+        ("total",))  # fmt: skip
 builtin("is_complex(Tensor self) -> bool", "is_complex(a.dtype())", _method("is_complex"),
-        "Whether its dtype is a complex one.")  # fmt: skip
+        "Whether its dtype is a complex one.", ("total",))  # fmt: skip
 builtin("is_signed(Tensor self) -> bool", "is_signed(a.dtype())", None,
         "Whether its dtype has negative numbers.")  # fmt: skip
 builtin("is_nonzero(Tensor self) -> bool", "tensor_to_bool", lambda self: bool(self.item()),
@@ -60,12 +65,14 @@ for _name in ("is_conj", "is_neg"):
             "Always false: such views are not made.")  # fmt: skip
 
 builtin("prim::dtype(Tensor a) -> ScalarType", "Value(a.dtype())", _attribute("dtype"),
-        "Its dtype.")  # fmt: skip
+        "Its dtype.", ("total", "metadata"))  # fmt: skip
 builtin("prim::device(Tensor a) -> Device", "Value(a.device())", _attribute("device"),
-        "Its device.")  # fmt: skip
-builtin("prim::layout(Tensor a) -> Layout", "tensor_layout", None, "Its layout: strided.")
+        "Its device.", ("total", "metadata"))  # fmt: skip
+builtin(
+    "prim::layout(Tensor a) -> Layout", "tensor_layout", None, "Its layout: strided.", ("total",)
+)
 builtin("prim::shape(Tensor a) -> int[]", "tensor_size", lambda self: list(self.shape),
-        "Its sizes.")  # fmt: skip
+        "Its sizes.", ("metadata",))  # fmt: skip
 builtin("prim::itemsize(Tensor a) -> int", "static_cast<int64_t>(a.item_size())",
         _attribute("itemsize"), "Bytes of an element.")  # fmt: skip
 builtin("prim::nbytes(Tensor a) -> int", "a.numel() * static_cast<int64_t>(a.item_size())",
@@ -73,7 +80,8 @@ builtin("prim::nbytes(Tensor a) -> int", "a.numel() * static_cast<int64_t>(a.ite
 builtin("prim::is_cpu(Tensor a) -> bool", "a.device().type == DeviceType::CPU",
         lambda a: a.device.type == "cpu", "Whether it lies in the memory of the CPU.")  # fmt: skip
 builtin("prim::is_cuda(Tensor a) -> bool", "a.device().type == DeviceType::CUDA",
-        lambda a: a.device.type == "cuda", "Whether it lies on a CUDA device.")  # fmt: skip
+        lambda a: a.device.type == "cuda", "Whether it lies on a CUDA device.",
+        ("total",))  # fmt: skip
 builtin("prim::is_meta(Tensor a) -> bool", "a.device().type == DeviceType::Meta",
         lambda a: a.device.type == "meta", "Whether it has no memory.")  # fmt: skip
 for _name in (
@@ -83,9 +91,9 @@ for _name in (
     builtin(f"prim::{_name}(Tensor a) -> bool", "tensor_never(a)", lambda a: False,
             "Always false: there are no such tensors.")  # fmt: skip
 builtin("prim::requires_grad(Tensor a) -> bool", "autograd::requires_grad(a)", None,
-        "Whether gradients are recorded for it.", ("reads_state",))  # fmt: skip
+        "Whether gradients are recorded for it.", ("reads_state", "total"))  # fmt: skip
 builtin("prim::grad(Tensor a) -> Tensor(*)?", "Value(autograd::grad(a))", None,
-        "The gradient it has collected.", ("reads_state",))  # fmt: skip
+        "The gradient it has collected.", ("reads_state", "starts_gradients"))  # fmt: skip
 builtin("prim::data(Tensor(a) a) -> Tensor(a)", "autograd::detach(a)", None,
         "The same elements, without a history.", ("reads_state",))  # fmt: skip
 builtin("numpy_T(Tensor(a) self) -> Tensor(a)", "tensor_reversed", _attribute("T"),
@@ -98,7 +106,8 @@ builtin("H(Tensor(a) self) -> Tensor(a)", "tensor_H", _attribute("H"),
         "The conjugate transpose of a matrix.")  # fmt: skip
 builtin("prim::name(Tensor a) -> str?", "tensor_name", lambda a: None, "Always None.")
 builtin("requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)",
-        "tensor_requires_grad_", None, "Starts or stops recording gradients.")  # fmt: skip
+        "tensor_requires_grad_", None, "Starts or stops recording gradients.",
+        ("starts_gradients",))  # fmt: skip
 builtin("retain_grad(Tensor(a!) self) -> ()", "autograd::retain_grad(a)", None,
         "Keeps the gradient of a tensor that is no leaf.", ("side_effect",))  # fmt: skip
 builtin("prim::retains_grad(Tensor a) -> bool", "autograd::retains_grad(a)", None,
@@ -106,10 +115,11 @@ builtin("prim::retains_grad(Tensor a) -> bool", "autograd::retains_grad(a)", Non
 builtin("detach_(Tensor(a!) self) -> Tensor(a!)", "tensor_detach_", None,
         "Forgets, in place, how the tensor was made.")  # fmt: skip
 builtin("resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-        "tensor_resize_", None, "Gives it other sizes; new elements are undefined.")  # fmt: skip
+        "tensor_resize_", None, "Gives it other sizes; new elements are undefined.",
+        ("relayout",))  # fmt: skip
 builtin("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None)"
         " -> Tensor(a!)", "tensor_resize_as_", None,
-        "resize_ to the sizes of another tensor.")  # fmt: skip
+        "resize_ to the sizes of another tensor.", ("relayout",))  # fmt: skip
 builtin("cpu(Tensor(a) self) -> Tensor(a)", "tensor_cpu", None, "The tensor on the CPU.")
 
 builtin("prim::type(Device self) -> str", "device_type", _attribute("type"), '"cpu", "cuda".')
@@ -149,6 +159,6 @@ builtin("broadcast_shapes(int[] a, int[] b) -> int[]", "shapes_broadcast", None,
 builtin("_infer_size(int[] a, int[] b) -> int[]", "shapes_broadcast", None,
         "The sizes that both stretch to.")  # fmt: skip
 builtin("is_floating_point.dtype(ScalarType self) -> bool", "is_floating(boxed::dtype(a))",
-        _attribute("is_floating_point"), "Whether it is a floating dtype.")  # fmt: skip
+        _attribute("is_floating_point"), "Whether it is a floating dtype.", ("total",))  # fmt: skip
 builtin("is_complex.dtype(ScalarType self) -> bool", "is_complex(boxed::dtype(a))",
-        _attribute("is_complex"), "Whether it is a complex dtype.")  # fmt: skip
+        _attribute("is_complex"), "Whether it is a complex dtype.", ("total",))  # fmt: skip

@@ -10,6 +10,7 @@ from weft.jit.codegen.registers import is_scalar_register
 from weft.jit.codegen.scalars import is_scalar_type, literal, scalar_instruction
 from weft.jit.ir import Block, Node, Value
 from weft.jit.ir import types as ty
+from weft.jit.schemas import compares_identity
 
 if TYPE_CHECKING:
     from weft.jit.codegen.lower import Lowering
@@ -61,7 +62,7 @@ def defer(low: Lowering, node: Node) -> bool:
 
 @functools.cache
 def _may_be_fusible(kind: str) -> bool:
-    if kind in ("aten::__not__", "aten::__is__", "aten::__isnot__"):
+    if kind == "aten::__not__" or compares_identity(kind):
         return True
     scalar = scalar_instruction(kind)
     return scalar is not None and scalar.gives_bool
@@ -70,7 +71,7 @@ def _may_be_fusible(kind: str) -> bool:
 def _is_fusible(low: Lowering, node: Node) -> bool:
     if node.kind == "aten::__not__":
         return node.inputs[0].type == ty.BOOL and not node.inputs[0].is_constant
-    if node.kind in ("aten::__is__", "aten::__isnot__"):
+    if compares_identity(node.kind):
         left, right = node.inputs
         if left.type == ty.NONE:
             left, right = right, left
@@ -90,7 +91,7 @@ def jump_on(low: Lowering, condition: Value, when: bool) -> Code:
     node = low.deferred.get(condition)
     if node is None:
         return low.emit(f"jump_{word}", b=low.scalar_source(condition))
-    if node.kind in ("aten::__is__", "aten::__isnot__"):
+    if compares_identity(node.kind):
         left = node.inputs[1] if node.inputs[0].type == ty.NONE else node.inputs[0]
         is_none = when == (node.kind == "aten::__is__")
         return low.emit(f"jump_{'if' if is_none else 'unless'}_none", b=low.registers.of[left])

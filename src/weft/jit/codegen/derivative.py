@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from weft.jit.codegen.rows import ALL, ELEMENTS, ROW, NotFusible, RowResult, RowStep
 from weft.jit.codegen.steps import Op, Operand, Steps, Unit
 from weft.jit.ir.record import field, record
+from weft.jit.operator_facts import row_of_id
 
 Edge = tuple[int, str, int]  # (input of the forward group, "gradient" | "output", index)
 
@@ -198,9 +199,8 @@ class _Backward:
         steps = self._result.steps
         again = [self._recomputed(t) for t in tensors]
         first = steps.add(op, again, [self._recomputed(n) for n in numbers], extent)  # type: ignore[arg-type]
-        if isinstance(op, RowStep) and op.id in ("_layer_norm", "_layer_norm_affine"):
-            for index in (1, 2):
-                steps.add(RowResult(index), [first], [], ROW)
+        for index in range(1, row_of_id(op.id).results if isinstance(op, RowStep) else 1):
+            steps.add(RowResult(index), [first], [], ROW)
         return first
 
     def _statistic(self, op: RowResult, step: int) -> Operand:

@@ -10,19 +10,7 @@ from functools import cache
 
 from weft.jit.ir.graph import Node, Value
 from weft.jit.ir.record import NamedTuple
-from weft.jit.operator_facts import row
-
-# By key: the arguments of which steps before the head may make one; the first is worth more.
-_OPERANDS = {
-    "linear": (0, 1),
-    "mm": (0, 1),
-    "addmm": (1, 2),
-    "matmul": (0, 1),
-    "bmm": (0, 1),
-    "baddbmm": (1, 2),
-    "conv2d": (0,),
-}
-KEYS = frozenset(_OPERANDS)
+from weft.jit.operator_facts import RowFacts, row
 
 
 class HeadStep(NamedTuple):
@@ -31,19 +19,26 @@ class HeadStep(NamedTuple):
     id: str
 
 
-def key_of(node: Node) -> str | None:
-    """The key of a node that may be a head; None for others."""
-    return _key_of(node.kind)
+def is_head(node: Node) -> bool:
+    """Whether a node is a product that may be a head."""
+    return _row_of(node.kind) is not None
 
 
-def operands_of(node: Node) -> list[Value]:
-    """The operands of a head of which the group may make one."""
-    key = key_of(node)
-    assert key is not None
-    return [node.inputs[at] for at in _OPERANDS[key]]
+def is_convolution(head: Node) -> bool:
+    """Whether a head is a convolution."""
+    found = _row_of(head.kind)
+    return found is not None and "convolution" in found.tags
+
+
+def operands_of(head: Node) -> list[Value]:
+    """The operands of a head of which the group may make one; the first is worth more."""
+    found = _row_of(head.kind)
+    assert found is not None
+    return [head.inputs[at] for at in found.product]
 
 
 @cache
-def _key_of(kind: str) -> str | None:
+def _row_of(kind: str) -> RowFacts | None:
     namespace, _, key = kind.partition("::")
-    return key if namespace == "aten" and key in KEYS and row(key) is not None else None
+    found = row(key) if namespace == "aten" else None
+    return found if found is not None and found.product else None

@@ -29,7 +29,7 @@ def _handles(*kinds: str) -> Callable[[Handler], Handler]:
 
 def lower(low: Lowering, node: Node) -> None:
     """Adds the code of a node."""
-    handler = _HANDLERS.get(node.kind)
+    handler = _identity if schemas.compares_identity(node.kind) else _HANDLERS.get(node.kind)
     if handler is not None:
         handler(low, node)
         return
@@ -312,8 +312,7 @@ def _exit_mode(low: Lowering, node: Node) -> None:
     low.emit("exit_mode")
 
 
-@_handles("aten::__is__", "aten::__isnot__")
-def _is(low: Lowering, node: Node) -> None:
+def _identity(low: Lowering, node: Node) -> None:
     """With None on one side a question of its own, else the operator."""
     left, right = node.inputs
     if left.type == ty.NONE:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.ir.record import NamedTuple
+from weft.jit.operator_facts import RowFacts, row_of_id
 
 if TYPE_CHECKING:
     from weft.jit.codegen.steps import Steps
-    from weft.jit.operator_facts import RowFacts
 
 
 class NotFusible(Exception):
@@ -43,64 +43,51 @@ _ELEMENTS_ALONE = {ELEMENTS}
 # What is told of a tensor's shape: nothing but that it is the group's, or that with rows of size 1.
 SHAPE, KEPT = object(), object()
 
-# Extents of operands and of results, by key.
-_ROWWISE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "softmax.int": ((ELEMENTS,), (ELEMENTS,)),
-    "log_softmax.int": ((ELEMENTS,), (ELEMENTS,)),
-    "_softmax_backward_data": ((ELEMENTS, ELEMENTS), (ELEMENTS,)),
-    "_log_softmax_backward_data": ((ELEMENTS, ELEMENTS), (ELEMENTS,)),
-    "_layer_norm": ((ELEMENTS,), (ELEMENTS, ROW, ROW)),
-    "_layer_norm_affine": ((ELEMENTS, ELEMENTS, ELEMENTS), (ELEMENTS, ROW, ROW)),
-    "_layer_norm_backward": ((ELEMENTS, ELEMENTS, ROW, ROW), (ELEMENTS,)),
-}
-_REDUCED = ("sum", "mean", "max", "min", "sum.dim_IntList", "mean.dim", "amax", "amin")
-# Over rows alone: all elements would take several passes, or gradients behind the one value.
-_ROWS_ONLY = ("_var", "_std", "_norm2", "_norm_p", "logsumexp")
-_COMPOSED = ("layer_norm", "_sum_backward", "expand", "reshape")
-KEYS = frozenset((*_ROWWISE, *_REDUCED, *_ROWS_ONLY, *_COMPOSED))
-# What a program may say; the others only stand in formulas and bodies.
-_UNFOLDED = (
-    *(f"{name}{form}" for name in ("var", "std") for form in ("", ".dim", ".correction")),
-    *("linalg_vector_norm", "norm.Scalar", "norm.ScalarOpt_dim"),
-)
-MEMBERS = frozenset(
-    ("softmax.int", "log_softmax.int", "layer_norm", "logsumexp", *_REDUCED, *_UNFOLDED)
-)
-# Steps whose results are masks: their sums count them in int64, which is no work for a group.
-_MASKS = ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_", "is")
+
+def applies(row: RowFacts) -> bool:
+    """Whether `apply` knows a row."""
+    return row.is_row_step or row.key == "layer_norm"
 
 
 def apply(steps: Steps, row: RowFacts, names: Mapping[str, Any]) -> Any:
-    """The result of one of KEYS: an operand, or a tuple of them. Raises NotFusible."""
+    """The result of a row operator: an operand, or a tuple of them. Raises NotFusible."""
     if row.key == "layer_norm":
         return _layer_norm(steps, names)
-    if row.key in ("_sum_backward", "expand"):
+    if "spreads" in row.tags:
         return _spread(steps, names)
-    if row.key == "reshape":
+    if "reshapes" in row.tags:
         return _with_row(steps, names)
     if names.get("dtype") is not None:
         raise NotFusible(f"{row.key}: a dtype")
-    tensors = [value for value, what in zip(names.values(), row.operands) if what == "Tensor"]
-    if row.key in _REDUCED or row.key in _ROWS_ONLY:
-        wanted: tuple[str, ...] = (ELEMENTS,)
+    tensors = {name: names[name] for name, what in zip(names, row.operands) if what == "Tensor"}
+    if row.kind == "reduce":
         form = _reduced_form(row, names)
-        results: tuple[str, ...] = (
-            ALL if form.over == "all" else ROW if form.keepdim else DROPPED,
-        )
+        results = [ALL if form.over == "all" else ROW if form.keepdim else DROPPED]
     else:
-        wanted, results = _ROWWISE[row.key]
         form = _rowwise_form(row, names)
-    for value, extent in zip(tensors, wanted):
+        results = [_extent(row, f"result{i}") for i in range(row.results)]
+    for name, value in tensors.items():
+        extent = _extent(row, name)
         if steps.extent(value) != extent:
             raise NotFusible(f"{row.key}: expected {extent}, got {steps.extent(value)}")
-        if value.kind == "step" and str(steps.steps[value.index][0]).startswith(_MASKS):
+        # The sum of a mask counts in int64, which is no work for a group.
+        if value.kind == "step" and _is_mask(steps.steps[value.index][0]):
             raise NotFusible(f"{row.key}: of a mask")
     if any(isinstance(op, RowStep) and op.over != form.over for op, _, _ in steps.steps):
         raise NotFusible(f"{row.key}: sums over rows and over all in one group")
     numbers = [names[name] for name in row.attributes]
-    first = steps.add(form, tensors, numbers, results[0])
+    first = steps.add(form, list(tensors.values()), numbers, results[0])
     more = [steps.add(RowResult(i), [first], [], e) for i, e in enumerate(results) if i]
     return (first, *more) if more else first
+
+
+def _extent(row: RowFacts, name: str) -> str:
+    """Of an operand or result of a rowwise row."""
+    return ROW if name in row.per_row else ELEMENTS
+
+
+def _is_mask(op: object) -> bool:
+    return type(op) is str and row_of_id(op).gives_mask
 
 
 def _whole(value: Any, what: str) -> int:
@@ -115,7 +102,7 @@ def _reduced_form(row: RowFacts, names: Mapping[str, Any]) -> RowStep:
         raise NotFusible(f"{row.key}: expected dims that are known")
     keepdim = names.get("keepdim", False)
     if not dims:
-        if row.key in _ROWS_ONLY:
+        if "fusible_rows" in row.tags:
             raise NotFusible(f"{row.key}: all dimensions")
         if keepdim:
             raise NotFusible(f"{row.key}: all dimensions, and keeping them")

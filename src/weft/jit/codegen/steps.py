@@ -126,7 +126,7 @@ class Steps:
         if found.is_elementwise and not self.units_wanted:
             return self._elementwise(found, args)
         names = dict(zip(_arguments(key), args))
-        if key in row_steps.KEYS:
+        if row_steps.applies(found):
             result = row_steps.apply(self, found, names)
         elif found.is_elementwise:
             result = self._elementwise(found, args)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.codegen import heads
-from weft.jit.codegen.rows import DROPPED, MEMBERS, NotFusible, RowResult
+from weft.jit.codegen.rows import DROPPED, NotFusible, RowResult
 from weft.jit.codegen.steps import Op, Operand, Steps
 from weft.jit.ir.graph import Block, Node, Value
 from weft.jit.ir.record import record
@@ -28,7 +28,6 @@ MOST_OPERANDS = 16  # tensor inputs and outputs: beyond it there is no native co
 MOST_CALL_OPERANDS = 32
 MOST_NUMBERS = 32
 _NUMBER_TYPES = (INT, FLOAT, BOOL)
-_MEMBERS = {f"aten::{key}": key for key in MEMBERS}
 
 
 @record(frozen=True)
@@ -97,15 +96,15 @@ def _plain_numbers(kind: str) -> int | None:
 def row_operator(node: Node) -> bool:
     """Whether a node is a row operator that may be a member of a group, along the last dimension or
     all for what is known now."""
-    key = _MEMBERS.get(node.kind)
-    if key is None:
+    found = _row_of_kind(node.kind)
+    if found is None or not found.is_fusible or "backward" in found.tags:
         return False
     for value in node.inputs:
         is_tensor = value.type == TENSOR and not value.is_constant
         if not is_tensor and not is_known(value):
             return False
     try:
-        Steps().apply(key, [_argument(v, Operand("input", 0)) for v in node.inputs])
+        Steps().apply(found.key, [_argument(v, Operand("input", 0)) for v in node.inputs])
     except NotFusible:
         return False
     return True
@@ -113,7 +112,7 @@ def row_operator(node: Node) -> bool:
 
 def is_head(node: Node) -> bool:
     """Whether a node is a product or a convolution that a group may begin with."""
-    if heads.key_of(node) is None:
+    if not heads.is_head(node):
         return False
     return all(_holds_tensor(v) or v.type in _NUMBER_TYPES or is_known(v) for v in node.inputs)
 
@@ -300,7 +299,7 @@ def _add_block(
             places.update((o, places[v]) for o, v in zip(inner.outputs, body.returns))
         else:
             key = inner.kind.partition("::")[2]
-            is_head = heads.key_of(inner) is not None
+            is_head = heads.is_head(inner)
             if is_head and product is not None:
                 places[inner.output] = product
                 continue

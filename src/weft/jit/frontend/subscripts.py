@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
+from weft.jit import schemas
 from weft.jit.frontend import written
 from weft.jit.frontend.calls import apply_operator, call_operator
 from weft.jit.frontend.conditions import Condition, choose
@@ -19,6 +20,7 @@ from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared, Tuple
 from weft.jit.frontend.written import call_written
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
+from weft.jit.ir.node_rules import RULES
 from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
@@ -190,11 +192,6 @@ def by_dimensions(
     return choose(e, Condition(test), of_view, gathered, range)
 
 
-_MASKS = frozenset(
-    f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite",
-                                 "logical_and", "logical_or", "logical_xor", "logical_not")
-)  # fmt: skip
-_OF_MASKS = frozenset(f"aten::bitwise_{name}" for name in ("and", "or", "xor", "not"))
 _WITH_DIMS = frozenset(f"aten::{name}" for name in ("nonzero", "arange", "randperm"))
 
 
@@ -204,11 +201,13 @@ def _may_be_number(v: Value) -> bool:
     node = v.node
     if node is None:
         return True
-    if node.name in _OF_MASKS:
+    row = None if node.kind in RULES else schemas.of(node.kind).row
+    if row is not None and "bitwise" in row.tags:
         return any(_may_be_number(each) for each in node.inputs)
     if node.name == "aten::tensor":
         return not isinstance(node.inputs[0].type, ty.ListType)
-    return node.name not in _MASKS | _WITH_DIMS
+    gives_mask = row is not None and row.gives_mask and not node.name.endswith("_")
+    return node.name not in _WITH_DIMS and not gives_mask
 
 
 def index_list(e: Emitter, found: Indexed, range: SourceRange) -> Sugared:

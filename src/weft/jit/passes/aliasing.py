@@ -16,7 +16,7 @@ from typing import Any
 
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block, Graph, Node, Value
-from weft.jit.passes.operators import CALLS, MAY_GIVE_INPUT, is_mutable, operator_of, written
+from weft.jit.passes.operators import CALLS, is_mutable, operator_of, written
 
 _CONTAINERS = (ty.ListType, ty.DictType, ty.TupleType, ty.FutureType)
 _WORLD = (ty.UnionType, ty.InterfaceType)
@@ -239,7 +239,7 @@ class AliasAnalysis:
                 else:
                     self._from_outside(value)
             return
-        if operator.is_separate and node.kind not in MAY_GIVE_INPUT:
+        if operator.is_separate:
             return
         args = list(zip(operator.schema.args, node.inputs))
         items = [v for a, v in args if is_mutable(v.type) and isinstance(a.type, ty.TypeVar)]
@@ -250,7 +250,7 @@ class AliasAnalysis:
         for output, result in zip(node.outputs, operator.schema.returns):
             if not is_mutable(output.type):
                 continue
-            if node.kind in MAY_GIVE_INPUT:
+            if operator.may_give_input:
                 self._same(output, node.inputs[0])
             marks = _marks(result)
             sources = [v for a, v in args if marks & _marks(a) - {"*"}]

@@ -13,13 +13,8 @@ from typing import Any
 import weft
 from weft.jit.ir import Graph, Node, Value, optional_of
 from weft.jit.ir.types import TENSOR
+from weft.jit.passes.operators import has_tag
 from weft.jit.passes.options import DEFAULT, Options
-
-_LAYERS = frozenset(("aten::conv1d", "aten::conv2d", "aten::linear"))
-
-_SHAPE_QUERIES = frozenset(
-    ("aten::dim", "aten::size", "aten::size.int", "aten::numel", "prim::dtype", "prim::device")
-)
 
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
@@ -35,7 +30,7 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
 
 
 def _can_fold(layer: Node, norm: Node) -> bool:
-    if layer.kind.partition(".")[0] not in _LAYERS or layer.owner is not norm.owner:
+    if not has_tag(layer, "layer") or layer.owner is not norm.owner:
         return False
     if not all(use.user is norm or asks_shape(use.user) for use in layer.output.uses):
         return False
@@ -52,7 +47,7 @@ def has_fixed_statistics(norm: Node) -> bool:
 
 def asks_shape(user: object) -> bool:
     """Whether a use cannot tell the layer's output from the folded one."""
-    return isinstance(user, Node) and user.kind in _SHAPE_QUERIES
+    return isinstance(user, Node) and has_tag(user, "metadata")
 
 
 def _is_channel_first(layer: Node) -> bool:

@@ -61,7 +61,7 @@ class _Gradients:
     def allow_head(self, node: Node) -> bool:
         """Whether a node may be a head whose result is kept beside what is computed from it. For
         convolutions that takes longer: their parts are short pieces of many planes."""
-        return heads.key_of(node) != "conv2d" and self.allow(node)
+        return not heads.is_convolution(node) and self.allow(node)
 
     def allow(self, node: Node) -> bool:
         """Whether a group may save what the node reads and gives, to compute with it when gradients

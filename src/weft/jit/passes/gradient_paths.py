@@ -14,7 +14,7 @@ from __future__ import annotations
 from weft.jit.ir import TENSOR, Graph, Node, Type, Value
 from weft.jit.ir.graph import Block
 from weft.jit.passes.gradients import may_record
-from weft.jit.passes.operators import CALLS, MAY_GIVE_INPUT, operator_of
+from weft.jit.passes.operators import CALLS, operator_of
 
 
 class GradientPaths:
@@ -133,7 +133,7 @@ def _may_give_its_input(node: Node) -> bool:
     operator = operator_of(node)
     if operator is None or operator.row is None:
         return False
-    if node.kind in MAY_GIVE_INPUT:
+    if operator.may_give_input:
         return True
     is_view = operator.row.kind == "view" and not operator.writes
     return any(result.alias for result in operator.returns) and not is_view

@@ -41,9 +41,6 @@ def is_differentiable(node: Node) -> bool:
 _STARTERS = frozenset(
     ("prim::CallPython", "prim::EnterGradMode", "prim::ExitGradMode", "prim::SetGradMode")
 )
-_OPERATORS = frozenset(
-    f"aten::{name}" for name in ("requires_grad_", "set_data", "grad", "backward")
-) | {"autograd::backward", "prim::grad"}
 
 
 def may_start(graph: Graph) -> bool:
@@ -106,5 +103,5 @@ def _starter(kind: str) -> tuple[bool, int | None]:
     except KeyError:
         return False, None
     names = [arg.name for arg in operator.args]
-    always = operator.name in _OPERATORS or "grad_enabled" in operator.name
+    always = "starts_gradients" in operator.tags or "grad_enabled" in operator.name
     return always, names.index("requires_grad") if "requires_grad" in names else None

@@ -6,8 +6,6 @@ from weft.jit.ir import Value
 from weft.jit.ir.graph import Block, Node
 from weft.jit.passes.operators import is_mutable, operator_of
 
-_COMPARES_IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
-
 
 def is_only_read(value: Value) -> bool:
     """Whether all its uses are operators that read it: it is not returned, put into a container or
@@ -19,7 +17,7 @@ def _reads(user: Node | Block, index: int, value: Value) -> bool:
     if isinstance(user, Block):
         return False
     operator = operator_of(user)
-    if operator is None or user.name in _COMPARES_IDENTITY:
+    if operator is None or "compares_identity" in operator.tags:
         return False
     args = operator.schema.args
     if index >= len(args) or args[index].is_written:

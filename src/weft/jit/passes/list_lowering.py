@@ -18,9 +18,9 @@ from weft.jit.ir import INT, Graph, Node, Value
 from weft.jit.ir.graph import Block
 from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.guards import size
+from weft.jit.passes.operators import has_tag
 from weft.jit.passes.options import DEFAULT, Options
 
-_LENGTH = frozenset(("aten::len.t", "aten::len.any"))
 _PARTS = frozenset(("aten::unbind.int", "aten::chunk", "aten::split.Tensor"))
 _ITEM = frozenset(("aten::__getitem__.t", "aten::select.t"))
 
@@ -41,7 +41,7 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
         if made.kind == "prim::ListConstruct":
             known = _known(node, made)
         else:
-            count = _count_of_parts(made) if node.kind in _LENGTH else None
+            count = _count_of_parts(made) if has_tag(node, "length") else None
             known = None if count is None else [count]
         if known is None:
             continue
@@ -58,7 +58,7 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
 def _known(node: Node, made: Node) -> list[Value | int] | None:
     """What a node that asks a list gives, if the list is as it was made."""
     items = made.inputs
-    if node.kind in _LENGTH:
+    if has_tag(node, "length"):
         return [len(items)]
     if node.kind in _ITEM and node.inputs[1].is_constant:
         index = node.inputs[1].constant

@@ -19,9 +19,9 @@ from weft.jit.ir import BOOL, INT, STR, TENSOR, Node, Value, optional_of
 from weft.jit.ir.graph import Graph
 from weft.jit.passes.constants import constant_of
 from weft.jit.passes.conv_bn import asks_shape, has_fixed_statistics
+from weft.jit.passes.operators import has_tag
 from weft.jit.passes.options import DEFAULT, Options
 
-_CONVOLUTIONS = frozenset(("aten::conv1d", "aten::conv2d"))
 _MESSAGE = "batch_norm: expected vectors of shape ({},), got ({},)"
 
 
@@ -54,7 +54,11 @@ def _affine(norm: Node) -> tuple[Any, Any]:
 
 def _takes_in(user: object, norm: Node) -> bool:
     """Whether a convolution reads nothing but the channels of the norm."""
-    if not isinstance(user, Node) or user.kind not in _CONVOLUTIONS or user.owner is not norm.owner:
+    if (
+        not isinstance(user, Node)
+        or not has_tag(user, "convolution")
+        or user.owner is not norm.owner
+    ):
         return False
     weight, bias, groups = user.inputs[1], user.inputs[2], user.inputs[6]
     if not (weight.is_constant and bias.is_constant and groups.is_constant):

@@ -17,16 +17,6 @@ CALLS = frozenset(
 )
 
 
-# Operators that may give their first argument itself though the schema does not say so: where there
-# is nothing to do (the dtype is right already, no dropout in evaluation, differences of order 0).
-MAY_GIVE_INPUT = frozenset(f"aten::{name}" for name in ("type_as", "dropout", "diff", "_reduced"))
-# Tensors that are written though the schema does not say so, unless `training` is False.
-_WRITTEN_IN_TRAINING = {
-    "aten::batch_norm": ("running_mean", "running_var"),
-    "aten::_batch_norm_train": ("running_mean", "running_var"),
-}
-
-
 def operator_of(node: Node) -> Any:
     """The operator of the table or of the builtins that a node is; None for the IR's own nodes."""
     return operator_of_kind(node.kind)
@@ -43,26 +33,30 @@ def operator_of_kind(kind: str) -> Any:
         return None
 
 
+def has_tag(node: Node, tag: str) -> bool:
+    """Whether a node is an operator with a tag of its row."""
+    operator = operator_of_kind(node.kind)
+    return operator is not None and tag in operator.tags
+
+
 def written(node: Node) -> Iterator[Value]:
     """The inputs that a node writes to itself (not what its blocks write)."""
     operator = operator_of(node)
     if operator is not None:
-        if not operator.writes and node.kind not in _WRITTEN_IN_TRAINING:
+        trains = "writes_statistics" in operator.tags and _is_training(node, operator)
+        if not operator.writes and not trains:
             return
-        hidden = _WRITTEN_IN_TRAINING.get(node.kind, ()) if _is_training(node) else ()
         for arg, value in zip(operator.schema.args, node.inputs):
-            if arg.is_written or arg.name in hidden:
+            if arg.is_written or (trains and arg.name.startswith("running_")):
                 yield value
     elif node.kind == "prim::SetAttr":
         yield node.inputs[0]
 
 
-def _is_training(node: Node) -> bool:
-    """Whether the argument `training` of batch_norm may be true."""
-    if node.kind != "aten::batch_norm":
-        return True
-    training = node.inputs[5]
-    return not (training.is_constant and training.constant is False)
+def _is_training(node: Node, operator: Any) -> bool:
+    """Whether an argument `training` may be true, or there is none."""
+    given = (value for arg, value in zip(operator.args, node.inputs) if arg.name == "training")
+    return not any(value.is_constant and value.constant is False for value in given)
 
 
 def is_mutable(type_: ty.Type) -> bool:

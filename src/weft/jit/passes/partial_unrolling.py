@@ -39,15 +39,6 @@ from weft.jit.passes.options import DEFAULT, Options
 # longer memory that a group waits for.
 _FACTORS = (8, 4, 2)
 _MOST_STEPS = 16
-# What takes less time than to read and write its tensors, by the name without the overload.
-_CHEAP = frozenset(
-    f"aten::{name}"
-    for name in (
-        "add", "sub", "rsub", "mul", "neg", "abs", "relu", "maximum", "minimum", "clamp",
-        "clamp_min", "clamp_max", "where", "lerp", "addcmul", "leaky_relu", "hardtanh",
-        "threshold_backward",
-    )
-)  # fmt: skip
 
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
@@ -99,7 +90,8 @@ def _steps(loop: Node) -> list[Node]:
             if node.blocks or has_effects(node):
                 return []
             continue
-        if tiles.row_of(node) is None or node.kind.partition(".")[0] not in _CHEAP:
+        row = tiles.row_of(node)
+        if row is None or "cheap" not in row.tags:
             return []
         steps.append(node)
         carried.add(node.output)

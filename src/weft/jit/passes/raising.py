@@ -1,4 +1,4 @@
-"""Which operators cannot raise. Everything that is not listed or proven here may.
+"""Which operators cannot raise. What no tag of a row says, and is not proven here, may.
 
 Running out of memory is no exception in this sense, int overflow is: ints have 64 bits and a result
 that does not fit raises OverflowError.
@@ -8,57 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.jit.ir import BOOL, COMPLEX, FLOAT, INT, NONE, STR, TENSOR, ClassType, TupleType, Type
+from weft.jit.ir import BOOL, FLOAT, INT, NONE, STR, TENSOR, ClassType, Type
 from weft.jit.ir.graph import Node, Value
+from weft.jit.ir.types import NUMBER
 from weft.jit.passes.constants import constant_of
 
-_NUMBERS = frozenset((INT, FLOAT, BOOL))
-_SCALARS = frozenset((INT, FLOAT, BOOL, COMPLEX, STR))
-_FLOATS = frozenset((FLOAT, BOOL))
-_BOOLS = frozenset((BOOL,))
-# By name: the types that all arguments must have.
-_SAFE_FOR: dict[str, frozenset[Any]] = {
-    **dict.fromkeys(("aten::lt", "aten::le", "aten::gt", "aten::ge"), _NUMBERS | {STR}),
-    **dict.fromkeys(("aten::eq", "aten::ne"), _SCALARS),
-    **dict.fromkeys(("aten::add", "aten::sub", "aten::mul", "aten::neg"), _FLOATS),
-    **dict.fromkeys(("prim::min", "prim::max"), _NUMBERS),
-    **dict.fromkeys(("aten::__and__", "aten::__or__", "aten::__xor__"), _BOOLS | {INT}),
-    "aten::__not__": _BOOLS,
-    "aten::Bool": _NUMBERS,
-    "aten::Float": frozenset((FLOAT, BOOL)),
-    "aten::Int": frozenset((INT, BOOL)),
-}
-# By name: safe whatever the arguments are.
-_SAFE = frozenset(
-    (
-        "aten::__is__",
-        "aten::__isnot__",
-        "aten::dim",
-        "aten::numel",
-        "aten::is_floating_point",
-        "aten::is_complex",
-        "aten::len",
-        "aten::detach",
-        "aten::alias",
-        "prim::dtype",
-        "prim::device",
-        "prim::layout",
-        "prim::is_cuda",
-        "prim::requires_grad",
-        "aten::keys",
-        "aten::values",
-        "aten::items",
-        "aten::list",
-        "aten::copy",
-    )
-)
+_REAL = frozenset((INT, FLOAT, BOOL))
 _ANY_RANK = "torch.contiguous_format"
-# Views that cannot fail if the rank is known and the dimensions fit.
-_VIEWS = frozenset(
-    f"aten::{name}" for name in ("t", "transpose", "permute", "unsqueeze", "squeeze", "swapaxes")
-)
-# By kind: one overload is safe where others are not.
-_SAFE_KINDS = frozenset(("aten::size", "aten::__contains__.str"))
 
 # Nodes of the IR's own that may raise by themselves.
 _RAISING_NODES = frozenset(
@@ -85,15 +41,11 @@ def node_may_raise(node: Node) -> bool:
 
 def operator_may_raise(node: Node, operator: Any) -> bool:
     """Whether an operator may refuse what its node gives it."""
-    name = node.name
-    if node.kind in _SAFE_KINDS or (name in _SAFE and _knows_len(node)):
+    if "total" in operator.tags and _are_real(node, operator):
         return False
-    if name == "aten::contiguous" and str(constant_of(node.inputs[1])) == _ANY_RANK:
+    if node.name == "aten::contiguous" and str(constant_of(node.inputs[1])) == _ANY_RANK:
         return False  # other memory formats want 4 or 5 dimensions
-    if name in _VIEWS and _is_safe_view(node):
-        return False
-    safe_types = _SAFE_FOR.get(name)
-    if safe_types is not None and {value.type for value in node.inputs} <= safe_types:
+    if "checks_dims" in operator.tags and _is_safe_view(node):
         return False
     return not _is_total(node, operator)
 
@@ -114,12 +66,10 @@ def _is_safe_view(node: Node) -> bool:
     return all(isinstance(dim, int) and -reach <= dim < reach for dim in given)
 
 
-def _knows_len(node: Node) -> bool:
-    """len() of a 0-d tensor raises; of lists, dicts, strings and tuples it does not."""
-    if node.name != "aten::len":
-        return True
-    type_ = node.inputs[0].type
-    return not (type_ == TENSOR or isinstance(type_, TupleType))
+def _are_real(node: Node, operator: Any) -> bool:
+    """Whether what is given for Scalar arguments are ints, floats and bools."""
+    given = zip(operator.args, node.inputs)
+    return all(arg.type is not NUMBER or value.type in _REAL for arg, value in given)
 
 
 def _is_total(node: Node, operator: Any) -> bool:

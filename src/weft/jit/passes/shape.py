@@ -20,10 +20,6 @@ from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.operators import CALLS, operator_of, operator_of_kind
 from weft.jit.passes.options import DEFAULT, Options
 
-_RESHAPE = frozenset(
-    f"aten::{name}_"
-    for name in ("t", "transpose", "squeeze", "unsqueeze", "resize", "resize_as", "set", "swapaxes")
-)
 _INTS = ListType(INT)
 _UNKNOWN = ShapeInfo()
 _AUTOCAST = frozenset(("prim::EnterAutocast",))
@@ -200,7 +196,7 @@ def _reshaped(node: Node) -> list[Value]:
     operator = operator_of(node)
     if operator is not None and not operator.writes:
         return []
-    if node.name in _RESHAPE:
+    if operator is not None and "relayout" in operator.tags:
         return [node.inputs[0]]
     if operator is None or operator.is_builtin:
         return []

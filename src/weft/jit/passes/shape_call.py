@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from weft.jit.ir import TENSOR, Node, ShapeInfo, Value
+from weft.jit.ir import INT, TENSOR, ListType, Node, ShapeInfo, Value
 from weft.jit.ir.shape import Dim
 from weft.jit.passes.constants import constant_of
 from weft.jit.passes.identity import is_only_read
+from weft.jit.passes.operators import has_tag
+
+_INTS = ListType(INT)
 
 
 class Sizes:
@@ -37,7 +40,7 @@ class Sizes:
         node = value.node
         if node is not None and node.kind == "prim::ListConstruct" and is_only_read(value):
             return [self.of(item) for item in node.inputs]
-        if node is not None and node.kind in ("aten::size", "prim::shape"):
+        if node is not None and value.type == _INTS and has_tag(node, "metadata"):
             shape = node.inputs[0].shape
             return None if shape is None or shape.sizes is None else list(shape.sizes)
         return None
