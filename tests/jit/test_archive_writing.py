@@ -3,16 +3,11 @@ PyTorch (parity)."""
 
 from __future__ import annotations
 
-import copy
-import enum
 import io
-import warnings
 import zipfile
-from typing import Dict, Final, List, NamedTuple, Optional, Tuple  # noqa: UP035
+from typing import Final
 
 import pytest
-from tests.jit import test_corpus as corpus
-from tests.jit import test_language as language
 
 import weft
 from weft import Tensor, jit, nn
@@ -197,7 +192,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_programs_that_archives_cannot_hold(text):
-    space = {"outside": outside, "recursive": recursive, "Dict": Dict, "Tuple": Tuple}
+    space = {"outside": outside, "recursive": recursive, "Dict": dict, "Tuple": tuple}
     unit = jit.CompilationUnit()
     unit.define(f"def f(x: Tensor, n: int): {text}", lambda name: space.get(name)) if 0 else None
     source = f"def f(x: Tensor, n: int):\n    {text}\n"

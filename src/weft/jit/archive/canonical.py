@@ -3,7 +3,7 @@ values are carried only where they change, dtypes are numbers, and nothing is de
 
 from __future__ import annotations
 
-from weft.jit.archive import equality, functions, grad_modes, tidy
+from weft.jit.archive import equality, grad_modes, numbers, tidy
 from weft.jit.archive.substitutes import substitute_of
 from weft.jit.ir import Graph, Node
 from weft.jit.ir import types as ty
@@ -14,7 +14,7 @@ from weft.jit.passes.effects import WHILE_TRIPS
 # Functions between dtypes and their numbers, which archives do not tell apart.
 _OF_NUMBERS = frozenset(
     f"__torch__.{each.__module__}.{each.__name__}"
-    for each in (functions.dtype_of, functions.number_of, functions.optional_dtype_of)
+    for each in (numbers.dtype_of, numbers.number_of, numbers.optional_dtype_of)
 )
 
 
