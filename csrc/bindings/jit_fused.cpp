@@ -266,6 +266,7 @@ void bind_fused(nb::module_& module) {
             return self.group->has_native({compute, masks, ints});
           },
           nb::arg("compute"), nb::arg("masks"), nb::arg("ints") = uint64_t{0})
+      .def_prop_ro("text", [](const PyGroup& self) { return self.group->text(); })
       .def_prop_ro("input_count",
                    [](const PyGroup& self) { return self.group->spec().input_count; })
       .def_prop_ro("constants", &constants_of)

@@ -10,6 +10,7 @@
 #include "core/generator.h"
 #include "core/thread_pool.h"
 #include "runtime/interrupt.h"
+#include "runtime/machine_code.h"
 
 namespace weft::capi {
 namespace {
@@ -107,6 +108,8 @@ weft_status weft_set_allocator(void* (*allocate)(size_t, void*),
                                : caching_allocator());
   });
 }
+
+void weft_allow_machine_code(int allowed) { machine_code::set_allowed(allowed != 0); }
 
 weft_status weft_set_cancellation(int (*is_cancelled)(void*), void* context) {
   return guarded([&] {

@@ -90,6 +90,10 @@ WEFT_API int weft_set_grad_enabled(int enabled);
 WEFT_API weft_status weft_set_allocator(void* (*allocate)(size_t bytes, void* context),
                                         void (*release)(void* block, size_t bytes, void* context),
                                         void* context);
+/* Whether modules that are loaded from now on may bring machine code: 1 unless set. Without it
+ * their programs run on weft's own kernels, with equal results. A file that brings machine code is
+ * to be trusted like a shared library; set 0 for files from others. */
+WEFT_API void weft_allow_machine_code(int allowed);
 /* Asks some twenty times a second, on each thread that runs a program, whether to end it: a call
  * that is ended returns WEFT_CANCELLED. NULL: nobody is asked. */
 WEFT_API weft_status weft_set_cancellation(int (*is_cancelled)(void* context), void* context);

@@ -10,6 +10,7 @@
 #include "runtime/gradient_search.h"
 #include "runtime/interpreter.h"
 #include "runtime/list.h"
+#include "runtime/machine_code.h"
 #include "runtime/tuple.h"
 
 namespace weft {
@@ -17,6 +18,11 @@ namespace {
 
 constexpr std::string_view kVersion = "1";
 constexpr int64_t kMostDims = 64;
+#if defined(__x86_64__)
+constexpr std::string_view kMachineCode = "weft/x86-64";
+#else
+constexpr std::string_view kMachineCode = "weft/aarch64";
+#endif
 
 ZipReader::Bytes bytes_of(const Storage& storage) {
   return {static_cast<const std::byte*>(storage.data()), storage.nbytes()};
@@ -83,6 +89,9 @@ Ref<CompiledModule> CompiledModule::read(Ref<Storage> file) {
   Ref<CompiledModule> module(new CompiledModule(std::move(file)));
   module->read_tensors();
   module->inference_ = module->read_program("weft/inference", nullptr);
+  if (module->archive_.has(kMachineCode)) {
+    machine_code::add(module->archive_.record(kMachineCode));
+  }
   if (const Function* state = module->inference_->find("__state__")) {
     WEFT_CHECK(state->params.empty(), "load: expected a state without arguments");
     module->state_ = run_function(*state, nullptr, 0);

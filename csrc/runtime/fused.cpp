@@ -432,4 +432,8 @@ void FusedGroup::set_hook(Hook hook, uint32_t runs_before) noexcept {
   g_hook = hook;
 }
 
+void FusedGroup::set_hook_if_none(Hook hook, uint32_t runs_before) noexcept {
+  if (Hook none = nullptr; g_hook.compare_exchange_strong(none, hook)) g_runs_before = runs_before;
+}
+
 }  // namespace weft

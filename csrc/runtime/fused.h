@@ -105,6 +105,8 @@ class FusedGroup final : public RefCounted {
   // Replaces the kernels of the operators for these dtypes. The code must be the group's.
   void install(const FusedKey& key, std::shared_ptr<const NativeCode> code);
   bool has_native(const FusedKey& key) const;
+  // Equal for groups that the same native code serves.
+  std::string text() const;
 
   // The program for a key, and what to bind to it. Null where there is none. `runs`: counts as a
   // run.
@@ -118,6 +120,8 @@ class FusedGroup final : public RefCounted {
   // runs. Null: nobody compiles.
   using Hook = void (*)(Ref<FusedGroup> group, const FusedKey& key);
   static void set_hook(Hook hook, uint32_t runs_before) noexcept;
+  // The same where nobody compiles.
+  static void set_hook_if_none(Hook hook, uint32_t runs_before) noexcept;
 
  private:
   friend class FusedEpilogue;

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import enum
+import os
 import pathlib
+import subprocess
+import sys
+import zipfile
 from typing import Any
 
 import pytest
@@ -12,6 +17,8 @@ from hypothesis import strategies as st
 
 import weft
 from weft import _C, nn
+from weft._kernels.machine import is_x86
+from weft.jit.native import compiler
 
 
 class Colour(enum.Enum):
@@ -180,6 +187,90 @@ def test_refused(tmp_path) -> None:
             file.call("forward", *args, **kwargs)
     with pytest.raises(KeyError, match="expected a method of the module, got 'nothing'"):
         file.call("nothing")
+
+
+def test_gradients_that_the_program_starts(tmp_path) -> None:
+    """Forces: autograd.grad inside forward, of an argument that requires no gradient."""
+    source = """
+def forces(x: Tensor):
+    x = x.detach().requires_grad_()
+    energy = (torch.sin(x) * x).sum()
+    grads = torch.autograd.grad([energy], [x])
+    force = grads[0]
+    assert force is not None
+    return -force
+"""
+    forces = weft.jit.CompilationUnit(source).forces
+    file = compiled(forces, tmp_path)
+    x = weft.randn(7)
+    assert weft.equal(file.call("forward", x), forces(x))
+    weft.testing.assert_close(file.call("forward", x), -(weft.cos(x) * x + weft.sin(x)))
+
+
+class Chain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(weft.full((8,), 0.5))
+
+    def forward(self, x: weft.Tensor) -> weft.Tensor:
+        return weft.sigmoid(x * self.scale + 1) * weft.tanh(x - 2) + x * 0.5
+
+
+WITH_CODE = """
+import sys, weft
+from weft import _C
+_C._fused_compile_after(None)
+file = _C.CompiledModule(sys.argv[1])
+x = weft.linspace(-3, 3, 64).view(8, 8)
+results = []
+for _ in range(3):
+    with weft.no_grad():
+        results.append(file.call("forward", x))
+    results.append(file.call("forward", x))
+results[-1].sum().backward()
+results.append(file.parameters()["scale"].grad)
+print([r.flatten().tolist() for r in results])
+"""
+
+
+def outcome(path: pathlib.Path, **variables: str) -> list[list[float]]:
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_CODE, str(path)],
+        capture_output=True, text=True, env={**os.environ, "WEFT_JIT_NATIVE": "0", **variables},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return ast.literal_eval(done.stdout)
+
+
+@pytest.mark.skipif(not compiler.available(), reason="no llvmlite")
+def test_machine_code_gives_the_bits_of_tile_steps(tmp_path) -> None:
+    plain, native = tmp_path / "plain.weft", tmp_path / "native.weft"
+    script = weft.jit.script(Chain())
+    weft.jit.aot_compile(script, plain)
+    targets = ("x86-64-v2", "x86-64-v3", "aarch64")
+    weft.jit.aot_compile(script, native, examples=[(weft.ones(8, 8),)], targets=targets)
+    names = zipfile.ZipFile(native).namelist()
+    assert {"archive/weft/x86-64", "archive/weft/aarch64"} < set(names)
+    assert outcome(native) == outcome(plain)
+    assert outcome(native, WEFT_ISA="v2") == outcome(plain, WEFT_ISA="v2")
+
+
+@pytest.mark.skipif(not compiler.available(), reason="no llvmlite")
+def test_damaged_machine_code_is_refused(tmp_path) -> None:
+    path = tmp_path / "net.weft"
+    weft.jit.aot_compile(
+        weft.jit.script(Chain()), path, examples=[(weft.ones(8, 8),)], targets=["x86-64-v2"]
+    )
+    data = bytearray(path.read_bytes())
+    data[data.index(b"WFTNATIV") + 200] ^= 1
+    if is_x86():
+        with pytest.raises(ValueError, match="expected the code that the digest is of"):
+            load_bytes(bytes(data), tmp_path)
+
+
+def test_unknown_targets(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"expected targets among x86-64-v2, .*, got 'riscv'"):
+        weft.jit.aot_compile(weft.jit.script(Chain()), tmp_path / "a", targets=["riscv"])
 
 
 # Damaged files ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,6 +14,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method", action="append", default=[], help="one more method that can be called"
     )
+    parser.add_argument(
+        "--example", action="append", default=[], metavar="[DTYPE:]2x3x4",
+        help="an argument of forward, by its sizes: machine code is made for such calls",
+    )  # fmt: skip
+    parser.add_argument(
+        "--target", default="x86-64-v3,x86-64-v4",
+        help="machines that it is made for: x86-64-v2, x86-64-v3, x86-64-v4, aarch64",
+    )  # fmt: skip
 
 
 def run(given: argparse.Namespace) -> None:
@@ -20,5 +29,18 @@ def run(given: argparse.Namespace) -> None:
     from weft.jit import aot_compile, load
 
     output = Path(given.output or Path(given.archive).with_suffix(".weft"))
-    aot_compile(load(given.archive), output, given.method)
+    arguments = tuple(_example(text) for text in given.example)
+    examples = [arguments] if arguments else []
+    aot_compile(load(given.archive), output, given.method, examples, given.target.split(","))
     print(f"{output}: {output.stat().st_size} bytes")
+
+
+def _example(text: str) -> Any:
+    """A tensor of ones: "int64:2x3" or "2x3", which is float32."""
+    import weft
+
+    dtype, _, sizes = text.rpartition(":")
+    if sizes and not all(size.isdigit() for size in sizes.split("x")):
+        raise ValueError(f"--example: expected sizes like 2x3x4, got {text}")
+    numbers = [int(size) for size in sizes.split("x")] if sizes else []
+    return weft.ones(numbers, dtype=getattr(weft, dtype or "float32"))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from weft._command import development
 
 # Each file has `add_arguments(parser)` and `run(arguments)`; its first line is the help.
-WORDS = ("compile", "exec")
+WORDS = ("compile", "exec", "show")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,6 +6,7 @@ The file is a zip archive of stored records, so tensors are mapped where they li
     weft/inference   the program for calls that record no gradient, and of the state
     weft/gradients   the program for calls that do
     weft/tensors     the constants of both programs, as layouts over storages
+    weft/x86-64, ... machine code for a machine, where it was asked for
     data/0, ...      the bytes of the storages
 """
 
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import weft
+from weft.jit.aot.machine_code import check_targets, machine_code, requests_of
 from weft.jit.aot.state import state_functions
 from weft.jit.codegen import lower_program
 from weft.jit.codegen.program import ProgramData
@@ -26,6 +28,7 @@ from weft.jit.frontend import modules
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.module_methods import compiled_method
+from weft.jit.passes.gradients import may_start
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 from weft.jit.pipeline import optimize
 from weft.jit.script import ScriptFunction
@@ -41,15 +44,19 @@ def aot_compile(
     program: RecursiveScriptModule | ScriptFunction,
     f: str | os.PathLike[str],
     methods: Sequence[str] = (),
+    examples: Sequence[tuple[Any, ...]] = (),
+    targets: Sequence[str] = ("x86-64-v3", "x86-64-v4"),
 ) -> None:
     """Compiles a scripted, traced or loaded program into a file for libweft, `weft.h` and
     `weft exec`.
 
     The file holds forward, the methods that are exported or were called, and `methods`; for
-    modules also their state, with which it can be trained.
+    modules also their state, with which it can be trained. With `examples`, arguments of forward,
+    it holds machine code of what they need fused, for each of `targets`: x86-64-v2, x86-64-v3,
+    x86-64-v4, aarch64. Results do not depend on it.
 
     NotImplementedError for programs that call Python functions, and for attributes that a file
-    cannot hold.
+    cannot hold; ValueError for unknown targets.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -58,24 +65,35 @@ def aot_compile(
     ...     path.stat().st_size > 0
     True
     """
+    check_targets(targets)
     with LOCK:
-        entries, state, classes = _parts(program, methods)
-        tensors = TensorTable()
-        records = {
-            name: _program_record(tensors, functions, classes, options)
-            for name, functions, options in (
-                ("inference", [_optimized(e, INFERENCE) for e in entries] + state, INFERENCE),
-                ("gradients", [_optimized(e, DEFAULT) for e in entries], DEFAULT),
-            )
-        }
+        records = _records(program, methods)
+    _write(f, records)
+    if examples:
+        requests = requests_of(os.fspath(f), examples)
+        _write(f, records | machine_code(requests, targets))
+
+
+def _records(program: Any, methods: Sequence[str]) -> dict[str, Any]:
+    """The records of the file by their names."""
+    entries, state, classes = _parts(program, methods)
+    tensors = TensorTable()
+    records: dict[str, Any] = {"weft/version": str(VERSION).encode()}
+    optimized = [_optimized(entry, INFERENCE) for entry in entries]
+    records["weft/inference"] = _program_record(tensors, optimized + state, classes, INFERENCE)
+    optimized = [_optimized(entry, DEFAULT) for entry in entries]
+    records["weft/gradients"] = _program_record(tensors, optimized, classes, DEFAULT)
+    records["weft/tensors"] = tensors.encode()
+    for index, storage in enumerate(tensors.storages):
+        records[f"data/{index}"] = storage.numpy()
+    return records
+
+
+def _write(f: str | os.PathLike[str], records: dict[str, Any]) -> None:
     with replaced_file(f) as file:
         archive = ZipWriter(file, "archive")
-        archive.add("weft/version", str(VERSION).encode())
         for name, data in records.items():
-            archive.add(f"weft/{name}", data)
-        archive.add("weft/tensors", tensors.encode())
-        for index, storage in enumerate(tensors.storages):
-            archive.add(f"data/{index}", storage.numpy())
+            archive.add(name, data)
         archive.close()
 
 
@@ -108,17 +126,19 @@ def _renamed(function: Function, name: str) -> Function:
 
 
 def _optimized(function: Function, options: Options) -> Function:
-    return optimize(function, _LEVEL, options)
+    """The function for a program. One that starts gradients by itself is the same in both."""
+    return optimize(function, _LEVEL, DEFAULT if may_start(function.graph) else options)
 
 
 def _program_record(
     tensors: TensorTable,
-    functions: Iterable[Function],
+    functions: list[Function],
     classes: Iterable[ty.ClassType],
     options: Options,
 ) -> bytes:
     """The numbers of the program's tensors, then its bytes."""
-    data = lower_program(functions, classes, options.gradients)
+    gradients = options.gradients or any(may_start(each.graph) for each in functions)
+    data = lower_program(functions, classes, gradients)
     _refuse_python(data)
     program = data.encode()
     out = Writer()

@@ -165,14 +165,21 @@ def serve(group: Any, compute: Any, masks: int, ints: int = 0) -> bool:
 
 
 def _image(group: Any, compute: str, masks: int, ints: int = 0) -> bytes:
+    isa = _C._isa() if is_x86() else 0
+    return image_for(group, compute, masks, ints, ("v2", "v3", "v4")[isa] if is_x86() else "neon")
+
+
+def image_for(group: Any, compute: str, masks: int, ints: int, level: str) -> bytes:
+    """The native code of a group for a level of x86-64 (v2, v3, v4) or AArch64 (neon): from disk,
+    or made."""
     # Imported by the thread, not by the program that waits for its first result.
     from weft._kernels.target import AARCH64, X86
     from weft.jit.native import cache, compose, image, llvm
 
-    isa = _C._isa() if is_x86() else 0
-    target, triple = X86[("v2", "v3", "v4")[isa]], "x86_64-unknown-linux-gnu"
-    if not is_x86():
-        target, triple = AARCH64, "aarch64-unknown-linux-gnu"
+    target, triple = X86.get(level, AARCH64), "x86_64-unknown-linux-gnu"
+    if target is AARCH64:
+        triple = "aarch64-unknown-linux-gnu"
+    isa = list(X86).index(level) if level in X86 else 0
     spec = compose.Group(group.constants, group.steps, group.outputs)
 
     with DeepRecursion():  # operators that feed each other are expressions within expressions

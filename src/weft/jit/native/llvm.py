@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from weft import _C
+from weft._kernels.machine import is_x86
 
 # Versions 0.x of llvmlite whose functions have the signatures of csrc/bindings/jit_llvm.cpp.
 CHECKED = range(45, 51)
@@ -28,7 +29,9 @@ def object_of(text: str, triple: str, target: Any) -> bytes:
     """Machine code of a module. Raises NotCompiled without llvmlite."""
     library = _library()
     # Where the program uses llvmlite itself, it may be setting it up at this moment.
-    if library is not None and "llvmlite.binding" not in sys.modules and is_checked():
+    is_own = triple.startswith("x86_64") == is_x86()  # the library knows the own machine only
+    is_free = "llvmlite.binding" not in sys.modules
+    if library is not None and is_own and is_free and is_checked():
         return _C._llvm_object(library, text, triple, target.cpu, target.features)
     try:
         return by_package(text, target, triple)

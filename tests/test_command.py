@@ -1,0 +1,84 @@
+"""The command `weft`, word by word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.jit.archive_writer import Object, archive
+
+import weft
+from weft._command.main import main
+
+CODE = """class Scale(Module):
+  __parameters__ = ["weight", ]
+  __buffers__ = []
+  weight : Tensor
+  training : bool
+  def forward(self: __torch__.Scale,
+    x: Tensor) -> Tensor:
+    weight = self.weight
+    return torch.add(torch.mul(x, weight), 1)
+  def twice(self: __torch__.Scale,
+    x: Tensor) -> Tensor:
+    return torch.mul(x, 2)
+"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    weight = weft.full((3,), 0.5, requires_grad=True)
+    state = {"weight": weight, "training": False}
+    data = archive({"__torch__": CODE}, Object("__torch__.Scale", state))
+    path = tmp_path / "scale.pt"
+    path.write_bytes(data.getvalue())
+    return path
+
+
+def array(path, *rows: float):
+    np.save(path, np.array(rows, dtype=np.float32))
+    return path
+
+
+def test_compile_and_exec(model, tmp_path, capsys) -> None:
+    assert main(["compile", str(model), "--example", "3", "--method", "twice"]) == 0
+    compiled = model.with_suffix(".weft")
+    assert capsys.readouterr().out == f"{compiled}: {compiled.stat().st_size} bytes\n"
+    x, y = array(tmp_path / "x.npy", 1, 2, 4), tmp_path / "y.npy"
+    assert main(["exec", str(compiled), "--input", f"x={x}", "--output", str(y)]) == 0
+    assert np.load(y).tolist() == [1.5, 2, 3]
+    assert main(["exec", str(compiled), "--method", "twice", "--input", str(x)]) == 0
+    assert capsys.readouterr().out == "tensor([2., 4., 8.])\n"
+
+
+def test_show(model, tmp_path, capsys) -> None:
+    page = tmp_path / "page.html"
+    assert main(["show", str(model), "--code", "--graph", "--html", str(page)]) == 0
+    shown = capsys.readouterr().out
+    for text in ("3 numbers", "12 bytes", "forward(", "aten::mul", "return"):
+        assert text in shown
+    assert "<html" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["compile", "nowhere.pt"], "nowhere.pt"),
+        (["exec", "nowhere.weft"], "nowhere.weft"),
+        (["compile", "MODEL", "--example", "axb"], "expected sizes like 2x3x4, got axb"),
+        (["compile", "MODEL", "--target", "riscv"], "got 'riscv'"),
+    ],
+)
+def test_failures_are_one_line(words, message, model, capsys) -> None:
+    assert main([str(model) if word == "MODEL" else word for word in words]) == 1
+    printed = capsys.readouterr().err
+    assert message in printed and printed.startswith(f"weft {words[0]}: ")
+    assert printed.count("\n") == 1
+
+
+def test_folders(capsys) -> None:
+    assert main(["--include", "--library", "--cmake-prefix"]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        assert line.rpartition("/weft/")[2] in ("include", "lib", "lib/cmake")
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"weft {weft.__version__}\n"
+    assert main([]) == 2

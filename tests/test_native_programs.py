@@ -1,0 +1,116 @@
+"""The examples in other languages, built against the package and run on a compiled file."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import weft
+from weft import nn
+
+EXAMPLES = pathlib.Path(__file__).parents[1] / "examples" / "native"
+ROW = [0.5, -1.0, 2.0, 0.25]
+
+
+def run(*command: str | pathlib.Path) -> str:
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def weft_command(*words: str) -> str:
+    return run(sys.executable, "-m", "weft", *words).strip()
+
+
+def build(compiler: str, source: str, folder: pathlib.Path, *options: str) -> pathlib.Path:
+    found = shutil.which(compiler)
+    if found is None:
+        pytest.skip(f"no {compiler}")
+    program = folder / source.replace(".", "_")
+    run(found, *options, EXAMPLES / source, *weft_command("--flags").split(), "-o", program)
+    return program
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> tuple[pathlib.Path, list[float]]:
+    """A compiled file, and what it gives for ROW."""
+    weft.manual_seed(0)
+    net = weft.jit.script(nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3)))
+    path = tmp_path_factory.mktemp("native") / "model.weft"
+    weft.jit.aot_compile(net, path)
+    return path, net(weft.tensor([ROW]))[0].tolist()
+
+
+@pytest.mark.parametrize(
+    "compiler, source, options",
+    [
+        ("c++", "inference.cpp", ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic"]),
+        ("cc", "inference.c", ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]),
+        ("gfortran", "inference.f90", []),
+    ],
+)
+def test_inference(compiler, source, options, model, tmp_path) -> None:
+    path, expected = model
+    program = build(compiler, source, tmp_path, *options)
+    printed = [float(line) for line in run(program, path).split()]
+    assert weft.tensor(printed).tolist() == expected
+
+
+def test_inference_in_node(model, tmp_path) -> None:
+    node = shutil.which("node")
+    koffi = EXAMPLES / "node_modules" / "koffi"
+    if node is None or not koffi.is_dir():
+        pytest.skip("no node with koffi")
+    path, expected = model
+    library = pathlib.Path(weft_command("--library"), "libweft.so")
+    printed = [float(x) for x in run(node, EXAMPLES / "inference.mjs", library, path).split()]
+    assert weft.tensor(printed).tolist() == expected
+
+
+def test_failures_are_shown(tmp_path) -> None:
+    program = build("cc", "inference.c", tmp_path)
+    broken = tmp_path / "broken.weft"
+    broken.write_bytes(b"no archive")
+    done = subprocess.run([program, broken], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("load: expected a zip archive, got a damaged file")
+
+
+def test_programs_need_neither_python_nor_llvm(tmp_path) -> None:
+    program = build("cc", "inference.c", tmp_path)
+    if shutil.which("ldd") is None:
+        pytest.skip("no ldd")
+    needed = run("ldd", program)
+    assert "libweft.so" in needed and "not found" not in needed
+    assert "python" not in needed.lower() and "llvm" not in needed.lower()
+
+
+def test_training_without_python(tmp_path) -> None:
+    """The digits to 98 %; the state goes back to Python."""
+    program = build("c++", "train_digits.cpp", tmp_path, "-std=c++17", "-O1")
+    files = [tmp_path / name for name in ("model.weft", "digits.bin", "state.safetensors")]
+    run(sys.executable, EXAMPLES / "digits_model.py", *files[:2])
+    printed = run(program, *files)
+    assert float(printed.split()[-1]) >= 0.98
+    state = weft.serialization.safetensors.load_file(files[2])
+    assert set(state) == {f"layers.{i}.{name}" for i in (0, 3) for name in ("weight", "bias")}
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
+def test_cmake_package(model, tmp_path) -> None:
+    path, expected = model
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.21)\nproject(example CXX)\nset(CMAKE_CXX_STANDARD 17)\n"
+        "find_package(weft REQUIRED)\n"
+        f'add_executable(inference "{EXAMPLES}/inference.cpp")\n'
+        "target_link_libraries(inference PRIVATE weft::weft)\n"
+    )
+    prefix = weft_command("--cmake-prefix")
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "build")
+    printed = [float(x) for x in run(tmp_path / "build" / "inference", path).split()]
+    assert weft.tensor(printed).tolist() == expected
