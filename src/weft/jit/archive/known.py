@@ -25,7 +25,11 @@ _INSTANCE = re.compile(r"__\d+$")  # of a function compiled for further types
 @functools.cache
 def _operators() -> dict[str, tuple[str, Callable[..., Any]]]:
     """The operators and the functions by the names of functions in the IR."""
-    composed = {_name(function): (kind, function) for kind, function in COMPOSED.items()}
+    composed = {
+        _name(function): (kind, function)
+        for kind, functions in COMPOSED.items()
+        for function in functions
+    }
     same = {_name(function): (f"aten::{function.__name__}", function) for function in _SAME}
     return composed | same
 
