@@ -39,8 +39,15 @@ PURPOSES = (
         "src/weft/_ops/builtins/* csrc/runtime/builtins* csrc/runtime/characters.* "
         "csrc/runtime/format_spec.* csrc/runtime/exact_sums.* csrc/bindings/jit_builtin.cpp",
     ),
-    Purpose("archives", 3_500, 3_500, "src/weft/jit/archive/* csrc/runtime/zip_*"),
-    Purpose("programs without Python", 2_000, 2_000, "csrc/api/* csrc/runtime/api*"),
+    Purpose("archives", 4_000, 4_500, "src/weft/jit/archive/*"),
+    Purpose(
+        "programs without Python",
+        3_000,
+        3_200,
+        "csrc/capi/* csrc/runtime/zip_reader.* csrc/runtime/compiled_module.* "
+        "csrc/runtime/machine_code.* csrc/runtime/argument.* csrc/bindings/jit_compiled.cpp "
+        "src/weft/jit/aot/* src/weft/_command/*",
+    ),
     Purpose("backends", 600, 600, "csrc/core/backend* csrc/core/stream*"),
     Purpose(
         "fusion",
@@ -81,7 +88,7 @@ PURPOSES = (
     ),
     Purpose("core and autograd", 7_000, 7_000, "csrc/core/* csrc/autograd/*"),
     Purpose("tensors in Python, arguments, interop", 5_300, 7_200, "csrc/bindings/*"),
-    Purpose("layers, optimizers, files, small packages", 15_000, 21_600, "src/weft/*"),
+    Purpose("layers, optimizers, files, small packages", 15_000, 22_000, "src/weft/*"),
 )
 """In the order in which they take files."""
 
@@ -97,7 +104,14 @@ def purpose_of(path: str) -> Purpose | None:
 def files() -> dict[str, int]:
     """The files of the product by path, and their lines."""
     found = {}
-    for pattern in ("csrc/**/*.h", "csrc/**/*.cpp", "src/**/*.py", "tools/gen/*.py", "tools/*.py"):
+    for pattern in (
+        "csrc/**/*.h",
+        "csrc/**/*.hpp",
+        "csrc/**/*.cpp",
+        "src/**/*.py",
+        "tools/gen/*.py",
+        "tools/*.py",
+    ):
         for path in sorted(ROOT.glob(pattern)):
             name = path.relative_to(ROOT).as_posix()
             if not any(fnmatch(name, test) for test in TESTS) and is_product(name):

@@ -26,7 +26,7 @@ LONGEST = 600
 LARGEST_CIRCLE = 52  # files of src/weft that import each other; goal 10
 CIRCLES = 8  # goal 5
 FUNCTION_IMPORTS = (
-    293  # statements inside functions that import a module of weft or another; goal 40
+    295  # statements inside functions that import a module of weft or another; goal 40
 )
 
 # A layer may use itself and every layer before it.

@@ -1,10 +1,14 @@
-"""compiles a TorchScript archive into a file that libweft runs without Python"""
+"""`weft compile`."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 from typing import Any
+
+import weft
+from weft.jit.aot.compile import aot_compile
+from weft.jit.archive.load import load
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Loads the archive, compiles it, and says how large the result is."""
-    from weft.jit import aot_compile, load
-
     output = Path(given.output or Path(given.archive).with_suffix(".weft"))
     arguments = tuple(_example(text) for text in given.example)
     examples = [arguments] if arguments else []
@@ -37,8 +39,6 @@ def run(given: argparse.Namespace) -> None:
 
 def _example(text: str) -> Any:
     """A tensor of ones: "int64:2x3" or "2x3", which is float32."""
-    import weft
-
     dtype, _, sizes = text.rpartition(":")
     if sizes and not all(size.isdigit() for size in sizes.split("x")):
         raise ValueError(f"--example: expected sizes like 2x3x4, got {text}")

@@ -1,4 +1,4 @@
-"""runs a method of a compiled file on arrays of .npy files"""
+"""`weft exec`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 from typing import Any
 
 import numpy
+
+import weft
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Calls the method and writes the tensors that it gives."""
-    import weft
-
     module = weft._C.CompiledModule(given.file)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}

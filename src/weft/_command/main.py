@@ -9,8 +9,12 @@ from collections.abc import Sequence
 
 from weft._command import development
 
-# Each file has `add_arguments(parser)` and `run(arguments)`; its first line is the help.
-WORDS = ("compile", "exec", "show")
+# Each has a file with `add_arguments(parser)` and `run(arguments)`, imported when it is asked for.
+WORDS = {
+    "compile": "compiles a TorchScript archive into a file that libweft runs without Python",
+    "exec": "runs a method of a compiled file on arrays of .npy files",
+    "show": "prints what a TorchScript archive holds: modules, methods, operators, sizes",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,19 +24,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     weft 0.1.0
     0
     """
+    words = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser("weft", description="Programs of tensors, without PyTorch.")
     development.add_arguments(parser)
-    words = parser.add_subparsers(dest="word")
-    for word in WORDS:
-        file = importlib.import_module(f"weft._command.{word}")
-        text = (file.__doc__ or "").partition("\n")[0]
-        file.add_arguments(words.add_parser(word, help=text, description=text))
-    given = parser.parse_args(arguments)
-    if given.word is None:
-        return development.run(given, parser)
+    parsers = parser.add_subparsers(dest="word")
+    added = {word: parsers.add_parser(word, help=text) for word, text in WORDS.items()}
+    word = words[0] if words else ""
+    if word not in WORDS:
+        return development.run(parser.parse_args(words), parser)
+    file = importlib.import_module(f"weft._command.{word}")
+    added[word].description = WORDS[word]
+    file.add_arguments(added[word])
     try:
-        importlib.import_module(f"weft._command.{given.word}").run(given)
+        file.run(parser.parse_args(words))
     except (OSError, RuntimeError, ValueError, TypeError, LookupError) as error:
-        print(f"weft {given.word}: {error}", file=sys.stderr)
+        print(f"weft {word}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -1,4 +1,4 @@
-"""prints what a TorchScript archive holds: modules, methods, operators, sizes"""
+"""`weft show`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from weft.jit.archive.load import load
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Prints the module from the outside in."""
-    from weft.jit import load
-
     module = load(given.archive)
     _show_modules(module)
     for name in _methods(module):
