@@ -43,6 +43,13 @@ def archive(code: dict[str, str], root: Any, constants: Any = (), **records: byt
     return file
 
 
+def pickled(value: Any) -> bytes:
+    """A pickle of plain values."""
+    writer = _Pickle()
+    writer.value(value)
+    return b"\x80\x02" + bytes(writer.data) + b"."
+
+
 class _Pickle:
     def __init__(self) -> None:
         self.data = bytearray()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.jit.archive_writer import Member, Object, archive
+from tests.jit.archive_writer import Member, Object, archive, pickled
 from tests.jit.test_corpus import close, observe
 
 import weft
@@ -347,6 +347,54 @@ def test_packed_sequences():
     assert weft.equal(found[1, :2], layer(x[1:, :2])[0][0]) and not found[1, 2:].any()
 
 
+ORIGINAL = "def forward(self, x):\n    é = x\n    return x.view(7)\n"
+# Positions in the bytes of the code: of "torch.view", and of the lines before and behind it.
+AT = forward("torch.view(x, [7])")["__torch__"].index("torch.view")
+RANGE = (len(ORIGINAL.encode()) - 10, len(ORIGINAL.encode()) - 1)  # x.view(7)
+ENTRIES = {
+    "texts": ((0, (("", None, 0), 0, 0), ()), (AT, ((ORIGINAL, "net.py", 30), *RANGE), ())),
+    "table": (
+        "FORMAT_WITH_STRING_TABLE",
+        ("", ORIGINAL[:22], ORIGINAL[22:], "net.py"),
+        ((0, (([0], 0, 0), 0, 0), 0), (AT, (([1, 2], 3, 30), *RANGE), 0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_errors_show_the_lines_that_were_saved(name):
+    records = {"code/__torch__.py.debug_pkl": pickled(ENTRIES[name])}
+    with pytest.raises(RuntimeError) as error:
+        jit.load(archive(forward("torch.view(x, [7])"), ROOT, **records))(weft.ones(1))
+    text = str(error.value)
+    assert (
+        'File "net.py", line 32' in text
+        and "    return x.view(7)\n               ~~~~~~~~~ <" in text
+    )
+
+
+DAMAGED = {
+    "nothing": b"",
+    "calls": b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.",
+    "number": pickled(3),
+    "texts": pickled((("a", 3),)),
+    "order": pickled(
+        ((AT, ((ORIGINAL, "net.py", 1), 0, 4), ()), (0, ((ORIGINAL, "x", 1), 0, 4), ()))
+    ),
+    "range": pickled(((AT, ((ORIGINAL, "net.py", 1), 4, 9999), ()),)),
+    "string": pickled(("FORMAT_WITH_STRING_TABLE", ("",), ((AT, (([9], 9, 1), 0, 1), 0),))),
+    "types": pickled(((AT, ((ORIGINAL, "net.py", "1"), None, "x"), ()),)),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_origins_leave_the_places_in_the_archive(name):
+    records = {"code/__torch__.py.debug_pkl": DAMAGED[name]}
+    with pytest.raises(RuntimeError, match="view: expected") as error:
+        jit.load(archive(forward("torch.view(x, [7])"), ROOT, **records))(weft.ones(1))
+    assert 'File "code/__torch__.py", line 4' in str(error.value)
+
+
 def test_paths_and_extra_files(tmp_path):
     path = tmp_path / "net.pt"
     path.write_bytes(net().getvalue())
@@ -650,3 +698,16 @@ def test_each_kind_of_archive(file, name):
             got = observe(loaded, loaded, _from_torch(args), True, calls=1)[0]
             for part in wanted:
                 assert close(wanted[part], got[part]), (part, wanted[part], got[part])
+
+
+@pytest.mark.parity
+def test_errors_show_the_lines_of_pytorchs_source():
+    pytest.importorskip("torch")
+    from tests.jit.archives import CASES, objects
+
+    program, _ = CASES["module interfaces, items by a number of the program"]()
+    with pytest.raises(RuntimeError) as error:
+        jit.load(_saved(program))(weft.ones(3, 5), 0)
+    text, file = str(error.value), objects.__file__
+    assert f'File "{file}", line' in text and "return layer.forward(x, 2.0)" in text
+    assert "return x * self.weight * scale" in text and "code/__torch__" not in text

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from weft.jit.archive.code import ArchiveCode, part_of
+from weft.jit.archive.debug import ArchivedCode
 from weft.jit.archive.names import BUILTINS, globals_of, is_known
 from weft.jit.archive.unknown import message, unknown_operators
 from weft.jit.frontend.annotations import Annotations
 from weft.jit.frontend.resolver import Resolver
-from weft.jit.frontend.source import Code
 from weft.jit.markers import interface
 from weft.nn import Module
 from weft.serialization.errors import LoadError, shown
@@ -63,7 +63,7 @@ class Definitions:
             self._made[name] = None if code is None else self._make(name, code)
         return self._made[name]
 
-    def _make(self, name: str, code: Code) -> Any:
+    def _make(self, name: str, code: ArchivedCode) -> Any:
         node = code.tree.body[0]
         if isinstance(node, ast.FunctionDef):
             return self._function(name, code, node)
@@ -77,13 +77,13 @@ class Definitions:
             )
         return make(self, name, code, node)
 
-    def _function(self, name: str, code: Code, node: ast.FunctionDef) -> Any:
+    def _function(self, name: str, code: ArchivedCode, node: ast.FunctionDef) -> Any:
         made = python_types.FunctionType(_not_python.__code__, self.globals, node.name)
         made.__module__, made.__qualname__ = _module_of(name), node.name
         made.__weft_source__ = code  # type: ignore[attr-defined]
         return made
 
-    def _members(self, name: str, code: Code, node: ast.ClassDef) -> dict[str, Any]:
+    def _members(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> dict[str, Any]:
         members: dict[str, Any] = {"__module__": _module_of(name), "__weft_source__": code}
         for each in node.body:
             if isinstance(each, ast.FunctionDef):
@@ -93,7 +93,7 @@ class Definitions:
                 members[each.name] = method
         return members
 
-    def _module(self, name: str, code: Code, node: ast.ClassDef) -> type:
+    def _module(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:
         members = self._members(name, code, node)
         annotations: dict[str, Any] = {}
         constants: dict[str, Any] = {}
@@ -116,7 +116,7 @@ class Definitions:
         )
         return type(node.name, (LoadedModule,), members)
 
-    def _types(self, code: Code) -> Callable[[ast.expr], Any]:
+    def _types(self, code: ArchivedCode) -> Callable[[ast.expr], Any]:
         """A function that gives the types of annotations in that code."""
         reader = Annotations(code, Resolver(self.globals, builtins=BUILTINS))
 
@@ -141,7 +141,7 @@ class Definitions:
             return getattr(self.globals["CONSTANTS"], node.attr)
         return _literal(node)
 
-    def _plain(self, name: str, code: Code, node: ast.ClassDef) -> type:
+    def _plain(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:
         members = self._members(name, code, node)
         made = type(node.name, (), members)
         self._made[name] = made  # it may name itself
@@ -149,20 +149,20 @@ class Definitions:
         made.__annotations__ = {attribute: types(type_) for attribute, type_, _ in _declared(node)}
         return made
 
-    def _interface(self, name: str, code: Code, node: ast.ClassDef) -> type:
+    def _interface(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:
         return interface(type(node.name, (), self._members(name, code, node)))
 
-    def _module_interface(self, name: str, code: Code, node: ast.ClassDef) -> type:
+    def _module_interface(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:
         return interface(type(node.name, (Module,), self._members(name, code, node)))
 
-    def _tuple(self, name: str, code: Code, node: ast.ClassDef) -> type:
+    def _tuple(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:
         types = self._types(code)
         fields = [(attribute, types(type_)) for attribute, type_, _ in _declared(node)]
         made: Any = typing.NamedTuple(node.name, fields)  # type: ignore[misc]
         made.__module__ = _module_of(name)
         return made
 
-    def _enum(self, name: str, code: Code, node: ast.ClassDef) -> type:
+    def _enum(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:
         members = [
             (ast.unparse(each.targets[0]), _literal(each.value))
             for each in node.body

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import types as python_types
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
+from weft.jit.archive.debug import ArchivedCode, Origins
 from weft.jit.frontend.source import Code
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.zip_reader import ZipReader
@@ -22,22 +24,25 @@ class ArchiveCode:
     def __init__(self, archive: ZipReader) -> None:
         self._paths: dict[str, str] = {}
         self._texts: dict[str, bytes] = {}
+        self._origins: dict[str, Origins] = {}
         for path in archive.names():
             if path.startswith(_ROOT) and path.endswith(".py"):
                 self._paths[path[len(_ROOT) : -3].replace("/", ".")] = path
                 self._texts[path] = archive.read(path, _MAX_CODE)
+                if f"{path}.debug_pkl" in archive:
+                    self._origins[path] = Origins(archive.read(f"{path}.debug_pkl", _MAX_CODE))
         self._prefixes = {
             ".".join(parts[:end])
             for parts in (name.split(".") for name in self._paths)
             for end in range(1, len(parts) + 1)
         }
-        self._files: dict[str, dict[str, Code]] = {}
+        self._files: dict[str, dict[str, ArchivedCode]] = {}
 
     def has_prefix(self, name: str) -> bool:
         """Whether names of definitions begin with `name` and a point."""
         return name in self._prefixes
 
-    def find(self, name: str) -> Code | None:
+    def find(self, name: str) -> ArchivedCode | None:
         """The definition of that qualified name, the only one in its Code."""
         module, _, short = name.rpartition(".")
         if module not in self._paths:
@@ -53,10 +58,12 @@ class ArchiveCode:
                 self._files[module] = self._parse(path)
             yield from self._files[module].values()
 
-    def _parse(self, path: str) -> dict[str, Code]:
-        text = self._texts.pop(path).decode("utf-8", "replace")
+    def _parse(self, path: str) -> dict[str, ArchivedCode]:
+        data = self._texts.pop(path)
+        starts = list(accumulate((len(line) + 1 for line in data.split(b"\n")), initial=0))
+        text, origins = data.decode("utf-8", "replace"), self._origins.pop(path, None)
         found = {}
-        whole = Code(text, path, 1)
+        whole = ArchivedCode(text, path, 1, 0, origins, starts)
         check_names(whole)
         for node in whole.tree.body:
             if not isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -93,10 +100,11 @@ def check_names(code: Code) -> None:
             raise LoadError(f"load: expected no attribute {shown(node.attr)} in code, got one")
 
 
-def part_of(code: Code, node: Any) -> Code:
+def part_of(code: ArchivedCode, node: Any) -> ArchivedCode:
     """The source of one definition within others."""
     lines = code.text.split("\n")[node.lineno - 1 : node.end_lineno]
     width = node.col_offset
     text = "\n".join(line[width:] for line in lines) + "\n"
     first = code.source.first_line + node.lineno - 1
-    return Code(text, code.source.filename, first, code.source.indent + width)
+    indent = code.source.indent + width
+    return ArchivedCode(text, code.source.filename, first, indent, code.origins, code.starts)

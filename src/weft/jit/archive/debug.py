@@ -1,0 +1,130 @@
+"""Where the code of an archive came from: the `.debug_pkl` beside each of its files, if it is there.
+
+It maps positions in the file to ranges in texts of the program that was saved. Whatever is damaged
+or missing there leaves the places in the archive's own code.
+"""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_right
+from typing import Any, NoReturn
+
+from weft.jit.frontend.source import Code
+from weft.jit.ir.source import Source, SourceRange
+from weft.serialization.errors import LoadError
+from weft.serialization.unpickle import Callee, Unpickler
+
+_TABLE = (
+    "FORMAT_WITH_STRING_TABLE"  # texts are lists of lines by number; without, they stand in full
+)
+_LIST = Callee("torch.jit._pickle.build_intlist", lambda values: values)
+
+
+def _find(module: str, name: str) -> Any:
+    if f"{module}.{name}" == _LIST.name:
+        return _LIST
+    raise LoadError("load: expected lists of numbers in .debug_pkl, got something else")
+
+
+def _refuse(*args: Any) -> NoReturn:
+    raise LoadError("load: expected tuples in .debug_pkl, got something else")
+
+
+class Origins:
+    """The table of one file of code. It is read when it is first asked for."""
+
+    def __init__(self, pickle: bytes) -> None:
+        self._pickle: bytes | None = pickle
+        self._strings: tuple[Any, ...] | None = None
+        self._offsets: list[int] = []
+        self._entries: list[Any] = []
+        self._sources: dict[Any, Source] = {}
+
+    def find(self, offset: int, line: int) -> SourceRange | None:
+        """The range that a position of the file came from, or one before it in the line that starts
+        at `line`; both in bytes."""
+        if self._pickle is not None:
+            self._read(self._pickle)
+            self._pickle = None
+        index = bisect_right(self._offsets, offset) - 1
+        while index >= 0 and self._offsets[index] >= line:
+            try:
+                found = self._range(*self._entries[index])
+            except (TypeError, ValueError, IndexError, AttributeError):
+                return None
+            if found is not None:
+                return found
+            index -= 1
+        return None
+
+    def _read(self, pickle: bytes) -> None:
+        try:
+            made = Unpickler(pickle, _find, _refuse, _refuse).load()
+            if made[0] == _TABLE:
+                self._strings, made = made[1], made[2]
+            for offset, where, *_ in made:
+                self._offsets.append(int(offset))
+                self._entries.append(where)
+        except (LoadError, TypeError, ValueError, IndexError, KeyError):
+            self._offsets = []
+        if self._offsets != sorted(self._offsets):
+            self._offsets = []
+
+    def _range(self, source: Any, start: int, end: int) -> SourceRange | None:
+        text, name, first = source
+        known = self._sources.get((id(text), name))
+        if known is None:
+            known = Source(self._text(text), self._name(name), int(first))
+            self._sources[id(text), name] = known
+        data = (known.text or "").encode()
+        if not known.filename or not 0 <= start <= end <= len(data):
+            return None
+        before, upto = (len(data[:at].decode(errors="ignore")) for at in (start, end))
+        return SourceRange(known, before, max(upto, before + 1))
+
+    def _text(self, text: Any) -> str:
+        if self._strings is None:
+            return str(text)
+        return "".join(str(self._strings[index]) for index in text)
+
+    def _name(self, name: Any) -> str:
+        if name is None or self._strings is None:
+            return str(name or "")
+        return str(self._strings[name])
+
+
+class ArchivedCode(Code):
+    """Code of an archive, whose nodes have the ranges that they came from. `starts` are the
+    positions of the lines of its file, in bytes."""
+
+    def __init__(
+        self,
+        text: str,
+        filename: str,
+        first_line: int,
+        indent: int = 0,
+        origins: Origins | None = None,
+        starts: list[int] | None = None,
+    ) -> None:
+        self.origins = origins
+        self.starts = starts or []
+        super().__init__(text, filename, first_line, indent)
+
+    def _range(self, node: ast.AST) -> SourceRange:
+        found = None if self.origins is None else self._origin(self.origins, node)
+        return super()._range(node) if found is None else found
+
+    def _origin(self, origins: Origins, node: ast.AST) -> SourceRange | None:
+        places = [(getattr(node, "lineno", 0), getattr(node, "col_offset", 0))]
+        if isinstance(node, ast.Call):  # of a function: the name has none, the arguments have one
+            places.append((node.func.end_lineno or 0, node.func.end_col_offset or 0))
+        for line, column in places:
+            index = line + self.source.first_line - 2
+            if not 0 <= index < len(self.starts):
+                continue
+            start = self.starts[index]
+            found = origins.find(start + column + self.source.indent, start)
+            if found is not None:
+                return found
+        return None
