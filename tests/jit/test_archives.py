@@ -347,6 +347,39 @@ def test_packed_sequences():
     assert weft.equal(found[1, :2], layer(x[1:, :2])[0][0]) and not found[1, 2:].any()
 
 
+WHERE = {
+    "device": ("cpu", True),
+    "object": (weft.device("cpu"), True),
+    "dict": ({"cuda:1": "cpu"}, True),
+    "none": (None, False),
+    "others": ({"cuda:0": "cpu"}, False),
+}
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_map_location_moves_devices_that_the_code_names(name):
+    to, works = WHERE[name]
+    code = forward("""torch.add(torch.to(x, torch.device("cuda:1")),
+      torch.ones([1], dtype=6, device=torch.device("cuda", 1)))""")
+    attribute = "  where : Device\n  def device(self) -> Device:\n    return self.where\n"
+    code["__torch__"] += attribute
+    saved = {"where": Member("torch.device", ("cuda:1",))}
+    program = jit.load(archive(code, Object("__torch__.M", saved)), map_location=to)
+    assert str(program.device()) == ("cpu" if works else "cuda:1")
+    if works:
+        assert program(weft.ones(1)).tolist() == [2.0]
+    else:
+        with pytest.raises(RuntimeError, match="expected device cpu, got cuda"):
+            program(weft.ones(1))
+
+
+def test_map_location_moves_calls_of_cuda():
+    program = jit.load(archive(forward("torch.cuda(x)"), ROOT), map_location="cpu")
+    assert program(weft.ones(1)).tolist() == [1.0]
+    with pytest.raises(RuntimeError, match="expected device cpu, got cuda"):
+        jit.load(archive(forward("torch.cuda(x)"), ROOT))(weft.ones(1))
+
+
 ORIGINAL = "def forward(self, x):\n    é = x\n    return x.view(7)\n"
 # Positions in the bytes of the code: of "torch.view", and of the lines before and behind it.
 AT = forward("torch.view(x, [7])")["__torch__"].index("torch.view")

@@ -52,16 +52,21 @@ class Storages:
                 return moved
             if moved is not None:
                 raise LoadError("load: expected a uint8 tensor or None from map_location")
-        elif isinstance(to, dict):
-            location = str(to.get(location, location))
-        elif to is not None:
-            location = str(to)
+        location = located(to, location)
         if location != "cpu" and not location.startswith("cpu:"):
             raise LoadError(
                 f"load: expected storages on the CPU, got one on '{shown(location)}'; "
                 "load it with map_location='cpu'"
             )
         return data
+
+
+def located(to: MapLocation, location: str) -> str:
+    """The name of the device where map_location puts what was at another one. A function tells it
+    for storages alone."""
+    if isinstance(to, dict):
+        return str(to.get(location, location))
+    return location if to is None or callable(to) else str(to)
 
 
 def storages_of(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from weft.jit.archive.code import ArchiveCode, part_of
 from weft.jit.archive.debug import ArchivedCode
-from weft.jit.archive.names import BUILTINS, globals_of, is_known
+from weft.jit.archive.names import BUILTINS, Archive, globals_of, is_known
 from weft.jit.archive.unknown import message, unknown_operators
 from weft.jit.frontend.annotations import Annotations
 from weft.jit.frontend.resolver import Resolver
@@ -44,11 +44,20 @@ def _not_python(*args: Any, **kwargs: Any) -> Any:
 class Definitions:
     """The classes and functions of one archive, each made when it is first named."""
 
-    def __init__(self, code: ArchiveCode, constants: list[Any], version: int) -> None:
+    def __init__(
+        self,
+        code: ArchiveCode,
+        constants: list[Any],
+        version: int,
+        located: Callable[[str], str] = str,
+    ) -> None:
         self._code = code
+        self.located = located
         self._made: dict[str, Any] = {}
         self._unknown: dict[str, str] | None = None
-        self.globals = globals_of(self.find, code.has_prefix, constants, version, self._missing)
+        self.globals = globals_of(
+            Archive(self.find, code.has_prefix, constants, version, self._missing, located)
+        )
 
     def _missing(self, kind: str) -> str:
         """The text of the error for an operator that weft has not."""

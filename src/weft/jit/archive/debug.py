@@ -1,4 +1,4 @@
-"""Where the code of an archive came from: the `.debug_pkl` beside each of its files, if it is there.
+"""Where the code of an archive came from: the `.debug_pkl` beside each of its files.
 
 It maps positions in the file to ranges in texts of the program that was saved. Whatever is damaged
 or missing there leaves the places in the archive's own code.
@@ -15,9 +15,8 @@ from weft.jit.ir.source import Source, SourceRange
 from weft.serialization.errors import LoadError
 from weft.serialization.unpickle import Callee, Unpickler
 
-_TABLE = (
-    "FORMAT_WITH_STRING_TABLE"  # texts are lists of lines by number; without, they stand in full
-)
+# Where it stands first, texts are lists of lines by their number; else they stand in full.
+_TABLE = "FORMAT_WITH_STRING_TABLE"
 _LIST = Callee("torch.jit._pickle.build_intlist", lambda values: values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
@@ -10,7 +11,7 @@ from weft.jit.archive.code import ArchiveCode
 from weft.jit.archive.objects import build, global_finder
 from weft.serialization.errors import LoadError
 from weft.serialization.source import open_source
-from weft.serialization.storages import MapLocation, storages_of
+from weft.serialization.storages import MapLocation, located, storages_of
 from weft.serialization.unpickle import Unpickler
 from weft.serialization.zip_reader import ZipReader
 
@@ -26,7 +27,8 @@ def load(
     """The module that `torch.jit.save` wrote to a path or a readable binary file, compiled.
 
     Nothing of the file is executed: its code is compiled as `script` compiles. `map_location`: as
-    of `weft.load`. `_extra_files` maps names of extra records to values that they replace.
+    of `weft.load`; devices that the code or attributes name are mapped as well, but by a function,
+    which is for storages. `_extra_files` maps names of extra records to values that they replace.
 
     LoadError (a RuntimeError) for files that are damaged or hold what is refused; FrontendError for
     code that weft does not have the operators of.
@@ -41,7 +43,8 @@ def load(
                 assert _extra_files is not None
                 _extra_files[name] = archive.read(f"extra/{name}", _MAX_PICKLE)
         constants: list[Any] = []
-        definitions = Definitions(ArchiveCode(archive), constants, version)
+        places = functools.partial(located, map_location)
+        definitions = Definitions(ArchiveCode(archive), constants, version, places)
         constants += _objects(archive, "constants", definitions, map_location)
         root = _objects(archive, "data", definitions, map_location)
     if not isinstance(root, LoadedModule):

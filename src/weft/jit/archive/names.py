@@ -7,7 +7,7 @@ import math
 import types as python_types
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import weft
 from weft.jit.archive.operators import Operator
@@ -16,7 +16,7 @@ from weft.jit.frontend.emitter import Emitter
 from weft.jit.frontend.errors import fail
 from weft.jit.frontend.exceptions import emit_raise
 from weft.jit.frontend.strings import percent_of
-from weft.jit.frontend.sugared import Call, Sugared
+from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared
 from weft.jit.futures import Future, fork
 from weft.jit.ir import types as ty
 from weft.jit.markers import annotate
@@ -40,19 +40,32 @@ class Namespace(python_types.ModuleType):
 _OF_PYTHON = frozenset(("__weft_jit__", "__weft_length__", "__wrapped__", "__path__", "__file__"))
 
 
-def operators(space: str, version: int, missing: Callable[[str], str]) -> Namespace:
-    """The operators of a namespace; a name that is none counts where it is called."""
+class Archive(NamedTuple):
+    """What the names in an archive's code depend on."""
 
-    def make(name: str) -> Any:
-        kind = f"{space}::{name}"
-        return _SPECIAL.get(kind) or Operator(kind, version, missing)
+    definition: Callable[[str], Any]  # the class or function of a qualified name, or None
+    has_prefix: Callable[[str], bool]  # whether qualified names begin so
+    constants: Sequence[Any]
+    version: int
+    missing: Callable[[str], str]  # the text of the error for an operator that weft has not
+    located: Callable[[str], str]  # where map_location puts a device
 
-    return Namespace(f"ops.{space}", make)
+    def operators(self, space: str) -> Namespace:
+        """The operators of a namespace; a name that is none counts where it is called."""
+
+        def make(name: str) -> Any:
+            kind = f"{space}::{name}"
+            found = Operator(kind, self.version, self.missing)
+            if kind in _DEVICES:
+                return _Device(found, self.located)
+            return _SPECIAL.get(kind) or found
+
+        return Namespace(f"ops.{space}", make)
 
 
 def is_known(kind: str) -> bool:
     """Whether the code of archives may call an operator."""
-    return kind in _SPECIAL or is_known_operator(kind)
+    return kind in _DEVICES or kind in _SPECIAL or is_known_operator(kind)
 
 
 class _Raise(Sugared):
@@ -81,6 +94,30 @@ class _Percent(Sugared):
         return percent_of(e, text, values, call.range)
 
 
+_DEVICES = ("aten::device", "aten::cuda")
+
+
+class _Device(Sugared):
+    """torch.device("cuda:0") and torch.cuda(x): the device where map_location puts it."""
+
+    def __init__(self, operator: Operator, located: Callable[[str], str]) -> None:
+        self.operator, self.located = operator, located
+
+    def call(self, e: Emitter, call: Call) -> Sugared:
+        if self.operator.kind == "aten::cuda":
+            device = Arg(Simple(e.constant(weft.device(self.located("cuda")))), call.range)
+            to = Operator("aten::to", self.operator.version, self.operator.missing)
+            return to.call(e, call._replace(args=[*call.args, device]))
+        known = [arg.value.static(e) for arg in call.args]
+        if not known or UNKNOWN in known or call.kwargs:
+            return self.operator.call(e, call)
+        try:
+            made = weft.device(self.located(":".join(map(str, known))))
+        except RuntimeError as error:
+            fail(str(error), call.range)
+        return Simple(e.constant(made))
+
+
 _AUTOGRAD = {"grad": weft.autograd.grad, "backward": weft.autograd.backward}
 _SPECIAL: dict[str, Any] = {
     "prim::RaiseException": _Raise(),
@@ -96,32 +133,25 @@ class _Typed:
         self.__weft_jit__ = mark
 
 
-def globals_of(
-    definition: Callable[[str], Any],
-    has_prefix: Callable[[str], bool],
-    constants: Sequence[Any],
-    version: int,
-    missing: Callable[[str], str],
-) -> dict[str, Any]:
-    """The names of the code of an archive of a version. `definition` gives the class or function of
-    a qualified name, or None; `missing` the text of the error for an operator that weft has not."""
+def globals_of(archive: Archive) -> dict[str, Any]:
+    """The names of the code of an archive."""
 
     def qualified(prefix: str) -> Namespace:
         def make(name: str) -> Any:
             full = f"{prefix}.{name}"
-            found = definition(full)
-            return qualified(full) if found is None and has_prefix(full) else found
+            found = archive.definition(full)
+            return qualified(full) if found is None and archive.has_prefix(full) else found
 
         return Namespace(prefix, make)
 
     def constant(name: str) -> Any:
         number = name.removeprefix("c")
-        inside = number.isdecimal() and int(number) < len(constants)
-        return constants[int(number)] if inside else None
+        inside = number.isdecimal() and int(number) < len(archive.constants)
+        return archive.constants[int(number)] if inside else None
 
     return {
-        "torch": operators("aten", version, missing),
-        "ops": Namespace("ops", lambda space: operators(space, version, missing)),
+        "torch": archive.operators("aten"),
+        "ops": Namespace("ops", archive.operators),
         "CONSTANTS": Namespace("CONSTANTS", constant),
         "__torch__": qualified("__torch__"),
         **_PLAIN,

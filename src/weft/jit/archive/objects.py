@@ -34,6 +34,8 @@ def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
                 "load: expected tensors of plain dtypes, got a quantised one, which weft has not; "
                 "save the module before it is quantised"
             )
+        if f"{module}.{name}" == "torch.device":
+            return Callee("torch.device", lambda *parts: _device(definitions, parts))
         return _MARKS.get(f"{module}.{name}") or find_global(module, name)
 
     return find
@@ -63,6 +65,12 @@ def _new(cls: Any) -> Any:
         for name in cls.__weft_layout__.hooks:
             made.register_forward_hook(vars(cls)[name])
     return made
+
+
+def _device(definitions: Definitions, parts: tuple[Any, ...]) -> Any:
+    """A device where map_location puts it."""
+    make = find_global("torch", "device").call
+    return make(definitions.located(str(make(*parts))))
 
 
 def _tensor(*args: Any) -> Tensor:
