@@ -624,9 +624,14 @@ def test_every_cut_is_noticed() -> None:
             weft.load(io.BytesIO(data[:end]))
 
 
-def test_torchscript_is_named() -> None:
-    with pytest.raises(LoadError, match="got a TorchScript archive"):
-        weft.load(archive(b"N", **{"constants.pkl": b"\x80\x02)."}))
+def test_torchscript_is_an_archive_of_a_module(tmp_path: Any) -> None:
+    file = archive(b"N", **{"constants.pkl": b"\x80\x02)."})
+    with pytest.raises(LoadError, match="expected a module in the archive, got NoneType"):
+        weft.load(file)
+    path = tmp_path / "net.pt"
+    path.write_bytes(file.getvalue())
+    with pytest.raises(LoadError, match="mmap=True, got a TorchScript archive"):
+        weft.load(path, mmap=True)
 
 
 def test_big_endian_is_swapped() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import zipfile
 from typing import Any, NamedTuple
@@ -24,8 +25,16 @@ class Member(NamedTuple):
     value: Any
 
 
-def archive(code: dict[str, str], root: Any, constants: Any = (), **records: bytes) -> io.BytesIO:
-    """An archive of files of code by module ("__torch__"), the object of data.pkl, and tensors."""
+class Called(NamedTuple):
+    """The result of a function that pickles may name."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+
+def archive(code: dict[str, str], root: Any, constants: Any = (), **records: Any) -> io.BytesIO:
+    """An archive of files of code by module ("__torch__"), the object of data.pkl, tensors, and
+    further records; None leaves a record out."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
         for module, text in code.items():
@@ -38,6 +47,31 @@ def archive(code: dict[str, str], root: Any, constants: Any = (), **records: byt
                 stored = tensor.numpy().tobytes()
                 out.writestr(zipfile.ZipInfo(f"net/{name}/{key}"), stored)  # uncompressed
         for name, data in {"version": b"3\n", "byteorder": b"little", **records}.items():
+            if data is None:
+                continue
+            out.writestr(f"net/{name}", data)
+    file.seek(0)
+    return file
+
+
+def legacy(module: Any, tensors: Any, attributes: Any, **records: Any) -> io.BytesIO:
+    """An archive of PyTorch 1.0 to 1.3: the tree of model.json from its main module on, rows of
+    tensors (dtype, record, offset, dims, strides, requires_grad), attributes.pkl, other records."""
+    rows = [
+        {
+            "dataType": dtype, "data": {"key": key}, "offset": str(offset), "requiresGrad": requires,
+            "dims": [str(size) for size in dims], "strides": [str(each) for each in strides],
+            "device": "cpu",
+        }
+        for dtype, key, offset, dims, strides, requires in tensors
+    ]  # fmt: skip
+    tree = {"protoVersion": "4", "mainModule": module, "producerName": "pytorch", "tensors": rows}
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as out:
+        out.writestr("net/version", "1\n")
+        out.writestr("net/model.json", json.dumps(tree))
+        out.writestr("net/attributes.pkl", pickled(attributes))
+        for name, data in records.items():
             out.writestr(f"net/{name}", data)
     file.seek(0)
     return file
@@ -76,6 +110,8 @@ class _Pickle:
             self.data += b")\x81"
             self.value(value.state)
             self.data += b"b"
+        elif isinstance(value, Called):
+            self.call(value.name, *value.arguments)
         elif isinstance(value, Member):
             self.name(value.name)
             self.value(value.value)

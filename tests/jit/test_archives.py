@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.jit.archive_writer import Member, Object, archive, pickled
-from tests.jit.test_corpus import close, observe
+from tests.jit.archive_writer import Called, Member, Object, archive, pickled
+from tests.jit.test_corpus import close, observe, plain
 
 import weft
 from weft import jit
@@ -363,7 +363,7 @@ def test_map_location_moves_devices_that_the_code_names(name):
       torch.ones([1], dtype=6, device=torch.device("cuda", 1)))""")
     attribute = "  where : Device\n  def device(self) -> Device:\n    return self.where\n"
     code["__torch__"] += attribute
-    saved = {"where": Member("torch.device", ("cuda:1",))}
+    saved = {"where": Called("torch.device", ("cuda:1",))}
     program = jit.load(archive(code, Object("__torch__.M", saved)), map_location=to)
     assert str(program.device()) == ("cpu" if works else "cuda:1")
     if works:
@@ -428,11 +428,29 @@ def test_damaged_origins_leave_the_places_in_the_archive(name):
     assert 'File "code/__torch__.py", line 4' in str(error.value)
 
 
-def test_paths_and_extra_files(tmp_path):
-    path = tmp_path / "net.pt"
-    path.write_bytes(net().getvalue())
-    extra = {"notes": "", "absent": "kept"}
-    assert jit.load(path, _extra_files=extra).other() == 7 and extra["absent"] == "kept"
+def test_paths_files_and_bytes(tmp_path):
+    path, data = tmp_path / "net.pt", net().getvalue()
+    path.write_bytes(data)
+    with open(path, "rb") as file:
+        for given in (path, str(path), file, data, io.BytesIO(data)):
+            assert jit.load(given).other() == 7
+    for wrong in (3, None, ["net.pt"]):
+        with pytest.raises(TypeError, match="load: expected a path or a readable file"):
+            jit.load(wrong)
+
+
+def test_weft_load_gives_the_state_dict():
+    state = weft.load(net())
+    assert list(state) == ["weight", "count"] and state["weight"].tolist() == [1.0, 2.0]
+    assert not state["weight"].requires_grad and state["count"].dtype == weft.int64
+    module = jit.load(net())
+    module.load_state_dict(state)
+
+
+def test_extra_files():
+    extra = {"notes": "", "absent": "other", "sub/more": None}
+    jit.load(net(**{"extra/notes": b"a\0b", "extra/sub/more": b"c"}), _extra_files=extra)
+    assert extra == {"notes": b"a\0b", "absent": b"", "sub/more": b"c"}
 
 
 def test_big_endian_storages_are_swapped():
@@ -731,6 +749,10 @@ def test_each_kind_of_archive(file, name):
             got = observe(loaded, loaded, _from_torch(args), True, calls=1)[0]
             for part in wanted:
                 assert close(wanted[part], got[part]), (part, wanted[part], got[part])
+        state = weft.load(io.BytesIO(file.getvalue()))
+        before = torch.jit.load(io.BytesIO(file.getvalue())).state_dict()
+        assert list(state) == list(before)
+        assert all(close(plain(before[key]), plain(state[key])) for key in before)
 
 
 @pytest.mark.parity

@@ -35,6 +35,9 @@ def load(
     `mmap=True` (paths only) tensors are made over the mapped file: nothing is read until it is
     used, and writing to them changes private copies of pages, never the file.
 
+    Of a TorchScript archive it gives the module's state dict, which PyTorch's load does not; what
+    the archive's program does is for `weft.jit.load`.
+
     LoadError (a RuntimeError and pickle.UnpicklingError) for files that are damaged, of another
     kind, or hold what is refused; OSError where the file cannot be read.
 
@@ -57,8 +60,14 @@ def load(
 
 
 def _load_zip(archive: ZipReader, map_location: MapLocation, mapped: bool) -> Any:
-    if "constants.pkl" in archive:
-        raise LoadError("load: expected a file of save, got a TorchScript archive; use jit.load")
+    if "constants.pkl" in archive or "model.json" in archive:
+        if mapped:
+            raise LoadError(
+                "load: expected a file of save with mmap=True, got a TorchScript archive"
+            )
+        from weft.jit.archive.load import read_root
+
+        return read_root(archive, map_location).state_dict()
     storages = storages_of(archive, "data", map_location, mapped)
     pickle = archive.read("data.pkl", _MAX_PICKLE)
     return Unpickler(pickle, find_global, storages.persistent, set_state).load()

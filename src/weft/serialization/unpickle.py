@@ -81,7 +81,8 @@ class Unpickler:
     """Reads one pickle after the other from `data`, starting at `position`.
 
     `find_global(module, name)` gives the value of a global or raises LoadError; `persistent(id)`
-    gives what a persistent id stands for; `set_state(object, state)` does BUILD.
+    gives what a persistent id stands for; `set_state(object, state)` does BUILD, and gives what
+    stands in the object's place, or None.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Unpickler:
         data: bytes,
         find_global: Callable[[str, str], Any],
         persistent: Callable[[Any], Any],
-        set_state: Callable[[Any, Any], None],
+        set_state: Callable[[Any, Any], Any],
     ) -> None:
         self.position = 0
         self._data = data
@@ -249,7 +250,9 @@ class Unpickler:
 
     def _build(self) -> None:
         state = self._stack.pop()
-        self._set_state(self._stack[-1], state)
+        made = self._set_state(self._stack[-1], state)
+        if made is not None:
+            self._stack[-1] = made
 
     def _float(self) -> None:
         self._push(struct.unpack(">d", self._take(8))[0])

@@ -52,6 +52,7 @@ class Definitions:
         located: Callable[[str], str] = str,
     ) -> None:
         self._code = code
+        self.constants = constants
         self.located = located
         self._made: dict[str, Any] = {}
         self._unknown: dict[str, str] | None = None
@@ -64,6 +65,10 @@ class Definitions:
         if self._unknown is None:
             self._unknown = unknown_operators(self._code, is_known)
         return message(kind, self._unknown)
+
+    def add(self, module: str, path: str, text: bytes) -> None:
+        """Adds a file of code."""
+        self._code.add(module, path, text)
 
     def find(self, name: str) -> Any:
         """The class or function of a qualified name; None if there is none."""

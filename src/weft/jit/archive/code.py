@@ -13,30 +13,31 @@ from weft.jit.frontend.source import Code
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.zip_reader import ZipReader
 
-_MAX_CODE = 1 << 28  # bytes of one file
-_ROOT = "code/"
+MAX_CODE = 1 << 28  # bytes of one file
 
 
 class ArchiveCode:
-    """`code/__torch__/a/b.py` holds what is named `__torch__.a.b.name`. A file is parsed when one
-    of its names is first asked for."""
+    """`code/__torch__/a/b.py` holds what is named `__torch__.a.b.name`; `root` is the folder. A
+    file is parsed when one of its names is first asked for."""
 
-    def __init__(self, archive: ZipReader) -> None:
+    def __init__(self, archive: ZipReader, root: str = "code/") -> None:
         self._paths: dict[str, str] = {}
         self._texts: dict[str, bytes] = {}
         self._origins: dict[str, Origins] = {}
-        for path in archive.names():
-            if path.startswith(_ROOT) and path.endswith(".py"):
-                self._paths[path[len(_ROOT) : -3].replace("/", ".")] = path
-                self._texts[path] = archive.read(path, _MAX_CODE)
-                if f"{path}.debug_pkl" in archive:
-                    self._origins[path] = Origins(archive.read(f"{path}.debug_pkl", _MAX_CODE))
-        self._prefixes = {
-            ".".join(parts[:end])
-            for parts in (name.split(".") for name in self._paths)
-            for end in range(1, len(parts) + 1)
-        }
+        self._prefixes: set[str] = set()
         self._files: dict[str, dict[str, ArchivedCode]] = {}
+        for path in archive.names():
+            if path.startswith(root) and path.endswith(".py"):
+                module = path[len(root) : -3].replace("/", ".")
+                self.add(module, path, archive.read(path, MAX_CODE))
+                if f"{path}.debug_pkl" in archive:
+                    self._origins[path] = Origins(archive.read(f"{path}.debug_pkl", MAX_CODE))
+
+    def add(self, module: str, path: str, text: bytes) -> None:
+        """Adds a file whose definitions are named `module` and a name."""
+        self._paths[module], self._texts[path] = path, text
+        parts = module.split(".")
+        self._prefixes |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
 
     def has_prefix(self, name: str) -> bool:
         """Whether names of definitions begin with `name` and a point."""

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 from typing import Any
 
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.code import ArchiveCode
+from weft.jit.archive.legacy import (
+    LIBRARIES,
+    TREE,
+    LegacyModules,
+    get,
+    read_tensors,
+    read_tree,
+)
 from weft.jit.archive.objects import build, global_finder
 from weft.serialization.errors import LoadError
 from weft.serialization.source import open_source
@@ -20,36 +29,53 @@ _NEWEST = 10
 
 
 def load(
-    f: str | os.PathLike[str] | Any,
+    f: str | os.PathLike[str] | bytes | Any,
     map_location: MapLocation = None,
     _extra_files: dict[str, Any] | None = None,
 ) -> Any:
-    """The module that `torch.jit.save` wrote to a path or a readable binary file, compiled.
+    """The module that `torch.jit.save` wrote, compiled. `f` is a path, a readable binary file, or
+    the bytes of one.
 
     Nothing of the file is executed: its code is compiled as `script` compiles. `map_location`: as
-    of `weft.load`; devices that the code or attributes name are mapped as well, but by a function,
-    which is for storages. `_extra_files` maps names of extra records to values that they replace.
+    of `weft.load`; devices that the code or attributes name are mapped as well, but not by a
+    function, which is for storages. `_extra_files` maps names of extra records to values, which
+    their bytes replace.
 
     LoadError (a RuntimeError) for files that are damaged or hold what is refused; FrontendError for
-    code that weft does not have the operators of.
+    code that is none of TorchScript; OSError where the file cannot be read. Calling an operator
+    that weft has not raises NotImplementedError, which names all such operators of the archive.
     """
     from weft.jit.script_module import script_module
 
-    with open_source(f, "load") as source:
+    with open_source(io.BytesIO(f) if isinstance(f, bytes) else f, "load") as source:
         archive = ZipReader(source)
-        version = _version(archive)
         for name in _extra_files or ():
-            if f"extra/{name}" in archive:
-                assert _extra_files is not None
-                _extra_files[name] = archive.read(f"extra/{name}", _MAX_PICKLE)
-        constants: list[Any] = []
-        places = functools.partial(located, map_location)
-        definitions = Definitions(ArchiveCode(archive), constants, version, places)
-        constants += _objects(archive, "constants", definitions, map_location)
-        root = _objects(archive, "data", definitions, map_location)
+            assert _extra_files is not None
+            record = f"extra/{name}"
+            _extra_files[name] = archive.read(record, _MAX_PICKLE) if record in archive else b""
+        root = read_root(archive, map_location)
+    return script_module(root, {})
+
+
+def read_root(archive: ZipReader, map_location: MapLocation) -> LoadedModule:
+    """The module of an archive as Python's object, whose methods nobody has compiled."""
+    is_legacy = TREE in archive
+    constants: list[Any] = []
+    code = ArchiveCode(archive, LIBRARIES) if is_legacy else ArchiveCode(archive)
+    places = functools.partial(located, map_location)
+    definitions = Definitions(code, constants, _version(archive), places)
+    if is_legacy:
+        tree = read_tree(archive)
+        constants += read_tensors(tree, archive, map_location)
+        has_values = "attributes.pkl" in archive
+        values = _objects(archive, "attributes", definitions, map_location) if has_values else ()
+        modules = LegacyModules(archive, definitions, constants, values)
+        return modules.make(get(tree, "mainModule", dict))
+    constants += _objects(archive, "constants", definitions, map_location)
+    root = _objects(archive, "data", definitions, map_location)
     if not isinstance(root, LoadedModule):
         raise LoadError(f"load: expected a module in the archive, got {type(root).__name__}")
-    return script_module(root, {})
+    return root
 
 
 def _version(archive: ZipReader) -> int:

@@ -34,6 +34,12 @@ def global_finder(definitions: Definitions) -> Callable[[str, str], Any]:
                 "load: expected tensors of plain dtypes, got a quantised one, which weft has not; "
                 "save the module before it is quantised"
             )
+        if f"{module}.{name}" == _BY_NUMBER:
+            return Callee(_BY_NUMBER, lambda number: _numbered(definitions.constants, number))
+        if f"{module}.{name}" == "__main__.TensorID":
+            return ObjectType("__main__.TensorID", lambda: Numbered(definitions.constants))
+        if f"{module}.{name}" == "__main__.IntList":
+            return ObjectType("__main__.IntList", lambda: Numbered(None))
         if f"{module}.{name}" == "torch.device":
             return Callee("torch.device", lambda *parts: _device(definitions, parts))
         return _MARKS.get(f"{module}.{name}") or find_global(module, name)
@@ -46,7 +52,7 @@ def _type(name: str, cls: type) -> Any:
         return Callee(name, lambda value: _member(cls, value), bare=True)
     if issubclass(cls, tuple):
         return Callee(name, lambda *values: cls(*values))
-    return ObjectType(name, lambda: _new(cls))
+    return ObjectType(name, lambda: new_module(cls))
 
 
 def _member(cls: type[enum.Enum], value: Any) -> enum.Enum:
@@ -56,7 +62,8 @@ def _member(cls: type[enum.Enum], value: Any) -> enum.Enum:
     raise LoadError(f"load: expected a value of the enum {cls.__name__}, got {shown(str(value))}")
 
 
-def _new(cls: Any) -> Any:
+def new_module(cls: Any) -> Any:
+    """A module of a class of the archive, without attributes; an object of another class."""
     made = cls.__new__(cls)
     if isinstance(made, Module):
         Module.__init__(made)
@@ -67,13 +74,38 @@ def _new(cls: Any) -> Any:
     return made
 
 
+_BY_NUMBER = "torch.jit._pickle.build_tensor_from_id"  # of archives before 1.4
+
+
+class Numbered:
+    """A tensor named by its number, or a list of ints, in a pickle of PyTorch 1.1: what BUILD gives
+    it stands in its place."""
+
+    def __init__(self, tensors: list[Any] | None) -> None:
+        self.tensors = tensors
+
+    def build(self, state: Any) -> Any:
+        """The tensor or the list."""
+        if self.tensors is not None:
+            return _numbered(self.tensors, state)
+        if type(state) is not list or any(type(item) is not int for item in state):
+            raise LoadError("load: expected a list of ints in the archive, got something else")
+        return state
+
+
+def _numbered(tensors: list[Any], number: Any) -> Any:
+    if type(number) is not int or not 0 <= number < len(tensors):
+        raise LoadError("load: expected the number of a tensor of the archive, got another")
+    return tensors[number]
+
+
 def _device(definitions: Definitions, parts: tuple[Any, ...]) -> Any:
     """A device where map_location puts it."""
     make = find_global("torch", "device").call
     return make(definitions.located(str(make(*parts))))
 
 
-def _tensor(*args: Any) -> Tensor:
+def tensor_of(*args: Any) -> Tensor:
     """A tensor; a parameter where it requires a gradient, so that whoever names it has the same."""
     made = find_global("torch._utils", "_rebuild_tensor_v2").call(*args)
     return Parameter(made.detach()) if made.requires_grad else made
@@ -88,11 +120,14 @@ _LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boolli
 _MARKS: dict[str, Any] = {
     f"torch.jit._pickle.{name}": Callee(name, _typed) for name in ("restore_type_tag", *_LISTS)
 }
-_MARKS["torch._utils._rebuild_tensor_v2"] = Callee("torch._utils._rebuild_tensor_v2", _tensor)
+_MARKS["torch._utils._rebuild_tensor_v2"] = Callee("torch._utils._rebuild_tensor_v2", tensor_of)
 
 
-def build(target: Any, state: Any) -> None:
-    """Gives an object the attributes it was saved with, or that its __setstate__ sets."""
+def build(target: Any, state: Any) -> Any:
+    """Gives an object the attributes it was saved with, or that its __setstate__ sets. Gives what
+    stands in the object's place, if anything does."""
+    if isinstance(target, Numbered):
+        return target.build(state)
     if not hasattr(type(target), "__weft_source__"):
         return set_state(target, state)
     if "__setstate__" in vars(type(target)):
@@ -104,6 +139,7 @@ def build(target: Any, state: Any) -> None:
             _set(target, name, value)
     else:
         vars(target).update(state)
+    return None
 
 
 def _set(module: LoadedModule, name: str, value: Any) -> None:
