@@ -56,6 +56,9 @@ def _substitute(graph: Graph, node: Node) -> None:
         node.kind = _IDENTITIES[kind]  # members of PyTorch's enums are not always the same object
     if kind == "aten::repr" and node.inputs[0].type is ty.STR:
         kind = "aten::repr.str"
+    if kind == "prim::unchecked_cast" and not tidy.is_guarded(node):
+        node.kind = "aten::_unwrap_optional"  # PyTorch folds a cast of None to something invalid
+        return None
     function = substitute_of(kind)
     if function is not None:
         with graph.inserting(before=node), graph.at_range(node.range):

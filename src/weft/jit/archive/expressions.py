@@ -154,7 +154,13 @@ def call_of(printer: FunctionPrinter, function: Function, node: Node, texts: Seq
 
 @_writes("prim::unchecked_cast")
 def _cast(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"unchecked_cast({printer.type(node.output.type)}, {texts[0]})"
+    return cast(printer, node.output.type, texts[0])
+
+
+def cast(printer: FunctionPrinter, type: ty.Type, text: str) -> str:
+    """A value as one of another type. For an interface its class has to be known."""
+    word = "annotate" if isinstance(type, ty.InterfaceType) else "unchecked_cast"
+    return f"{word}({printer.type(type)}, {text})"
 
 
 @_writes("prim::isinstance")

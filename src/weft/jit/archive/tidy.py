@@ -33,6 +33,23 @@ def leave_out(node: Node, value: Value) -> None:
         value.name = name
 
 
+def is_guarded(cast: Node) -> bool:
+    """Whether a cast of an optional value to another type stands in a branch of a test for None."""
+    value = cast.inputs[0]
+    if not isinstance(value.type, ty.OptionalType) or cast.output.type != value.type.elem:
+        return True
+    block: Block | None = cast.owner
+    while block is not None and block.node is not None:
+        test = block.node.inputs[0].node if block.node.kind == "prim::If" else None
+        if test is not None and test.name in _TESTS and test.inputs[0] is value:
+            return block is block.node.blocks[_TESTS[test.name]]
+        block = block.node.owner
+    return False
+
+
+_TESTS = {"aten::__isnot__": 0, "aten::__is__": 1}  # the branch in which there is a value
+
+
 def give_type(node: Node) -> None:
     """tolist gives lists of the type to which its result is cast."""
     users = node.output.users
