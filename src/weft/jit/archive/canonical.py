@@ -28,6 +28,8 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
             _change(made, node)
             if portable and node.is_inserted:
                 _substitute(made, node)
+    for node in reversed(list(made.walk())):  # nested ones first
+        tidy.drop_unchanged(node)
     dce.run(made)
     tidy.sink_tuples(made.block)
     return made
@@ -37,7 +39,6 @@ def _change(graph: Graph, node: Node) -> None:
     if node.kind == "prim::Loop":
         if not (is_counted(node) or is_while(node)):
             _to_while(graph, node)
-        tidy.keep_carried(node)
     elif node.kind == "prim::CallFunction" and node.attrs["function"].name in _OF_NUMBERS:
         tidy.leave_out(node, node.inputs[0])
     elif node.kind == "prim::tolist":
@@ -57,8 +58,7 @@ def _substitute(graph: Graph, node: Node) -> None:
     if kind == "aten::repr" and node.inputs[0].type is ty.STR:
         kind = "aten::repr.str"
     if kind == "prim::unchecked_cast" and not tidy.is_guarded(node):
-        node.kind = "aten::_unwrap_optional"  # PyTorch folds a cast of None to something invalid
-        return None
+        return tidy.guard(graph, node)  # PyTorch folds a cast of None to something invalid
     function = substitute_of(kind)
     if function is not None:
         with graph.inserting(before=node), graph.at_range(node.range):

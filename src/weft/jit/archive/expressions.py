@@ -168,7 +168,7 @@ def _isinstance(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> s
     types = node.attrs["types"]
     names = list(dict.fromkeys(map(printer.type, types)))
     for each in types:
-        if each in (ty.ANY_LIST, ty.ANY_TUPLE, ty.ANY_DICT):
+        if each is ty.ANY_DICT:  # which PyTorch cannot ask
             printer.program.refuse(f"isinstance(..., {each.annotation})")
     listed = names[0] if len(names) == 1 else f"({', '.join(names)})"
     return f"isinstance({texts[0]}, {listed})"

@@ -115,7 +115,10 @@ def globals_of(
 
 
 # What code of archives may use of Python's own names.
-_ALLOWED = ("bool", "complex", "float", "getattr", "int", "isinstance", "print", "range", "str")
+_ALLOWED = (
+    "bool", "complex", "float", "getattr", "int", "isinstance", "list", "print", "range", "str",
+    "tuple",
+)  # fmt: skip
 BUILTINS = {name: getattr(builtins, name) for name in _ALLOWED}
 _PLAIN: dict[str, Any] = {
     "__builtins__": BUILTINS,

@@ -9,8 +9,22 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
 
 
-def keep_carried(loop: Node) -> None:
-    """Values that a loop hands on as they are need not be carried."""
+def drop_unchanged(node: Node) -> None:
+    """What a loop or an If gives is left out where it is a value from before."""
+    if node.kind == "prim::Loop":
+        _drop_carried(node)
+    elif node.kind == "prim::If":
+        yes, no = node.blocks
+        for index in reversed(range(len(node.outputs))):
+            value = yes.returns[index]
+            if value is no.returns[index] and value.type == node.outputs[index].type:
+                yes.remove_return(index)
+                no.remove_return(index)
+                node.outputs[index].replace_all_uses_with(value)
+                node.remove_output(index)
+
+
+def _drop_carried(loop: Node) -> None:
     body = loop.blocks[0]
     for index in reversed(range(len(loop.outputs))):
         param, before = body.params[index + 1], loop.inputs[index + 2]
@@ -48,6 +62,20 @@ def is_guarded(cast: Node) -> bool:
 
 
 _TESTS = {"aten::__isnot__": 0, "aten::__is__": 1}  # the branch in which there is a value
+
+
+def guard(graph: Graph, cast: Node) -> None:
+    """Puts a cast of an optional value into a branch of a test for None."""
+    value, type = cast.inputs[0], cast.output.type
+    with graph.inserting(before=cast), graph.at_range(cast.range):
+        test = graph.emit("aten::__isnot__", (value, graph.constant(None)), (ty.BOOL,))
+        choice = graph.emit("prim::If", test.outputs, (type,))
+    yes, no = choice.add_block(), choice.add_block()
+    with graph.inserting(at_end=no):
+        no.set_returns(graph.emit("prim::Uninitialized", (), (type,)).outputs)
+    cast.output.replace_all_uses_with(choice.output)
+    yes.set_returns(cast.outputs)
+    cast.move_to_end(yes)
 
 
 def give_type(node: Node) -> None:
