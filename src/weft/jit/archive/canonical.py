@@ -4,6 +4,7 @@ values are carried only where they change, dtypes are numbers, and nothing is de
 from __future__ import annotations
 
 from weft.jit.archive import equality, functions, grad_modes, tidy
+from weft.jit.archive.known import operator_of
 from weft.jit.archive.substitutes import substitute_of
 from weft.jit.ir import Graph, Node
 from weft.jit.ir import types as ty
@@ -29,6 +30,8 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
             if portable and node.is_inserted:
                 _substitute(made, node)
     for node in reversed(list(made.walk())):  # nested ones first
+        if node.kind == "prim::If":
+            tidy.split_tuples(made, node)
         tidy.drop_unchanged(node)
     dce.run(made)
     tidy.sink_tuples(made.block)
@@ -41,6 +44,8 @@ def _change(graph: Graph, node: Node) -> None:
             _to_while(graph, node)
     elif node.kind == "prim::CallFunction" and node.attrs["function"].name in _OF_NUMBERS:
         tidy.leave_out(node, node.inputs[0])
+    elif node.kind == "prim::CallFunction" and operator_of(node.attrs["function"]) is not None:
+        tidy.listed(node)
     elif node.kind == "prim::tolist":
         tidy.give_type(node)
     elif node.kind in ("aten::neg.float", "aten::Complex.float_float"):

@@ -9,6 +9,29 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
 
 
+def split_tuples(graph: Graph, node: Node) -> None:
+    """A tuple that both branches of an If make is made behind it, of what the branches give."""
+    yes, no = node.blocks
+    for index in reversed(range(len(node.outputs))):
+        pair = yes.returns[index], no.returns[index]
+        if not all(_is_sole_tuple(value, value.owner) for value in pair):
+            continue
+        output, made = node.outputs[index], [value.node for value in pair]
+        types = [[v.type for v in each.inputs] for each in made if each is not None]
+        assert isinstance(output.type, ty.TupleType)
+        if types != [list(output.type.elems)] * 2:
+            continue
+        parts = [node.add_output(type, output.name) for type in types[0]]
+        for block, each in zip(node.blocks, made):
+            assert each is not None
+            block.set_returns((*block.returns, *each.inputs))
+            block.remove_return(index)
+        with graph.inserting(after=node), graph.at_range(node.range):
+            whole = graph.emit("prim::TupleConstruct", parts, (output.type,)).output
+        output.replace_all_uses_with(whole)
+        node.remove_output(index)
+
+
 def drop_unchanged(node: Node) -> None:
     """What a loop or an If gives is left out where it is a value from before."""
     if node.kind == "prim::Loop":
@@ -116,6 +139,15 @@ def unpack(node: Node) -> None:
     else:
         node.replace_outputs_with(made.inputs)
     node.destroy()
+
+
+def listed(call: Node) -> None:
+    """Tuples of numbers that a call takes are made as lists, which operators take."""
+    for value in call.inputs:
+        if _is_sole_tuple(value, call.owner) and len(set(value.type.children)) == 1:
+            assert value.node is not None
+            value.node.kind = "prim::ListConstruct"
+            value.type = ty.ListType(value.type.children[0])
 
 
 def sink_tuples(block: Block) -> None:
