@@ -4,6 +4,7 @@ values are carried only where they change, dtypes are numbers, and nothing is de
 from __future__ import annotations
 
 from weft.jit.archive import equality, grad_modes, numbers, tidy
+from weft.jit.archive.known import operator_of
 from weft.jit.archive.substitutes import substitute_of
 from weft.jit.ir import Graph, Node
 from weft.jit.ir import types as ty
@@ -28,6 +29,10 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
             _change(made, node)
             if portable and node.is_inserted:
                 _substitute(made, node)
+    for node in reversed(list(made.walk())):  # nested ones first
+        if node.kind == "prim::If":
+            tidy.split_tuples(made, node)
+        tidy.drop_unchanged(node)
     dce.run(made)
     tidy.sink_tuples(made.block)
     return made
@@ -37,9 +42,10 @@ def _change(graph: Graph, node: Node) -> None:
     if node.kind == "prim::Loop":
         if not (is_counted(node) or is_while(node)):
             _to_while(graph, node)
-        tidy.keep_carried(node)
     elif node.kind == "prim::CallFunction" and node.attrs["function"].name in _OF_NUMBERS:
         tidy.leave_out(node, node.inputs[0])
+    elif node.kind == "prim::CallFunction" and operator_of(node.attrs["function"]) is not None:
+        tidy.listed(node)
     elif node.kind == "prim::tolist":
         tidy.give_type(node)
     elif node.kind in ("aten::neg.float", "aten::Complex.float_float"):
@@ -56,6 +62,8 @@ def _substitute(graph: Graph, node: Node) -> None:
         node.kind = _IDENTITIES[kind]  # members of PyTorch's enums are not always the same object
     if kind == "aten::repr" and node.inputs[0].type is ty.STR:
         kind = "aten::repr.str"
+    if kind == "prim::unchecked_cast" and not tidy.is_guarded(node):
+        return tidy.guard(graph, node)  # PyTorch folds a cast of None to something invalid
     function = substitute_of(kind)
     if function is not None:
         with graph.inserting(before=node), graph.at_range(node.range):

@@ -120,6 +120,8 @@ def attributes_of(type: ty.ClassType) -> list[tuple[str, ty.Type]]:
     has them: members, whether it is trained, the rest."""
     found = [item for item in type.attributes.items() if item[1].kind != "constant"]
     if type.is_module:
+        if "training" not in dict(found):  # as in frozen modules
+            found.append(("training", ty.Attribute(ty.BOOL)))
         found.sort(key=lambda item: (not _is_member(item[1]), item[0] != "training"))
     return [(name, each.type) for name, each in found]
 

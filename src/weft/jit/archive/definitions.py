@@ -71,7 +71,12 @@ def _attribute(program: Program, name: str, type: ty.Type) -> str:
 def _constants(program: Program, type: ty.ClassType) -> Iterable[str]:
     """Constants are for those who read the class: methods have their values in them."""
     for name, each in type.attributes.items():
-        if each.kind == "constant" and is_literal(each.value) and name.isidentifier():
+        if (
+            name != "training"
+            and each.kind == "constant"
+            and is_literal(each.value)
+            and name.isidentifier()
+        ):
             text = program.constants.text(each.value)
             yield f"{name} : Final[{program.names.type(each.type)}] = {text}"
 

@@ -154,7 +154,13 @@ def call_of(printer: FunctionPrinter, function: Function, node: Node, texts: Seq
 
 @_writes("prim::unchecked_cast")
 def _cast(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"unchecked_cast({printer.type(node.output.type)}, {texts[0]})"
+    return cast(printer, node.output.type, texts[0])
+
+
+def cast(printer: FunctionPrinter, type: ty.Type, text: str) -> str:
+    """A value as one of another type. For an interface its class has to be known."""
+    word = "annotate" if isinstance(type, ty.InterfaceType) else "unchecked_cast"
+    return f"{word}({printer.type(type)}, {text})"
 
 
 @_writes("prim::isinstance")
@@ -162,7 +168,7 @@ def _isinstance(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> s
     types = node.attrs["types"]
     names = list(dict.fromkeys(map(printer.type, types)))
     for each in types:
-        if each in (ty.ANY_LIST, ty.ANY_TUPLE, ty.ANY_DICT):
+        if each is ty.ANY_DICT:  # which PyTorch cannot ask
             printer.program.refuse(f"isinstance(..., {each.annotation})")
     listed = names[0] if len(names) == 1 else f"({', '.join(names)})"
     return f"isinstance({texts[0]}, {listed})"

@@ -13,7 +13,7 @@ from weft.jit.archive import calls
 from weft.jit.archive.canonical import is_counted
 from weft.jit.archive.collect import Collector
 from weft.jit.archive.constants import Constants, is_literal, plain
-from weft.jit.archive.expressions import call_of, expression
+from weft.jit.archive.expressions import call_of, cast, expression
 from weft.jit.archive.foreign import is_foreign
 from weft.jit.archive.naming import Names
 from weft.jit.archive.variables import Variables
@@ -130,7 +130,7 @@ class FunctionPrinter:
         if self.type(value.type) == self.type(type):
             return self.use(value)
         variable = self.variables.temporary()
-        self._line(f"{variable} = unchecked_cast({self.type(type)}, {self.use(value)})")
+        self._line(f"{variable} = {cast(self, type, self.use(value))}")
         return variable
 
     # Statements ---------------------------------------------------------------------------------

@@ -9,8 +9,45 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
 
 
-def keep_carried(loop: Node) -> None:
-    """Values that a loop hands on as they are need not be carried."""
+def split_tuples(graph: Graph, node: Node) -> None:
+    """A tuple that both branches of an If make is made behind it, of what the branches give."""
+    yes, no = node.blocks
+    for index in reversed(range(len(node.outputs))):
+        pair = yes.returns[index], no.returns[index]
+        if not all(_is_sole_tuple(value, value.owner) for value in pair):
+            continue
+        output, made = node.outputs[index], [value.node for value in pair]
+        types = [[v.type for v in each.inputs] for each in made if each is not None]
+        assert isinstance(output.type, ty.TupleType)
+        if types != [list(output.type.elems)] * 2:
+            continue
+        parts = [node.add_output(type, output.name) for type in types[0]]
+        for block, each in zip(node.blocks, made):
+            assert each is not None
+            block.set_returns((*block.returns, *each.inputs))
+            block.remove_return(index)
+        with graph.inserting(after=node), graph.at_range(node.range):
+            whole = graph.emit("prim::TupleConstruct", parts, (output.type,)).output
+        output.replace_all_uses_with(whole)
+        node.remove_output(index)
+
+
+def drop_unchanged(node: Node) -> None:
+    """What a loop or an If gives is left out where it is a value from before."""
+    if node.kind == "prim::Loop":
+        _drop_carried(node)
+    elif node.kind == "prim::If":
+        yes, no = node.blocks
+        for index in reversed(range(len(node.outputs))):
+            value = yes.returns[index]
+            if value is no.returns[index] and value.type == node.outputs[index].type:
+                yes.remove_return(index)
+                no.remove_return(index)
+                node.outputs[index].replace_all_uses_with(value)
+                node.remove_output(index)
+
+
+def _drop_carried(loop: Node) -> None:
     body = loop.blocks[0]
     for index in reversed(range(len(loop.outputs))):
         param, before = body.params[index + 1], loop.inputs[index + 2]
@@ -31,6 +68,37 @@ def leave_out(node: Node, value: Value) -> None:
     node.destroy()
     if value.name[:1].isdigit() or (value.name[:1] == "_" and name[:1].isalpha()):
         value.name = name
+
+
+def is_guarded(cast: Node) -> bool:
+    """Whether a cast of an optional value to another type stands in a branch of a test for None."""
+    value = cast.inputs[0]
+    if not isinstance(value.type, ty.OptionalType) or cast.output.type != value.type.elem:
+        return True
+    block: Block | None = cast.owner
+    while block is not None and block.node is not None:
+        test = block.node.inputs[0].node if block.node.kind == "prim::If" else None
+        if test is not None and test.name in _TESTS and test.inputs[0] is value:
+            return block is block.node.blocks[_TESTS[test.name]]
+        block = block.node.owner
+    return False
+
+
+_TESTS = {"aten::__isnot__": 0, "aten::__is__": 1}  # the branch in which there is a value
+
+
+def guard(graph: Graph, cast: Node) -> None:
+    """Puts a cast of an optional value into a branch of a test for None."""
+    value, type = cast.inputs[0], cast.output.type
+    with graph.inserting(before=cast), graph.at_range(cast.range):
+        test = graph.emit("aten::__isnot__", (value, graph.constant(None)), (ty.BOOL,))
+        choice = graph.emit("prim::If", test.outputs, (type,))
+    yes, no = choice.add_block(), choice.add_block()
+    with graph.inserting(at_end=no):
+        no.set_returns(graph.emit("prim::Uninitialized", (), (type,)).outputs)
+    cast.output.replace_all_uses_with(choice.output)
+    yes.set_returns(cast.outputs)
+    cast.move_to_end(yes)
 
 
 def give_type(node: Node) -> None:
@@ -71,6 +139,15 @@ def unpack(node: Node) -> None:
     else:
         node.replace_outputs_with(made.inputs)
     node.destroy()
+
+
+def listed(call: Node) -> None:
+    """Tuples of numbers that a call takes are made as lists, which operators take."""
+    for value in call.inputs:
+        if _is_sole_tuple(value, call.owner) and len(set(value.type.children)) == 1:
+            assert value.node is not None
+            value.node.kind = "prim::ListConstruct"
+            value.type = ty.ListType(value.type.children[0])
 
 
 def sink_tuples(block: Block) -> None:

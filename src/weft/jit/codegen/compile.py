@@ -57,7 +57,10 @@ class Compiler:
         data: list[FunctionData] = []
         while True:
             while len(data) < len(self._functions):
-                data.append(Lowering(self._functions[len(data)], self).run())
+                function = self._functions[len(data)]
+                for value in function.graph.inputs:  # whose classes may bring methods
+                    self.tables.type(value.type)
+                data.append(Lowering(function, self).run())
             self.tables.complete()
             methods = self._dynamic_methods()
             if len(data) == len(self._functions):
