@@ -56,7 +56,7 @@ def test_code_is_python(function):
 def test_remembered_calls_pick_the_same_overloads():
     """What fits plain types is remembered; asked anew it is the same operator, with the same inputs
     in the same order."""
-    from weft.jit.frontend import calls
+    from weft.jit.frontend.language import calls
 
     source = """
 def f(x, n: int, s: float, flag: bool):

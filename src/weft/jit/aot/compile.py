@@ -31,7 +31,7 @@ from weft.jit.module_methods import compiled_method
 from weft.jit.passes.gradients import may_start
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 from weft.jit.pipeline import optimize
-from weft.jit.script import ScriptFunction
+from weft.jit.script_function import ScriptFunction
 from weft.jit.script_module import RecursiveScriptModule
 from weft.serialization.atomic import replaced_file
 from weft.serialization.zip_writer import ZipWriter

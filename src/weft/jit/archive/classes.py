@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from weft.jit.archive.code import ArchiveCode, part_of
 from weft.jit.archive.names import BUILTINS, globals_of, is_known
 from weft.jit.archive.unknown import message, unknown_operators
-from weft.jit.frontend.annotations import Annotations
-from weft.jit.frontend.resolver import Resolver
-from weft.jit.frontend.source import Code
+from weft.jit.frontend.source.code import Code
+from weft.jit.frontend.source.resolver import Resolver
+from weft.jit.frontend.types.annotations import Annotations
 from weft.jit.markers import interface
 from weft.nn import Module
 from weft.serialization.errors import LoadError, shown

@@ -7,7 +7,7 @@ import types as python_types
 from collections.abc import Iterator
 from typing import Any
 
-from weft.jit.frontend.source import Code
+from weft.jit.frontend.source.code import Code
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.zip_reader import ZipReader
 

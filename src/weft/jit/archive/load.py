@@ -8,6 +8,7 @@ from typing import Any
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.code import ArchiveCode
 from weft.jit.archive.objects import build, global_finder
+from weft.jit.script_module import script_module
 from weft.serialization.errors import LoadError
 from weft.serialization.source import open_source
 from weft.serialization.storages import MapLocation, storages_of
@@ -31,8 +32,6 @@ def load(
     LoadError (a RuntimeError) for files that are damaged or hold what is refused; FrontendError for
     code that weft does not have the operators of.
     """
-    from weft.jit.script_module import script_module
-
     with open_source(f, "load") as source:
         archive = ZipReader(source)
         version = _version(archive)
