@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -82,6 +82,23 @@ class GraphBuilder:
     def cast(self, v: Value, type: ty.Type) -> Value:
         """The value, known to be of a narrower type."""
         return v if v.type == type else self.emit("prim::unchecked_cast", (v,), type)
+
+    def either(
+        self,
+        test: Value,
+        type: ty.Type,
+        yes: Callable[[], Value],
+        no: Callable[[], Value],
+        range: SourceRange | None = None,
+    ) -> Value:
+        """yes() if test else no()."""
+        node = self.node("prim::If", (test,), (type,), range=range)
+        for make in (yes, no):
+            block = node.add_block()
+            with self.within(block, Scope(self.scope)):
+                made = make()
+            block.set_returns([made])
+        return node.output
 
     def is_visible(self, block: Block) -> bool:
         """Whether what was made in a block can be used here."""

@@ -165,15 +165,36 @@ LIBRARY = (
 _builtins: dict[Any, tuple[str, Callable[..., Any]]] = {}
 
 
-def builtin(*objects: Any, name: str = "") -> Callable[[F], F]:
-    """Registers the rule of Python objects: rule(c, call) -> Sugared."""
+def builtin(
+    *objects: Any,
+    name: str = "",
+    takes: int | tuple[int, int] | None = None,
+    keywords: tuple[str, ...] = (),
+) -> Callable[[F], F]:
+    """Registers the rule of Python objects: rule(c, call) -> Sugared. `takes` is how many arguments
+    by position there may be, and then of others only `keywords`; None: the rule looks itself."""
 
     def register(rule: F) -> F:
         for obj in objects:
-            _builtins[obj] = (name or getattr(obj, "__name__", str(obj)), rule)
+            known = name or getattr(obj, "__name__", str(obj))
+            checked = rule if takes is None else _checked(rule, known, takes, keywords)
+            _builtins[obj] = (known, checked)
         return rule
 
     return register
+
+
+def _checked(
+    rule: Callable[..., Any], name: str, takes: int | tuple[int, int], keywords: tuple[str, ...]
+) -> Callable[..., Any]:
+    low, high = takes if isinstance(takes, tuple) else (takes, takes)
+
+    def run(c: Any, call: Any) -> Any:
+        call.expect_no_keywords(name, *keywords)
+        call.expect_count(name, low, high)
+        return rule(c, call)
+
+    return run
 
 
 def find_builtin(obj: Any) -> tuple[str, Callable[..., Any]] | None:

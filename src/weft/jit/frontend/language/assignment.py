@@ -138,7 +138,6 @@ def _assign_tuple(
 
 
 def _list_of(c: Compiler, items: Sequence[Sugared], range: SourceRange) -> Sugared:
-
     try:
         return Simple(c.make_list(items, None, range))
     except FrontendError:

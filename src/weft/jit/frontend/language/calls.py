@@ -141,7 +141,6 @@ def _default(parameter: Parameter) -> Convert:
         return lambda c, range: c.constant(parameter.default)
 
     def make(c: Compiler, range: SourceRange) -> Value:
-
         return default_value(c, parameter.default, parameter.type, range, parameter.length)
 
     return make

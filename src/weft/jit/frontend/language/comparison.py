@@ -7,8 +7,13 @@ import operator
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import candidates, describe_arguments, try_operator
-from weft.jit.frontend.language.conditions import is_identity, is_none, same_object, static_truth
-from weft.jit.frontend.language.control_flow import Condition, choose
+from weft.jit.frontend.language.conditions import (
+    is_identity,
+    is_none,
+    same_object,
+    test_of,
+)
+from weft.jit.frontend.language.control_flow import choose
 from weft.jit.frontend.language.operators import NUMBERS, as_plain, is_tuple
 from weft.jit.frontend.library import prelude
 from weft.jit.frontend.registry import expression, verb
@@ -53,8 +58,7 @@ def _chain(c: Compiler, node: ast.Compare, left: Sugared, index: int) -> Sugared
     first = c.compare(node.ops[index], left, right, range)
     if index + 1 == len(node.ops):
         return first
-    known = static_truth(c, first)
-    test = Condition(None if known is not None else c.truth(first, range), known)
+    test = test_of(c, first, range)
     return choose(c, test, lambda: _chain(c, node, right, index + 1), lambda: first, range)
 
 
@@ -140,8 +144,7 @@ def _compare_tuples(
         if index == min(len(a), len(b)):
             return Simple(c.constant(_ORDER[type(op)](len(a), len(b))))
         same = c.compare(ast.Eq(), a[index], b[index], range)
-        known = static_truth(c, same)
-        test = Condition(None if known is not None else c.truth(same, range), known)
+        test = test_of(c, same, range)
 
         def differs() -> Sugared:
             if by_items:
@@ -170,7 +173,6 @@ def _contains(
 
 
 def contains_value(c: Compiler, item: Sugared, container: Sugared, range: SourceRange) -> Sugared:
-
     if not is_tuple(container):
         if isinstance(container, Simple) and isinstance(container.v.type, ty.ClassType):
             method = container.attr(c, range, "__contains__")
@@ -192,8 +194,7 @@ def contains_value(c: Compiler, item: Sugared, container: Sugared, range: Source
             same = c.compare(ast.Eq(), item, items[index], range)
         except FrontendError:
             return from_item(index + 1)  # values of different types are not equal
-        known = static_truth(c, same)
-        test = Condition(None if known is not None else c.truth(same, range), known)
+        test = test_of(c, same, range)
         return choose(
             c, test, lambda: Simple(c.constant(True)), lambda: from_item(index + 1), range
         )

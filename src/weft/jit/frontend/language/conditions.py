@@ -87,6 +87,12 @@ def static_truth(c: Compiler, value: Sugared) -> bool | None:
     return bool(known)
 
 
+def test_of(c: Compiler, value: Sugared, range: SourceRange) -> Condition:
+    """Whether a value is true."""
+    known = static_truth(c, value)
+    return Condition(None if known is not None else c.truth(value, range), known)
+
+
 @verb("truth")
 def truth(c: Compiler, value: Sugared, range: SourceRange) -> Value:
     """bool(value)."""

@@ -164,7 +164,6 @@ def _with(c: Compiler, node: ast.With) -> frozenset[str]:
 
 
 def _enter(c: Compiler, node: ast.With, items: list[ast.withitem]) -> frozenset[str]:
-
     if not items:
         return c.statements(node.body)
     item, rest = items[0], items[1:]

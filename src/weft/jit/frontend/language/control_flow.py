@@ -276,17 +276,12 @@ def exited(c: Compiler, ways: frozenset[str], among: frozenset[str] = EXITS) -> 
     value: Value | None = None
     for way in taken:
         flag = flag_value(c, c.scope, ways, way)
-        value = flag if value is None else _either(c, value, flag)
+        value = flag if value is None else _or(c, value, flag)
     return c.constant(False) if value is None else value
 
 
-def _either(c: Compiler, a: Value, b: Value) -> Value:
-    node = c.node("prim::If", (a,), (ty.BOOL,))
-    with c.graph.inserting(at_end=node.add_block()):
-        yes = c.constant(True)
-    node.blocks[0].set_returns([yes])
-    node.add_block().set_returns([b])
-    return node.output
+def _or(c: Compiler, a: Value, b: Value) -> Value:
+    return c.either(a, ty.BOOL, lambda: c.constant(True), lambda: b)
 
 
 def then(

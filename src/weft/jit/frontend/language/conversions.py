@@ -174,7 +174,6 @@ def _convert_value(arg: Arg, actual: ty.Type, formal: ty.Type, level: int) -> Co
     name = kind
 
     def make(c: Compiler, range: SourceRange) -> Value:
-
         known = arg.value.static(c)
         if known is not UNKNOWN and formal in (ty.INT, ty.FLOAT, ty.COMPLEX):
             python = {ty.INT: int, ty.FLOAT: float, ty.COMPLEX: complex}[formal]

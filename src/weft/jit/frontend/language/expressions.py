@@ -6,8 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.language.conditions import path_of, static_truth
-from weft.jit.frontend.language.control_flow import Condition, choose
+from weft.jit.frontend.language.conditions import path_of, test_of
+from weft.jit.frontend.language.control_flow import choose
 from weft.jit.frontend.language.isinstance_test import is_isinstance
 from weft.jit.frontend.registry import expression, verb
 from weft.jit.frontend.source.errors import fail
@@ -49,7 +49,6 @@ def _attribute(c: Compiler, node: ast.Attribute, hint: ty.Type | None) -> Sugare
 
 @expression(ast.NamedExpr)
 def _walrus(c: Compiler, node: ast.NamedExpr, hint: ty.Type | None) -> Sugared:
-
     held = c.expr(node.value, hint)
     c.assign(node.target, held, c.range(node.value))
     return c.expr(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
@@ -98,10 +97,9 @@ def _decide(
         first: Sugared = Simple(test.materialize(c))
     else:
         first = c.expr(values[0], hint)
-        known = static_truth(c, first)
-        test = Condition(None if known is not None else c.truth(first, range), known)
+        test = test_of(c, first, range)
         name = values[0].id if isinstance(values[0], ast.Name) else None
-        if name is not None and known is None:
+        if name is not None and test.known is None:
             actual = c.type_of(first, range)
             test.yes = {name: ty.non_none(actual)} if actual is not ty.ANY else {}
 

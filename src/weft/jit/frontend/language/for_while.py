@@ -17,7 +17,6 @@ from weft.jit.ir.graph import Value
 
 @statement(ast.While)
 def _while(c: Compiler, node: ast.While) -> frozenset[str]:
-
     range = c.range(node)
     assigned = loops.assigned_names([*node.body, node.test])
     used = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)}
@@ -71,7 +70,6 @@ def _while_inside(c: Compiler, node: ast.While) -> frozenset[str]:
 
 @statement(ast.For)
 def _for(c: Compiler, node: ast.For) -> frozenset[str]:
-
     range = c.range(node)
     source = c.iterate(c.expr(node.iter), c.range(node.iter))
     orelse = (lambda: c.statements(node.orelse)) if node.orelse else None

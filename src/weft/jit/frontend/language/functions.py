@@ -117,15 +117,23 @@ def compile_definition(
     compiled = Compiled(name, parameters, signature.returns)
     if started is not None:
         started(compiled)
-    graph = compiled.function.graph
-    c = Compiler(graph, code, resolver, name.rpartition(".")[2], declared=signature.returns)
-    for parameter in parameters:
-        c.scope.set(parameter.name, Simple(graph.add_input(parameter.type, parameter.name)))
+    c = begin(compiled, code, resolver, name.rpartition(".")[2])
     compile_body(c, node, compiled, function)
     compiled.function.doc = (
         (ast.get_docstring(node) or "") if isinstance(node, ast.FunctionDef) else ""
     )
     return compiled
+
+
+def begin(
+    compiled: Compiled, code: Code, resolver: Resolver, name: str, generic: bool = False
+) -> Compiler:
+    """A compiler for the body of a function, with its parameters as inputs and names."""
+    graph = compiled.function.graph
+    c = Compiler(graph, code, resolver, name, generic, compiled.returns)
+    for parameter in compiled.parameters:
+        c.scope.set(parameter.name, Simple(graph.add_input(parameter.type, parameter.name)))
+    return c
 
 
 def compile_body(
@@ -167,7 +175,6 @@ def decorated_modes(function: Any) -> list[bool | weft.autocast]:
 
 
 def _enter_decorated(c: Compiler, mode: bool | weft.autocast, range: SourceRange) -> str:
-
     return verb["enter_decorated"](c, mode, range)
 
 

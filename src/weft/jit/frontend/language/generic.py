@@ -3,17 +3,17 @@ each combination of argument types and of flags known while compiling."""
 
 from __future__ import annotations
 
-import ast
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import Scope
-from weft.jit.frontend.language.functions import body_result, compile_body
+from weft.jit.frontend.language.functions import begin, body_result, compile_body
 from weft.jit.frontend.registry import verb
-from weft.jit.frontend.source.code import Code, code_of, definition
+from weft.jit.frontend.source.code import function_definition
 from weft.jit.frontend.source.errors import FrontendError, compiling, fail
-from weft.jit.frontend.source.resolver import Resolver, resolver_of_function
+from weft.jit.frontend.source.resolver import resolver_of_function
 from weft.jit.frontend.types.annotations import Annotations
 from weft.jit.frontend.types.names import qualified_name
 from weft.jit.frontend.types.parameters import Compiled, Parameter
@@ -28,38 +28,25 @@ _MAX_INLINE = 32
 class Template:
     """A definition with open annotations and what has been compiled from it."""
 
-    def __init__(
-        self,
-        node: ast.FunctionDef,
-        code: Code,
-        resolver: Resolver,
-        name: str,
-        defaults: dict[str, Any],
-        skip_self: bool = False,
-    ) -> None:
-        self.node, self.code, self.resolver, self.name = node, code, resolver, name
-        annotations = Annotations(code, resolver, generic=True)
-        self.signature: Signature = signature_of(
-            node, code, annotations, defaults, skip_self, generic=True
+    def __init__(self, function: Any, is_method: bool = False) -> None:
+        self.node, self.code = function_definition(
+            function, "a method" if is_method else "a function"
         )
+        self.resolver = resolver_of_function(function)
+        self.name = qualified_name(function)
+        annotations = Annotations(self.code, self.resolver, generic=True)
+        found = signature_of(
+            self.node, self.code, annotations, defaults_of(function), is_method, generic=True
+        )
+        own = found.parameters[1:] if is_method else found.parameters
+        self.signature: Signature = found._replace(parameters=own)
         self.made: dict[Any, Compiled] = {}
 
 
-_templates: dict[Any, Template] = {}
-
-
-def template_of(function: Any) -> Template:
-    """The template of a Python function."""
-    known = _templates.get(function)
-    if known is None:
-        code = code_of(function)
-        node = definition(code, function.__name__, function)
-        if not isinstance(node, ast.FunctionDef):
-            fail(f"{function.__qualname__}: expected a function", code.range(node))
-        resolver = resolver_of_function(function)
-        known = Template(node, code, resolver, qualified_name(function), defaults_of(function))
-        _templates[function] = known
-    return known
+@functools.cache
+def template_of(function: Any, is_method: bool = False) -> Template:
+    """The template of a Python function; of a method without its first parameter."""
+    return Template(function, is_method)
 
 
 class GenericFunction(Sugared):
@@ -184,33 +171,18 @@ def _specialize(
     name = template.name if not number else f"{template.name}__{number}"
     compiled = Compiled(name, parameters, declared)
     template.made[tuple(parts.values())] = compiled
-    graph = compiled.function.graph
     short = template.name.rpartition(".")[2]
-    c = Compiler(graph, template.code, template.resolver, short, generic=True, declared=declared)
-    for parameter in parameters:
-        value = graph.add_input(parameter.type, parameter.name)
-        kind, known = parts[parameter.name]
-        is_constant = kind == "constant"
-        c.scope.set(parameter.name, Simple(c.constant(known[1]) if is_constant else value))
-        if kind == "type" and isinstance(bound[parameter.name], TupleLiteral):
-            _keep_constants(c, bound[parameter.name], value, parameter.name, caller, range)
+    c = begin(compiled, template.code, template.resolver, short, generic=True)
+    for value, name in zip(compiled.function.graph.inputs, bound):
+        kind, known = parts[name]
+        given = bound[name]
+        if kind == "constant":
+            c.scope.set(name, Simple(c.constant(known[1])))
+        elif kind == "type" and isinstance(given, TupleLiteral) and not given.fields:
+            # Of a tuple of which some items are None those stay known in the body.
+            c.scope.set(name, TupleLiteral(c.unpack_tuple(value, range), type=given.type))
     compile_body(c, template.node, compiled)
     return compiled
-
-
-def _keep_constants(
-    c: Compiler,
-    given: Sugared,
-    value: Any,
-    name: str,
-    caller: Compiler,
-    range: SourceRange,
-) -> None:
-    """A tuple of which some items are None: those stay known in the body."""
-    assert isinstance(given, TupleLiteral)
-    if given.fields:
-        return
-    c.scope.set(name, TupleLiteral(c.unpack_tuple(value, range), type=given.type))
 
 
 def _inline(

@@ -108,7 +108,6 @@ class Range(Iterable):
         return Counted(length, item)
 
     def contains(self, c: Compiler, range: SourceRange, item: Sugared) -> Sugared:
-
         number = Simple(c.convert(item, ty.INT, range, "in"))
         start = Simple(c.constant(0) if self.start is None else self.start)
         step = Simple(c.constant(1) if self.step is None else self.step)
@@ -290,7 +289,6 @@ class Chain(Iterator):
         self.parts = list(parts)
 
     def items(self, c: Compiler, range: SourceRange) -> Source:
-
         sources = [c.iterate(part, range) for part in self.parts]
         known = [each for each in sources if not isinstance(each, Counted)]
         if len(known) == len(sources):

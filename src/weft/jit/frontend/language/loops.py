@@ -195,14 +195,8 @@ def _condition(c: Compiler, plan: Plan, ways: frozenset[str]) -> Value:
     if not leaves:
         return plan.again() if plan.again is not None else c.constant(True)
     left = exited(c, ways, _LEAVE)
-    node = c.node("prim::If", (left,), (ty.BOOL,))
-    with c.within(node.add_block(), Scope(c.scope)):
-        stop = c.constant(False)
-    node.blocks[0].set_returns([stop])
-    with c.within(node.add_block(), Scope(c.scope)):
-        again = plan.again() if plan.again is not None else c.constant(True)
-    node.blocks[1].set_returns([again])
-    return node.output
+    again = plan.again or (lambda: c.constant(True))
+    return c.either(left, ty.BOOL, lambda: c.constant(False), again)
 
 
 def _close(

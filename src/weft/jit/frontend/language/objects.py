@@ -69,13 +69,11 @@ class ConstantContainer(PythonObject):
         return constant_value(c, self.obj, wanted, range)
 
     def item(self, c: Compiler, range: SourceRange, index: Sugared) -> Sugared:
-
         if index.static(c) is UNKNOWN and type_of_value(self.obj) is not None:
             return c.get_item(Simple(self.value(c, range)), index, range)
         return super().item(c, range, index)
 
     def contains(self, c: Compiler, range: SourceRange, item: Sugared) -> Sugared:
-
         if item.static(c) is UNKNOWN:
             return contains_value(c, item, Simple(self.value(c, range)), range)
         return super().contains(c, range, item)

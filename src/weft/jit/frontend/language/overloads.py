@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import Mismatch, match
 from weft.jit.frontend.language.conversions import LEVELS
-from weft.jit.frontend.language.functions import FunctionValue, compile_body, compile_function
-from weft.jit.frontend.source.code import code_of, definition
+from weft.jit.frontend.language.functions import (
+    FunctionValue,
+    begin,
+    compile_body,
+    compile_function,
+)
+from weft.jit.frontend.source.code import code_of, function_definition
 from weft.jit.frontend.source.errors import callers, compiling, fail
 from weft.jit.frontend.source.resolver import MISSING, resolver_of_function
 from weft.jit.frontend.types.annotations import Annotations
@@ -23,7 +27,7 @@ from weft.jit.frontend.types.signatures import (
     signature_of,
     type_or_tensor,
 )
-from weft.jit.frontend.values import Call, Simple, Sugared
+from weft.jit.frontend.values import Call, Sugared
 
 # qualified name -> the functions marked @_overload (or @_overload_method), in order
 FUNCTIONS: dict[str, list[Any]] = {}
@@ -46,10 +50,7 @@ def overloads_of(function: Any) -> list[Any]:
 
 def signature_of_overload(function: Any, is_method: bool = False) -> Signature:
     """The signature written at one overload."""
-    code = code_of(function)
-    node = definition(code, function.__name__)
-    if not isinstance(node, ast.FunctionDef):
-        fail(f"{function.__qualname__}: expected a function", code.range(node))
+    node, code = function_definition(function)
     annotations = Annotations(code, resolver_of_function(function))
     return signature_of(node, code, annotations, defaults_of(function), is_method)
 
@@ -111,18 +112,11 @@ def _compiled(
     known = _made.get((implementation, index))
     if known is not None and known.error is None:
         return known
-    code = code_of(implementation)
-    node = definition(code, implementation.__name__)
-    if not isinstance(node, ast.FunctionDef):
-        fail(f"{implementation.__qualname__}: expected a function", code.range(node))
+    node, code = function_definition(implementation)
     compiled = Compiled(f"{qualified_name(implementation)}__{index}", parameters, returns)
     _made[implementation, index] = compiled
-    graph = compiled.function.graph
     resolver = resolver_of_function(implementation)
-    inner = Compiler(graph, code, resolver, implementation.__name__, declared=returns)
-    for parameter in parameters:
-        value = graph.add_input(parameter.type, parameter.name)
-        inner.scope.set(parameter.name, Simple(value))
+    inner = begin(compiled, code, resolver, implementation.__name__)
     try:
         compile_body(inner, node, compiled)
     except BaseException:

@@ -24,7 +24,6 @@ class PythonModule(Sugared):
         return f"the Python module {self.module.__name__}"
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-
         try:
             found = getattr(self.module, name)
         except Exception:
@@ -62,7 +61,6 @@ class PythonObject(Sugared):
         return self.obj if isinstance(self.obj, tuple | str | int) else UNKNOWN
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-
         if name in ("keys", "values", "items") and isinstance(self.obj, dict):
             return StaticMethod(lambda: tuple(getattr(self.obj, name)()), f"{name}()")
         try:
@@ -90,7 +88,6 @@ class PythonObject(Sugared):
         )
 
     def item(self, c: Compiler, range: SourceRange, index: Sugared) -> Sugared:
-
         at = index.static(c)
         if at is UNKNOWN:
             fail(
@@ -104,7 +101,6 @@ class PythonObject(Sugared):
         return c.sugar(found, range, f"{self.what}[{at!r}]")
 
     def unrolled(self, c: Compiler, range: SourceRange) -> list[Sugared] | None:
-
         if not isinstance(self.obj, list | tuple | dict):
             return None
         return [c.sugar(item, range, f"an item of {self.what}") for item in self.obj]
@@ -130,6 +126,5 @@ class StaticMethod(Sugared):
         return f"the method {self.what}"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
-
         call.expect_nothing(self.what)
         return c.sugar(self.run(), call.range, self.what)

@@ -59,7 +59,6 @@ def _one(c: Compiler, node: ast.stmt) -> frozenset[str]:
 
 
 def _raise_unknown(c: Compiler, error: UnknownOperator) -> frozenset[str]:
-
     c.raise_error(NotImplementedError, c.constant(error.message), error.range)
     return RAISES
 

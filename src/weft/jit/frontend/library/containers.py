@@ -25,20 +25,16 @@ _HANDLERS: dict[Any, tuple[str, Handler]] = {}
 # Loops ----------------------------------------------------------------------------------------
 
 
-@builtin(python.range)
+@builtin(python.range, takes=(1, 3))
 def _range(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("range")
-    call.expect_count("range", 1, 3)
     values = [c.convert(arg.value, ty.INT, arg.range, "range") for arg in call.args]
     if len(values) == 1:
         return Range(None, values[0], None)
     return Range(values[0], values[1], values[2] if len(values) == 3 else None)
 
 
-@builtin(python.enumerate)
+@builtin(python.enumerate, takes=(1, 2), keywords=("start",))
 def _enumerate(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("enumerate", "start")
-    call.expect_count("enumerate", 1, 2)
     start = call.kwargs.get("start") or (call.args[1] if len(call.args) == 2 else None)
     value = None if start is None else c.convert(start.value, ty.INT, start.range, "enumerate")
     return Enumerate(c, call.args[0].value, value)
@@ -51,10 +47,8 @@ def _zip(c: Compiler, call: Call) -> Sugared:
     return Zip(c, [arg.value for arg in call.args], None if strict is None else strict.value)
 
 
-@builtin(python.reversed)
+@builtin(python.reversed, takes=1)
 def _reversed(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("reversed")
-    call.expect_count("reversed", 1, 1)
     return Reversed(c, call.args[0].value)
 
 
@@ -66,10 +60,8 @@ def _iter(c: Compiler, call: Call) -> Sugared:
 # Containers -----------------------------------------------------------------------------------
 
 
-@builtin(python.len)
+@builtin(python.len, takes=1)
 def _len(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("len")
-    call.expect_count("len", 1, 1)
     value = call.args[0].value
     if (
         isinstance(value, Simple)
@@ -99,20 +91,16 @@ def _len(c: Compiler, call: Call) -> Sugared:
     return c.apply("aten::len", call.range, value)
 
 
-@builtin(python.list)
+@builtin(python.list, takes=(0, 1))
 def _list(c: Compiler, call: Call) -> Sugared:
-    call.expect_count("list", 0, 1)
-    call.expect_no_keywords("list")
     if not call.args:
         type_ = call.hint if isinstance(call.hint, ty.ListType) else ty.ListType(ty.TENSOR)
         return Simple(c.emit("prim::ListConstruct", (), type_, range=call.range))
     return c.as_list(call.args[0].value, call.range, call.hint)
 
 
-@builtin(python.tuple)
+@builtin(python.tuple, takes=(0, 1))
 def _tuple(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("tuple")
-    call.expect_count("tuple", 0, 1)
     if not call.args:
         return TupleLiteral([])
     value = call.args[0].value
@@ -138,7 +126,6 @@ def _tuple(c: Compiler, call: Call) -> Sugared:
 
 @builtin(python.dict, collections.OrderedDict, name="dict")
 def _dict(c: Compiler, call: Call) -> Sugared:
-
     call.expect_count("dict", 0, 1)
     if call.args:
         is_dict = isinstance(call.args[0].value, Simple) and isinstance(
@@ -159,11 +146,8 @@ def _dict(c: Compiler, call: Call) -> Sugared:
     return Simple(c.emit("prim::DictConstruct", flat, wanted, range=call.range))
 
 
-@builtin((python.dict, "fromkeys"), name="dict.fromkeys")
+@builtin((python.dict, "fromkeys"), name="dict.fromkeys", takes=(1, 2))
 def _from_keys(c: Compiler, call: Call) -> Sugared:
-
-    call.expect_no_keywords("dict.fromkeys")
-    call.expect_count("dict.fromkeys", 1, 2)
     keys = c.as_list(call.args[0].value, call.range)
     value = call.args[1].value if len(call.args) == 2 else c.none()
     return c.call(prelude.from_keys, call.range, keys, value)
@@ -181,7 +165,6 @@ def _dict_of_pairs(
         return Simple(out)
 
     def add(pair: Sugared) -> None:
-
         items = pair.unrolled(c, range) or []
         if len(items) != 2:
             fail("dict: expected pairs of a key and a value, got something else", range)
@@ -208,7 +191,6 @@ def _is_empty_display(c: Compiler, value: Sugared) -> bool:
 
 @builtin(python.sorted)
 def _sorted(c: Compiler, call: Call) -> Sugared:
-
     call.expect_count("sorted", 1, 1)
     made = c.as_list(call.args[0].value, call.range)
     call.expect_no_keywords("sorted", "key", "reverse")
@@ -219,21 +201,15 @@ def _sorted(c: Compiler, call: Call) -> Sugared:
 # Numbers --------------------------------------------------------------------------------------
 
 
-@builtin(python.str)
+@builtin(python.str, takes=(0, 1))
 def _str(c: Compiler, call: Call) -> Sugared:
-
-    call.expect_no_keywords("str")
-    call.expect_count("str", 0, 1)
     if not call.args:
         return Simple(c.constant(""))
     return Simple(text_of(c, call.args[0].value, call.range))
 
 
-@builtin(python.repr)
+@builtin(python.repr, takes=1)
 def _repr(c: Compiler, call: Call) -> Sugared:
-
-    call.expect_count("repr", 1, 1)
-    call.expect_no_keywords("repr")
     return repr_of(c, call.args[0].value, call.range)
 
 

@@ -16,17 +16,13 @@ from weft.jit.frontend.values import Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
 
 
-@builtin(python.map)
+@builtin(python.map, takes=(2, 64))
 def _map(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("map")
-    call.expect_count("map", 2, 64)
     return Mapped(c, call.args[0].value, [arg.value for arg in call.args[1:]])
 
 
-@builtin(python.filter)
+@builtin(python.filter, takes=2)
 def _filter(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("filter")
-    call.expect_count("filter", 2, 2)
     test, items = call.args[0].value, c.as_list(call.args[1].value, call.range)
     if isinstance(test, Simple) and test.v.type is ty.NONE:
         passed = c.call(prelude.true_items, call.range, items)
@@ -35,20 +31,16 @@ def _filter(c: Compiler, call: Call) -> Sugared:
     return Gathered(c, "a filter", passed)
 
 
-@builtin(functools.reduce)
+@builtin(functools.reduce, takes=(2, 3))
 def _reduce(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("reduce")
-    call.expect_count("reduce", 2, 3)
     items = c.as_list(call.args[1].value, call.range)
     if len(call.args) == 3:
         return c.call(prelude.fold, call.range, call.args[0].value, items, call.args[2].value)
     return c.call(prelude.fold_all, call.range, call.args[0].value, items)
 
 
-@builtin(math.prod)
+@builtin(math.prod, takes=1, keywords=("start",))
 def _prod(c: Compiler, call: Call) -> Sugared:
-    call.expect_count("prod", 1, 1)
-    call.expect_no_keywords("prod", "start")
     items = c.as_list(call.args[0].value, call.range)
     if "start" in call.kwargs:
         return c.call(prelude.product, call.range, items, call.kwargs["start"].value)
@@ -63,10 +55,8 @@ def _chain(c: Compiler, call: Call) -> Sugared:
     return Chain(c, [arg.value for arg in call.args])
 
 
-@builtin(itertools.product)
+@builtin(itertools.product, takes=2)
 def _product(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("product")
-    call.expect_count("product", 2, 2)
     left, right = (c.iterate(arg.value, call.range) for arg in call.args)
     if not isinstance(left, Counted) and not isinstance(right, Counted):
         known = TupleLiteral([TupleLiteral([x, y]) for x in left for y in right])

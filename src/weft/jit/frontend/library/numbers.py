@@ -9,7 +9,7 @@ from typing import Any
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.language.calls import candidates, try_operator
-from weft.jit.frontend.language.conditions import static_truth
+from weft.jit.frontend.language.conditions import test_of
 from weft.jit.frontend.language.control_flow import Condition, choose
 from weft.jit.frontend.language.iteration import Counted, rows_of
 from weft.jit.frontend.library import prelude
@@ -22,11 +22,8 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.source import SourceRange
 
 
-@builtin(python.pow)
+@builtin(python.pow, takes=2)
 def _pow(c: Compiler, call: Call) -> Sugared:
-
-    call.expect_no_keywords("pow")
-    call.expect_count("pow", 2, 2)
     return c.binary(ast.Pow, call.args[0].value, call.args[1].value, call.range)
 
 
@@ -161,11 +158,8 @@ def _round(c: Compiler, call: Call) -> Sugared:
     return c.apply("aten::Int", call.range, made)
 
 
-@builtin(python.sum)
+@builtin(python.sum, takes=(1, 2), keywords=("start",))
 def _sum(c: Compiler, call: Call) -> Sugared:
-
-    call.expect_no_keywords("sum", "start")
-    call.expect_count("sum", 1, 2)
     start = call.kwargs.get("start") or (call.args[1] if len(call.args) == 2 else None)
     value = call.args[0].value
     items = value.unrolled(c, call.range)
@@ -220,7 +214,6 @@ def _sum_tensors(c: Compiler, value: Sugared, start: Arg | None, range: SourceRa
 
 def _test(name: str) -> Handler:
     def handler(c: Compiler, call: Call) -> Sugared:
-
         call.expect_no_keywords(name)
         call.expect_count(name, 1, 1)
         value = call.args[0].value
@@ -235,10 +228,7 @@ def _test(name: str) -> Handler:
         def from_item(index: int) -> Sugared:
             if index == len(items):
                 return Simple(c.constant(not wanted))
-            known = static_truth(c, items[index])
-            test = Condition(
-                None if known is not None else c.truth(items[index], call.range), known
-            )
+            test = test_of(c, items[index], call.range)
             ways = [lambda: Simple(c.constant(wanted)), lambda: from_item(index + 1)]
             yes, no = ways if wanted else reversed(ways)
             return choose(c, test, yes, no, call.range)

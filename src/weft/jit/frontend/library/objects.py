@@ -19,7 +19,6 @@ from weft.jit.ir import types as ty
 
 @builtin(python.print)
 def _print(c: Compiler, call: Call) -> Sugared:
-
     values = [shown(c, arg.value, call.range) for arg in call.args]
     for name in call.kwargs:
         if name not in ("sep", "end", "flush"):
@@ -45,18 +44,14 @@ def _option(c: Compiler, given: Arg | None) -> Sugared | None:
     return Simple(c.convert(given.value, ty.STR, given.range, "print"))
 
 
-@builtin(python.hasattr)
+@builtin(python.hasattr, takes=2)
 def _hasattr(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("hasattr")
-    call.expect_count("hasattr", 2, 2)
     name = static_argument(c, call.args[1], "hasattr", str)
     return Simple(c.constant(call.args[0].value.has_attr(c, name)))
 
 
-@builtin(python.getattr)
+@builtin(python.getattr, takes=(2, 3))
 def _getattr(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("getattr")
-    call.expect_count("getattr", 2, 3)
     name = static_argument(c, call.args[1], "getattr", str)
     owner = call.args[0].value
     if len(call.args) == 3 and not owner.has_attr(c, name):
@@ -64,10 +59,8 @@ def _getattr(c: Compiler, call: Call) -> Sugared:
     return owner.attr(c, call.range, name)
 
 
-@builtin(python.setattr)
+@builtin(python.setattr, takes=3)
 def _setattr(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("setattr")
-    call.expect_count("setattr", 3, 3)
     name = static_argument(c, call.args[1], "setattr", str)
     call.args[0].value.set_attr(c, call.range, name, call.args[2].value)
     return c.none()
@@ -88,12 +81,10 @@ def _isinstance(c: Compiler, call: Call) -> Sugared:
     fail("isinstance: expected it to be called by its name, got it as a value", call.range)
 
 
-@builtin(python.type)
+@builtin(python.type, takes=1)
 def _type(c: Compiler, call: Call) -> Sugared:
     """The class of an object of the program."""
 
-    call.expect_no_keywords("type")
-    call.expect_count("type", 1, 1)
     value = call.args[0].value
     cls = python_class_of(value.v.type) if isinstance(value, Simple) else None
     if cls is None:
@@ -102,19 +93,15 @@ def _type(c: Compiler, call: Call) -> Sugared:
     return c.sugar(cls, call.range, cls.__name__)
 
 
-@builtin(python.callable)
+@builtin(python.callable, takes=1)
 def _callable(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("callable")
-    call.expect_count("callable", 1, 1)
     value = call.args[0].value
     is_object = isinstance(value, Simple) and not value.has_attr(c, "__call__")
     return Simple(c.constant(not is_object))
 
 
-@builtin(weft.Size)
+@builtin(weft.Size, takes=1)
 def _size(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("Size")
-    call.expect_count("Size", 1, 1)
     return Simple(c.convert(call.args[0].value, ty.ListType(ty.INT), call.range, "Size"))
 
 
@@ -132,26 +119,21 @@ def _generator(c: Compiler, call: Call) -> Sugared:
     return c.call_operator("aten::Generator", call)
 
 
-@builtin(weft._C._get_tracing_state)
+@builtin(weft._C._get_tracing_state, takes=0)
 def _tracing_state(c: Compiler, call: Call) -> Sugared:
-    call.expect_nothing("_get_tracing_state")
     return c.none()
 
 
-@builtin(python.slice)
+@builtin(python.slice, takes=(1, 3))
 def _slice(c: Compiler, call: Call) -> Sugared:
     """slice(stop), slice(start, stop, step): what stands between [ and ]."""
-    call.expect_no_keywords("slice")
-    call.expect_count("slice", 1, 3)
     parts = [None if arg.value.static(c) is None else arg.value for arg in call.args]
     start = [None] if len(parts) == 1 else []
     return Slice([*start, *parts, None][:3])
 
 
-@builtin(weft.is_tensor)
+@builtin(weft.is_tensor, takes=1)
 def _is_tensor(c: Compiler, call: Call) -> Sugared:
-    call.expect_no_keywords("is_tensor")
-    call.expect_count("is_tensor", 1, 1)
     try:
         found = c.type_of(call.args[0].value, call.range) is ty.TENSOR
     except FrontendError:
@@ -182,11 +164,9 @@ builtin(weft.autograd.backward)(
 )
 
 
-@builtin(weft.einsum)
+@builtin(weft.einsum, takes=(2, 64))
 def _einsum_call(c: Compiler, call: Call) -> Sugared:
     """einsum(equation, a, b), einsum(equation, [a, b]) or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
-    call.expect_no_keywords("einsum")
-    call.expect_count("einsum", 2, 64)
     if c.type_of(call.args[0].value, call.args[0].range) is ty.TENSOR:
         call = _with_equation(c, call)
     equation = c.convert(call.args[0].value, ty.STR, call.args[0].range, "equation")

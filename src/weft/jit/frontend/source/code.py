@@ -292,3 +292,12 @@ def definition(
         if isinstance(node, ast.AsyncFunctionDef):
             refuse(code, node)
     raise FrontendError(f"{name}: expected a definition in its source, got none")
+
+
+def function_definition(function: Any, what: str = "a function") -> tuple[ast.FunctionDef, Code]:
+    """The definition of a Python function and its source; FrontendError for what is none."""
+    code = code_of(function)
+    node = definition(code, function.__name__, function)
+    if not isinstance(node, ast.FunctionDef):
+        fail(f"{function.__qualname__}: expected {what}", code.range(node))
+    return node, code

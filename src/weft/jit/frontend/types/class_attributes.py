@@ -55,7 +55,6 @@ def class_attribute(c: Compiler, v: Value, name: str, range: SourceRange) -> Sug
 def _module_attribute(
     c: Compiler, info: ClassInfo, v: Value, name: str, range: SourceRange
 ) -> Sugared | None:
-
     return module_member(c, info, v, name, range) if isinstance(info, ModuleInfo) else None
 
 

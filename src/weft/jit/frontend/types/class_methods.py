@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import convert_arguments
-from weft.jit.frontend.language.functions import compile_body
-from weft.jit.frontend.language.generic import Template, call_template
+from weft.jit.frontend.language.functions import begin, compile_body
+from weft.jit.frontend.language.generic import call_template, template_of
 from weft.jit.frontend.language.overloads import choose_overload, overload_parameters, overloads_of
 from weft.jit.frontend.library.dataclass_methods import written_method
 from weft.jit.frontend.registry import verb
@@ -17,7 +17,7 @@ from weft.jit.frontend.source.errors import compiling, fail
 from weft.jit.frontend.source.resolver import Resolver, resolver_of_function
 from weft.jit.frontend.types.annotations import GENERIC, Annotations
 from weft.jit.frontend.types.classes import ClassInfo, info_of
-from weft.jit.frontend.types.names import is_library, qualified_name
+from weft.jit.frontend.types.names import is_library
 from weft.jit.frontend.types.parameters import Compiled, Parameter
 from weft.jit.frontend.types.signatures import Declared, defaults_of, parameter_of, signature_of
 from weft.jit.frontend.values import Call, Simple, Sugared
@@ -60,7 +60,6 @@ class Method(Sugared):
         return f"the method {self.function.__qualname__}"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
-
         info = info_of(self.v.type)
         template = open_template(self.function)
         with compiling(self.function.__qualname__, c.name, call.range):
@@ -75,7 +74,6 @@ class Method(Sugared):
         return invoke(c, self.v, compiled, name, call)
 
     def _overload(self, c: Compiler, call: Call) -> str:
-
         info = info_of(self.v.type)
         found = [
             overload_parameters(each, self.function, True) for each in overloads_of(self.function)
@@ -108,18 +106,10 @@ def open_template(function: Any) -> Any:
     if not is_library(function):
         return None
     if function not in _open:
-        code = code_of(function)
-        node = definition(code, function.__name__, function)
-        if not isinstance(node, ast.FunctionDef):
-            fail(f"{function.__qualname__}: expected a method", code.range(node))
-        resolver = resolver_of_function(function)
-        made = Template(
-            node, code, resolver, qualified_name(function), defaults_of(function), skip_self=True
-        )
+        made = template_of(function, is_method=True)
         is_open = made.signature.varargs is not None or any(
-            each.type is None or each.type is GENERIC for each in made.signature.parameters[1:]
+            each.type is None or each.type is GENERIC for each in made.signature.parameters
         )
-        made.signature = made.signature._replace(parameters=made.signature.parameters[1:])
         _open[function] = made if is_open else None
     return _open[function]
 
@@ -207,13 +197,9 @@ def _compile(
     compiled = Compiled(f"{info.type.name}.{name}", [own, *parameters], returns)
     info.compiled[name] = compiled
     info.type.methods[name] = compiled.function
-    graph = compiled.function.graph
-    c = Compiler(graph, code, text.resolver, name, generic=text.library, declared=returns)
+    c = begin(compiled, code, text.resolver, name, text.library)
     c.annotations.own, c.annotations.bases = annotations.own, annotations.bases
     c.owner = text.owner
-    for parameter in compiled.parameters:
-        value = graph.add_input(parameter.type, parameter.name)
-        c.scope.set(parameter.name, Simple(value))
     try:
         compile_body(c, node, compiled, text.function)
     except BaseException:
@@ -251,16 +237,7 @@ class ClassMethod(Sugared):
         return f"the class method {self.function.__qualname__}"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
-
-        code = code_of(self.function)
-        node = definition(code, self.function.__name__)
-        if not isinstance(node, ast.FunctionDef):
-            fail(f"{self.function.__qualname__}: expected a method", code.range(node))
-        resolver = resolver_of_function(self.function)
-        defaults = defaults_of(self.function)
-        template = Template(node, code, resolver, self.function.__qualname__, defaults, True)
-        rest = template.signature.parameters[1:]
-        template.signature = template.signature._replace(parameters=rest)
+        template = template_of(self.function, is_method=True)
         owner = c.sugar(self.cls, call.range, self.cls.__name__)
         with compiling(self.function.__qualname__, c.name, call.range):
             return call_template(c, template, call, owner)

@@ -43,7 +43,6 @@ class EnumClass(Sugared):
         return f"the enum {self.cls.__name__}"
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-
         members: Any = self.cls.__members__
         if name not in members:
             fail(f"{self.cls.__name__}: expected one of {', '.join(members)}, got {name!r}", range)
@@ -95,7 +94,6 @@ class ScriptClass(Sugared):
         return f"the class {self.cls.__name__}"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
-
         info, v = self.new(c, call)
         if dataclasses.is_dataclass(self.cls):
             _fill_dataclass(c, info, v, call)
@@ -113,7 +111,6 @@ class ScriptClass(Sugared):
         return info, c.emit("prim::CreateObject", (), info.type, range=call.range)
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-
         return New(self) if name == "__new__" else of_class(c, self.cls, range, name)
 
     def has_attr(self, c: Compiler, name: str) -> bool:
@@ -143,7 +140,6 @@ class New(Sugared):
 
 
 def _fill_dataclass(c: Compiler, info: ClassInfo, v: Any, call: Call) -> None:
-
     parameters = []
     factories: dict[str, Any] = {}
     for field in dataclasses.fields(info.python_class):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import enum
 from typing import TYPE_CHECKING, Any
 
 import weft
 from weft import _C
 from weft.jit.frontend.registry import verb
-from weft.jit.frontend.source.code import Code, code_of, definition
+from weft.jit.frontend.source.code import Code, function_definition
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.source.resolver import (
     MISSING,
@@ -241,11 +240,8 @@ def interface_type(cls: type) -> ty.InterfaceType:
 
 
 def _schema(function: Any) -> ty.FunctionSchema:
-    code = code_of(function)
-    node = definition(code, function.__name__)
+    node, code = function_definition(function, "a method")
     annotations = Annotations(code, resolver_of_function(function))
-    if not isinstance(node, ast.FunctionDef):
-        fail(f"{function.__qualname__}: expected a method", code.range(node))
     signature = signature_of(node, code, annotations, defaults_of(function), True)
     if signature.returns is None:
         fail(

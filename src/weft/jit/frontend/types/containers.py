@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import weft
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.types.classes import implement, known_info
@@ -120,11 +119,13 @@ def picked_module(
             c.raise_error(error, c.constant(text), range)
             return c.uninitialized(wanted)
         key = c.constant(names[i] if by_name else i)
-        return _either(
-            c, c.emit(equal, (place, key), ty.BOOL, range=range), wanted,
+        return c.either(
+            c.emit(equal, (place, key), ty.BOOL, range=range),
+            wanted,
             lambda: c.convert(child(c, info, v, names[i], range), wanted, range, names[i]),
-            lambda: from_member(i + 1), range,
-        )  # fmt: skip
+            lambda: from_member(i + 1),
+            range,
+        )
 
     return Simple(from_member(0))
 
@@ -132,28 +133,13 @@ def picked_module(
 def _from_the_end(c: Compiler, index: Value, size: int, range: SourceRange) -> Value:
     """A negative index counted from the end."""
     below = c.emit("aten::lt.int", (index, c.constant(0)), ty.BOOL, range=range)
-    return _either(
-        c, below, ty.INT,
+    return c.either(
+        below,
+        ty.INT,
         lambda: c.emit("aten::add.int", (index, c.constant(size)), ty.INT, range=range),
-        lambda: index, range,
-    )  # fmt: skip
-
-
-def _either(
-    c: Compiler,
-    test: Value,
-    type: ty.Type,
-    yes: Callable[[], Value],
-    no: Callable[[], Value],
-    range: SourceRange,
-) -> Value:
-    node = c.node("prim::If", (test,), (type,), range=range)
-    for make in (yes, no):
-        block = node.add_block()
-        with c.within(block, Scope(c.scope)):
-            made = make()
-        block.set_returns([made])
-    return node.output
+        lambda: index,
+        range,
+    )
 
 
 class HeldKeys(Sugared):

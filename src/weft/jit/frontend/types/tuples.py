@@ -3,7 +3,6 @@ and properties that a NamedTuple class defines."""
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -132,15 +131,12 @@ class TupleFunction(Sugared):
 
     def call(self, c: Compiler, call: Call) -> Sugared:
         with compiling(self.function.__qualname__, c.name, call.range):
-            template = template_of(self.function)
+            template = template_of(self.function, is_method=True)
             owner, given = self.owner, call.args
             if owner is None:  # Cls.method(object)
                 call.expect_count(self.function.__name__, 1, 1000)
                 owner, given = call.args[0].value, call.args[1:]
-            rest = copy.copy(template)
-            parameters = template.signature.parameters[1:]
-            rest.signature = template.signature._replace(parameters=parameters)
-            return call_template(c, rest, call._replace(args=given), owner)
+            return call_template(c, template, call._replace(args=given), owner)
 
 
 class TupleMethod(Sugared):
@@ -167,7 +163,6 @@ def tuple_method(v: Value, name: str) -> TupleMethod | None:
 
 
 def _as_of_list(c: Compiler, v: Value, name: str, call: Call) -> Sugared:
-
     call.expect_no_keywords(name)
     call.expect_count(name, 1, 1)
     items = list(c.unpack_tuple(v, call.range))
