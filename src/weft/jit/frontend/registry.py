@@ -73,9 +73,7 @@ expression = Rules(
 statement = Rules(
     _by_kind(
         {
-            "language.statements": (
-                *(ast.Expr, ast.Pass, ast.Return, ast.Break, ast.Continue, ast.If),
-            ),
+            "language.statements": (*(ast.Expr, ast.Pass, ast.Return, ast.Break, ast.Continue),),
             "language.for_while": (ast.While, ast.For),
             "language.assignment": (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete),
             "language.exceptions": (ast.Raise, ast.Assert),
@@ -84,7 +82,8 @@ statement = Rules(
         }
     )
 )
-"""rule(c, node) -> exits, by the class of a statement."""
+"""rule(c, node) -> exits, by the class of a statement. An `if` has none: what follows it may belong
+to one of its branches (statements.py)."""
 
 verb = Rules(
     {
@@ -220,5 +219,6 @@ def load_everything() -> None:
     """Imports all files. Far down in a long function Python 3.11 may refuse to compile a module
     that it has not compiled before (see fresh_stack)."""
     _load_library()
-    for file in {*expression.files.values(), *statement.files.values(), *verb.files.values()}:
-        load(file)
+    for rules in (expression, statement, verb, method):
+        for file in set(rules.files.values()):
+            load(file)
