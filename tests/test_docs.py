@@ -36,7 +36,7 @@ def test_examples_of_pages(page: str, examples: int) -> None:
 EXAMPLES = (
     "_histograms", "_matrix_functions", "_settings", "accelerator", "amp.autocast_mode",
     "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compiler", "cuda", "func._functional_call",
-    "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_meta",
+    "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn._attention_functions", "nn.modules.container",
     "nn.modules.module", "nn.modules.transformer_decoder", "nn.parameter", "nn.utils.rnn",
     "optim._cyclic_schedules", "optim._simple_schedules", "optim.adadelta", "optim.adagrad",

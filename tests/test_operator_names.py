@@ -19,10 +19,10 @@ ALLOWED = {
     "src/weft/jit/passes/moments.py": "an identity between operators",
     "src/weft/jit/ir/node_rules.py": "nodes of the IR",
     "src/weft/jit/archive/functions.py": "operators of other libraries and older archives",
-    "src/weft/jit/frontend/attributes.py": "attributes of tensors",
+    "src/weft/jit/frontend/language/attributes.py": "attributes of tensors",
     "csrc/runtime/arithmetic.cpp": "functions of Python's math",
-    "src/weft/jit/frontend/operators.py": "the operators of Python's syntax",
-    "src/weft/jit/frontend/comparison.py": "the comparisons of Python's syntax",
+    "src/weft/jit/frontend/language/operators.py": "the operators of Python's syntax",
+    "src/weft/jit/frontend/language/comparison.py": "the comparisons of Python's syntax",
     "src/weft/jit/codegen/steps.py": "the words of formulas",
     "src/weft/jit/tracing/faces.py": "attributes and methods of tensors",
     "src/weft/jit/tracing/numbers.py": "methods of Python's numbers",
@@ -30,7 +30,7 @@ ALLOWED = {
 }
 # Lists that are still to become tags: how many names they hold.
 OFFENDERS = {
-    "src/weft/jit/frontend/subscripts.py": 3,
+    "src/weft/jit/frontend/language/subscripts.py": 3,
     "src/weft/jit/passes/list_lowering.py": 5,
     "src/weft/jit/passes/shape_dtypes.py": 47,
     "src/weft/jit/passes/shape_rules.py": 84,

@@ -49,7 +49,7 @@ def _all_rows() -> list[Any]:
         def __getattr__(self, name: str) -> type:
             return type(name, (), {})
 
-    from weft.jit.frontend import refused
+    from weft.jit.frontend.source import refused
 
     spec = importlib.util.spec_from_file_location("_refused", refused.__file__)
     assert spec is not None and spec.loader is not None

@@ -22,12 +22,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 600
-# Ratchets: today's numbers, lowered with each step towards the goals behind them.
-LARGEST_CIRCLE = 52  # files of src/weft that import each other; goal 10
-CIRCLES = 8  # goal 5
-FUNCTION_IMPORTS = (
-    295  # statements inside functions that import a module of weft or another; goal 40
-)
+# Ratchets: lower them whenever the numbers fall.
+LARGEST_CIRCLE = 10  # files of src/weft that import each other
+CIRCLES = 5
+FUNCTION_IMPORTS = 36  # statements that import inside functions
 
 # A layer may use itself and every layer before it.
 CPP_LAYERS = ("core", "ops", "autograd", "runtime", "capi", "bindings")
@@ -62,7 +60,7 @@ JIT_RULES: dict[str, tuple[str, ...]] = {
     "frontend": ("ir", "schemas", "python_functions", "script_class"),
     "tracing": (
         *("ir", "schemas", "schema_parts", "passes", "frontend"),
-        *("script", "module_methods", "script_meta", "script_module", "execution"),
+        *("script", "module_methods", "script_function", "script_module", "execution"),
     ),
     "native": ("ir", "operator_facts", "recursion"),
 }

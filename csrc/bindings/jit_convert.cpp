@@ -290,7 +290,7 @@ bool is_enum_member(PyObject* object) {
 
 // A member of an enumeration that the program may not know: defined as the compiler would.
 bool to_any_enum(PyObject* object, Value& out) {
-  const Object module = Object::checked(PyImport_ImportModule("weft.jit.frontend.classes"));
+  const Object module = Object::checked(PyImport_ImportModule("weft.jit.frontend"));
   const Object known = Object::checked(PyObject_CallMethod(
       module.get(), "enum_type", "OO", reinterpret_cast<PyObject*>(Py_TYPE(object)), Py_None));
   const Object name = Object::checked(PyObject_GetAttrString(known.get(), "name"));

@@ -10,7 +10,7 @@ from typing import Any
 
 import weft
 from weft.jit.execution import LOCK
-from weft.jit.script import ScriptFunction
+from weft.jit.script_function import ScriptFunction
 
 _PLAIN = (bool, int, float, str, type(None))
 _BY_NAME: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str}

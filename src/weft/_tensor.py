@@ -5,7 +5,10 @@ Everything here is off the hot path; it is attached to the C type when weft is i
 
 from __future__ import annotations
 
+import copy
 import functools
+import importlib
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -77,8 +80,6 @@ _live: Any = None  # WeakValueDictionary: storage key -> _Shared
 def _shared(tensor: Tensor) -> _Shared:
     global _live
     if _live is None:
-        import weakref
-
         _live = weakref.WeakValueDictionary()
     key = tensor._storage_key()
     found = _live.get(key)
@@ -134,8 +135,6 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         raise RuntimeError(
             "deepcopy: expected a leaf tensor, got one with history; use detach() first"
         )
-    import copy
-
     source = _shared(self)
     storage = memo.get(id(source))
     if storage is None:
@@ -209,8 +208,6 @@ def _of_functional(name: str, module: str = "functional") -> Any:
     """The method that calls the function of a module of weft; imported at the first call."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        import importlib
-
         return getattr(importlib.import_module(f"weft.{module}"), name)(self, *args, **kwargs)
 
     method.__doc__ = f"weft.{name} of this tensor."

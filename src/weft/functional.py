@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft import Tensor, linalg
 from weft._aliases import numpy_names
 from weft._out import takes_out
 
@@ -276,8 +276,6 @@ def norm(
 ) -> Tensor:
     """The norm of order p over `dim`: a number, "fro" (2) or "nuc" (the sum of singular values)."""
     if p == "nuc":
-        from weft import linalg
-
         result = linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
     else:
         order = 2 if p is None or p == "fro" else p

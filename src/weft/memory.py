@@ -7,6 +7,7 @@ however often the current one changes in between, and on whichever thread the la
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -48,8 +49,6 @@ class Snapshot(NamedTuple):
 
 def _function(function: Any) -> Any:
     """The address of a ctypes function, anything else as it is."""
-    import sys
-
     ctypes = sys.modules.get("ctypes")  # without it the object cannot be one of its functions
     if ctypes is not None and isinstance(function, ctypes._CFuncPtr):
         return ctypes.cast(function, ctypes.c_void_p).value or 0

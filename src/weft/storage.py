@@ -161,8 +161,6 @@ class UntypedStorage:
     @classmethod
     def _new_shared_fd_cpu(cls, fd: int, size: int) -> UntypedStorage:
         """The storage of a descriptor, which stays the caller's."""
-        import os
-
         return cls._of(_C._adopt_descriptor(os.dup(fd), size, False))
 
     def _share_filename_cpu_(self) -> tuple[bytes, bytes, int]:

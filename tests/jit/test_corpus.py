@@ -18,7 +18,7 @@ import pytest
 import weft
 from weft import jit
 from weft.jit.execution import executable
-from weft.jit.frontend.modules import classes_below
+from weft.jit.frontend.types.modules import classes_below
 from weft.jit.module_methods import compiled_method
 
 FAMILIES = [

@@ -56,7 +56,7 @@ def test_code_is_python(function):
 def test_remembered_calls_pick_the_same_overloads():
     """What fits plain types is remembered; asked anew it is the same operator, with the same inputs
     in the same order."""
-    from weft.jit.frontend import calls
+    from weft.jit.frontend.language import calls
 
     source = """
 def f(x, n: int, s: float, flag: bool):
@@ -70,3 +70,17 @@ def f(x, n: int, s: float, flag: bool):
     first = str(weft.jit.CompilationUnit(source).f.graph)
     assert len(calls._plans) > 10
     assert str(weft.jit.CompilationUnit(source).f.graph) == first
+
+
+@pytest.mark.parametrize("name", ["expression", "statement", "verb", "method"])
+def test_rules_stand_where_the_registry_says(name):
+    from weft.jit.frontend import registry
+
+    registry.load_everything()
+    rules = getattr(registry, name)
+    found = {kind: rule.__module__ for kind, rule in rules.items()}
+    package = "weft.jit.frontend."
+    assert found == {
+        k: (package + file).replace("frontend..", "") for k, file in rules.files.items()
+    }
+    assert rules.find("no such thing") is None

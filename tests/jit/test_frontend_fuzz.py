@@ -17,9 +17,9 @@ from tests.jit.mutate import mutate
 from weft import jit
 from weft.jit import schemas
 from weft.jit.frontend import FrontendError
-from weft.jit.frontend.functions import compile_definition
-from weft.jit.frontend.resolver import Resolver
-from weft.jit.frontend.source import Code
+from weft.jit.frontend.language.functions import compile_definition
+from weft.jit.frontend.source.code import Code
+from weft.jit.frontend.source.resolver import Resolver
 from weft.jit.ir.verify import verify
 
 FUNCTIONS = list(dict.fromkeys(function for function, _ in frontend_cases.CASES))

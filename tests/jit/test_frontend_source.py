@@ -13,8 +13,8 @@ import pytest
 
 import weft
 from jit.corpus import sequences
-from weft.jit.frontend import source
-from weft.jit.frontend.source import _lines_of, code_of
+from weft.jit.frontend.source import code as source
+from weft.jit.frontend.source.code import _lines_of, code_of
 from weft.jit.ir.fresh_stack import parse
 
 MODULES = (argparse, inspect, json.decoder, linecache, textwrap, sequences, weft.nn.functional)

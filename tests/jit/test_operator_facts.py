@@ -129,7 +129,7 @@ assert gc.isenabled()
 heavy = ("weft._ops.table", "weft._ops.builtins.rows", "weft._ops.schema", "weft.nn",
          "weft.jit.script_module", "weft.jit.tracing", "weft.jit.tracing.trace",
          "weft.jit.native.compose", "weft.jit.ir.html", "llvmlite", "numpy", "platform",
-         "weft.jit.ir.parser", "weft.jit.frontend.modules", "weft.jit.passes.freezing",
+         "weft.jit.ir.parser", "weft.jit.frontend.types.modules", "weft.jit.passes.freezing",
          "inspect", "dataclasses", "textwrap", "json", *sys.argv[2:])
 print([name for name in heavy if name in sys.modules and name not in before])
 """
@@ -143,9 +143,10 @@ def f(x, n: int):
 """
 CHAIN = "def f(x, n: int):\n    return weft.tanh(x * 2.0 + n) - x.relu()\n"
 SYNTAX = (
-    "builtins", "builtin_numbers", "builtin_objects", "classes", "comparison", "comprehensions",
-    "context_managers", "displays", "exceptions", "item_assignment", "iteration", "loops", "refused",
-    "strings", "subscripts",
+    "language.comprehensions", "language.displays", "language.exceptions", "language.for_while",
+    "language.item_assignment", "language.iteration", "language.loops", "language.strings",
+    "language.subscripts", "library.containers", "library.numbers", "library.objects",
+    "types.class_methods", "types.class_values",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from weft import jit
-from weft.jit.frontend import source_search
+from weft.jit.frontend.source import search as source_search
 
 PROGRAM = '''
 import weft

@@ -12,7 +12,7 @@ import weft
 from weft import jit
 from weft.jit import execution
 from weft.jit.passes.gradients import may_start
-from weft.jit.script import ScriptFunction
+from weft.jit.script_function import ScriptFunction
 
 pytestmark = pytest.mark.threads
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+import weft
 from weft import _C
 from weft._C import Tensor
 
@@ -112,8 +113,6 @@ def _grad_batched(
     materialize_grads: bool,
 ) -> tuple[Tensor, ...]:
     """`grad` once for each gradient of the batch; the results stacked."""
-    import weft
-
     sizes = {one.size(0) for one in batch if one is not None and one.dim() > 0}
     if len(sizes) != 1 or any(one is not None and one.dim() == 0 for one in batch):
         raise RuntimeError(
@@ -143,8 +142,6 @@ def _grad_batched(
 
 
 def _zeros_like(tensor: Tensor) -> Tensor:
-    import weft
-
     return weft.zeros_like(tensor)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.jit import frontend
 from weft.jit import literals as _literals  # noqa: F401  (constants of weft)
-from weft.jit.frontend.errors import FrontendError, NotSupportedError
+from weft.jit.frontend.source.errors import FrontendError, NotSupportedError
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
         unused,
     )
     from weft.jit.planning import MemoryPlan, memory_plan
-    from weft.jit.script_meta import ScriptModule
-    from weft.jit.script_module import RecursiveScriptModule
+    from weft.jit.script_module import RecursiveScriptModule, ScriptModule
     from weft.jit.settings import (
         Error,
         _script_if_tracing,
@@ -92,8 +91,7 @@ _LATER = {
             "unused",
         ),
         "planning": ("MemoryPlan", "memory_plan"),
-        "script_meta": ("ScriptModule",),
-        "script_module": ("RecursiveScriptModule",),
+        "script_module": ("RecursiveScriptModule", "ScriptModule"),
         "settings": (
             "Error",
             "_script_if_tracing",

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft._fork_lock import ForkLock
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
 from weft.jit.passes import gradients
+from weft.jit.passes.inlining import callee
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 from weft.jit.recursion import DeepRecursion
+
+if TYPE_CHECKING:
+    from weft.jit import codegen, native, pipeline
+    from weft.jit.native import compiler
+else:
+    codegen = Later("weft.jit.codegen")
+    compiler = Later("weft.jit.native.compiler")
+    native = Later("weft.jit.native")
+    pipeline = Later("weft.jit.pipeline")
 
 
 class _Compiling:
@@ -40,15 +51,13 @@ programs_made = 0  # in this process; weft.jit.stats tells
 def class_of(type: ty.ClassType) -> Any:
     """The runtime class of a class type. All programs share it, so that an object goes from one to
     another."""
-    from weft.jit.codegen import compile_program
-
     with LOCK:
         if type.runtime is None:
             within = _classes_within(type)
             for inner in within:
                 if inner.runtime is None:
                     known = {each.name: each.runtime for each in within if each.runtime is not None}
-                    inner.runtime = compile_program([], [inner], known).class_(inner.name)
+                    inner.runtime = codegen.compile_program([], [inner], known).class_(inner.name)
         return type.runtime
 
 
@@ -131,8 +140,6 @@ class _Programs:
 
     def _is_ready(self, records: bool) -> bool:
         """Whether the passes have run, or can only run in this thread."""
-        from weft.jit.native import compiler
-
         if records not in self.jobs:
             self.jobs[records] = compiler.submit(lambda: self._make(records))
         return compiler.is_over(self.jobs[records])
@@ -143,8 +150,6 @@ _LONG = 300  # nodes; the passes take some tenths of a second
 
 def _nodes_within(function: Function, known: dict[int, int] | None = None) -> int:
     """How many nodes a function has with those that it calls in the places of the calls."""
-    from weft.jit.passes.inlining import callee
-
     known = {} if known is None else known
     if id(function) not in known:
         known[id(function)] = 0  # should it call itself
@@ -179,8 +184,6 @@ def _may_repeat(function: Function, known: dict[int, bool] | None = None) -> boo
         return True
     if not function.graph.may_have(_CALLS):
         return False
-    from weft.jit.passes.inlining import callee
-
     known = {} if known is None else known
     if id(function) not in known:
         known[id(function)] = True  # should it call itself
@@ -191,21 +194,16 @@ def _may_repeat(function: Function, known: dict[int, bool] | None = None) -> boo
 
 def _optimized(function: Function, level: int, options: Options) -> Function:
     # A third of the compiler's modules, which first calls do without.
-    from weft.jit import native
-    from weft.jit.pipeline import optimize
-
     native.start()
-    return optimize(function, level, options, native.compiler.raise_if_stopping)
+    return pipeline.optimize(function, level, options, native.compiler.raise_if_stopping)
 
 
 def _load(
     function: Function, held: Iterable[ty.ClassType], level: int, options: Options
 ) -> Callable[..., Any]:
     # Imported under LOCK: a child of fork would wait for ever for a thread that imports.
-    from weft.jit.codegen import lower_program
-
     optimized = _optimized(function, level, options) if level else function
-    data = lower_program([optimized], held, options.gradients)
+    data = codegen.lower_program([optimized], held, options.gradients)
     encoded = data.encode()  # which brings the last classes
     classes = {type.name: class_of(type) for type in data.tables.classes}
     program = _C.JitProgram(encoded, data.tables.inputs, data.callables, classes)

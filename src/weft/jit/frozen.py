@@ -7,14 +7,14 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from weft.jit.execution import LOCK, class_of
-from weft.jit.frontend.classes import unique_name
-from weft.jit.frontend.functions import Compiled
-from weft.jit.frontend.module_types import ModuleInfo
-from weft.jit.frontend.resolver import MISSING
+from weft.jit.frontend.source.resolver import MISSING
+from weft.jit.frontend.types.module_types import ModuleInfo
+from weft.jit.frontend.types.names import unique_name
+from weft.jit.frontend.types.parameters import Compiled
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.module_methods import add_method, compiled_method
-from weft.jit.passes import freezing
+from weft.jit.passes import conv_bn, freezing, norm_affine
 from weft.jit.passes.options import DEFAULT
 from weft.jit.pipeline import freeze as freeze_method
 from weft.jit.pipeline import optimize_graph
@@ -73,8 +73,6 @@ def run_frozen_optimizations(
     preserved_methods: Sequence[str] | None = None,
 ) -> None:
     """What freeze(optimize_numerics=True) does beyond freezing, on a frozen module, in place."""
-    from weft.jit.passes import conv_bn, norm_affine
-
     if not isinstance(mod, RecursiveScriptModule) or not isinstance(mod._jit_info, FrozenInfo):
         raise RuntimeError("run_frozen_optimizations: expected a frozen module, got another")
     with LOCK:

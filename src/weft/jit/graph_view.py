@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from weft.jit import schemas
 from weft.jit.ir import Block, Graph, Node
 
 
@@ -154,8 +155,6 @@ class NodeView(_View):
 
     def schema(self) -> str:
         """The declaration of its operator; "(no schema)" where it is none."""
-        from weft.jit import schemas
-
         try:
             return str(schemas.of(self.ir.kind).text)
         except KeyError:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from weft import _C
-from weft.jit.frontend.ignored import COPY, EXPORT, IGNORE, MODE, UNUSED
-from weft.jit.frontend.module_types import JitAttribute as Attribute
-from weft.jit.frontend.overloads import register as _register_overload
+from weft.jit.frontend.language.ignored import COPY, EXPORT, IGNORE, MODE, UNUSED
+from weft.jit.frontend.language.overloads import register as _register_overload
+from weft.jit.frontend.types.module_types import JitAttribute as Attribute
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

@@ -8,14 +8,17 @@ from typing import Any
 
 import weft
 from weft.jit.execution import LOCK, executable
-from weft.jit.frontend import modules
-from weft.jit.frontend.classes import annotations_of
-from weft.jit.frontend.errors import from_outside
-from weft.jit.frontend.functions import Compiled
-from weft.jit.frontend.module_types import ModuleInfo
-from weft.jit.frontend.source import Code
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.source.code import Code
+from weft.jit.frontend.source.errors import from_outside
+from weft.jit.frontend.types import modules
+from weft.jit.frontend.types.class_methods import compile_as_method
+from weft.jit.frontend.types.classes import annotations_of
+from weft.jit.frontend.types.module_types import ModuleInfo
+from weft.jit.frontend.types.parameters import Compiled
+from weft.jit.frontend.values import Call, Simple
 from weft.jit.ir import Function
-from weft.jit.script import Program, ScriptFunction
+from weft.jit.script_function import Program, ScriptFunction
 
 Module = weft.nn.Module
 
@@ -56,8 +59,6 @@ def compiled_method(info: ModuleInfo, name: str) -> Any:
             raise NotImplementedError(
                 f"{info.python_class.__name__}: expected a module with forward, got none"
             )
-        from weft.jit.frontend.class_methods import compile_as_method
-
         function = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
         return compile_as_method(info, name, getattr(function, "_jit_form", function))
 
@@ -77,20 +78,17 @@ def add_method(info: ModuleInfo, name: str, compiled: Compiled) -> None:
 
 def _compile_hooked(info: ModuleInfo) -> Any:
     """forward with its hooks as one method."""
-    from weft.jit.frontend.emitter import Emitter
-    from weft.jit.frontend.sugared import Call, Simple
-
     forward = compiled_method(info, "forward")
     compiled = Compiled(f"{info.type.name}.__hooked__", list(forward.parameters), None)
     code = Code("pass\n", f"<hooks of {info.python_class.__name__}>", 1)
-    e = Emitter(compiled.function.graph, code, annotations_of(info.python_class).resolver,
+    c = Compiler(compiled.function.graph, code, annotations_of(info.python_class).resolver,
                 "__hooked__")  # fmt: skip
-    range = e.range(code.tree.body[0])
-    values = [e.graph.add_input(p.type, p.name) for p in compiled.parameters]
+    range = c.range(code.tree.body[0])
+    values = [c.graph.add_input(p.type, p.name) for p in compiled.parameters]
     call = Call.of(range, *map(Simple, values[1:]))
-    held = modules.HookedForward(values[0], info).call(e, call)
-    result = held.value(e, range)
-    e.graph.block.set_returns([result])
+    held = modules.HookedForward(values[0], info).call(c, call)
+    result = held.value(c, range)
+    c.graph.block.set_returns([result])
     compiled.returns = result.type
     info.compiled["__hooked__"] = compiled
     info.type.methods["__hooked__"] = compiled.function

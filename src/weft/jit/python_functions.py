@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import cmath
+import math
+import operator
+import time
 from functools import cache
 from typing import Any
 
+import weft
 from weft import _C
 from weft.jit import operator_facts
 
@@ -12,11 +17,6 @@ from weft.jit import operator_facts
 @cache
 def _functions() -> dict[int, tuple[Any, str]]:
     """Kinds by the identity of Python's own functions; the function is kept so that it stays."""
-    import cmath
-    import math
-    import operator
-    import time
-
     table: list[tuple[Any, str]] = []
     for module in (math, cmath):
         for name, function in vars(module).items():
@@ -81,8 +81,6 @@ def function_kind(function: Any) -> str | None:
 @cache
 def _by_name() -> dict[int, tuple[Any, str]]:
     """Functions of `weft` written in Python for which there is a builtin."""
-    import weft
-
     names = (
         "tensor", "as_tensor", "manual_seed", "is_grad_enabled", "get_default_dtype",
         "promote_types", "can_cast", "is_floating_point", "is_complex", "numel", "device",

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Any
 
+import weft
 from weft import _C
 from weft.jit import operator_facts
 from weft.jit.ir import types as ty
 from weft.jit.schema_parts import Arg, Return, Schema, parse, type_of_text
 
-__all__ = ["Operator", "all_kinds", "candidates", "method_candidates", "of"]
+__all__ = ["Operator", "all_kinds", "candidates", "find", "method_candidates", "of"]
 
 
 class Operator:
@@ -177,7 +178,6 @@ class Operator:
 
 def _from_data(name: str) -> Callable[..., Any] | None:
     """The functions of `weft` behind builtins that make tensors; rows cannot name them."""
-    import weft
 
     def make(t: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
         return weft.tensor(t, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -254,6 +254,14 @@ def of(kind: str) -> Operator:
 def compares_identity(kind: str) -> bool:
     """Whether an operator of that kind asks if two values are the same object."""
     return kind.startswith("aten::__is") and "compares_identity" in of(kind).tags
+
+
+def find(kind: str) -> Operator | None:
+    """As `of`, but None where there is none."""
+    try:
+        return of(kind)
+    except KeyError:
+        return None
 
 
 def all_kinds() -> Iterator[str]:

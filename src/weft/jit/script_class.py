@@ -8,9 +8,10 @@ from typing import Any
 import weft
 from weft import _C
 from weft.jit.execution import class_of
-from weft.jit.frontend.class_methods import compile_method
-from weft.jit.frontend.classes import class_info, type_of_class
-from weft.jit.frontend.errors import FrontendError
+from weft.jit.frontend.registry import verb
+from weft.jit.frontend.source.errors import FrontendError
+from weft.jit.frontend.types.class_methods import compile_method
+from weft.jit.frontend.types.classes import class_info, type_of_class
 from weft.jit.ir import types as ty
 from weft.jit.shared_objects import can_share, instance_of, shared_object
 
@@ -87,6 +88,7 @@ def _from_jit(cls: Any, made: Any) -> Any:
     return result
 
 
+@verb("register_class")
 def register_class(name: str, cls: type) -> None:
     """Makes instances of a class cross the border between Python and programs."""
     if not hasattr(cls, "_jit_object"):

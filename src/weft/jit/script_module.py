@@ -12,14 +12,14 @@ from typing import Any
 
 import weft
 from weft.jit.execution import LOCK, class_of
-from weft.jit.frontend import modules
-from weft.jit.frontend.class_methods import compile_text_as_method
-from weft.jit.frontend.errors import FrontendError, from_outside
-from weft.jit.frontend.ignored import mode_of
-from weft.jit.frontend.module_types import JitAttribute, ModuleInfo, module_info
-from weft.jit.frontend.resolver import MISSING, Resolver
-from weft.jit.frontend.scaffold import refuse
-from weft.jit.frontend.source import Code
+from weft.jit.frontend.language.ignored import mode_of
+from weft.jit.frontend.source.code import Code
+from weft.jit.frontend.source.errors import FrontendError, from_outside
+from weft.jit.frontend.source.refused import refuse
+from weft.jit.frontend.source.resolver import MISSING, Resolver
+from weft.jit.frontend.types import modules
+from weft.jit.frontend.types.class_methods import compile_text_as_method
+from weft.jit.frontend.types.module_types import JitAttribute, ModuleInfo, module_info
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.module_methods import (
@@ -28,9 +28,8 @@ from weft.jit.module_methods import (
     executable_method,
     forget_executables,
 )
-from weft.jit.script import Program, Savable, absent
 from weft.jit.script_class import is_plain, object_of
-from weft.jit.script_meta import ScriptModule
+from weft.jit.script_function import DEFAULT_NAMES, Program, Savable, absent
 
 Module = weft.nn.Module
 PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
@@ -38,6 +37,36 @@ PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
 _OWN = frozenset(
     ("_jit_object", "_jit_info", "_jit_python", "_children", *weft.nn.modules.module.INTERNAL)
 )
+
+
+class ScriptMeta(type):
+    """The class of ScriptModule. A call of a derived class makes the module as __init__ says, then
+    compiles the methods that @script_method marks and the texts given to define()."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        written = cls.__dict__.get("_written", cls)  # of a compiled object, its class in the source
+        made = super(ScriptMeta, written).__call__(*args, **kwargs)
+        if written is ScriptModule or issubclass(written, RecursiveScriptModule):
+            return made
+        return compile_in_place(made)
+
+
+class ScriptModule(weft.nn.Module, metaclass=ScriptMeta):
+    """Base of compiled modules, and of classes whose methods marked @script_method are compiled.
+
+    >>> class Scale(ScriptModule):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.by = weft.nn.Parameter(weft.tensor([2.0]))
+    ...         self.define("def forward(self, x):\\n    return x * self.by")
+    >>> Scale()(weft.ones(1)).item()
+    2.0
+    """
+
+    def define(self, src: str) -> None:
+        """Compiles methods from a text, `def name(self, x: Tensor) -> Tensor: ...`, once the object
+        is made."""
+        self.__dict__.setdefault("_defined", []).append(src)
 
 
 class RecursiveScriptModule(Program, Savable, ScriptModule):
@@ -229,8 +258,6 @@ class RecursiveScriptModule(Program, Savable, ScriptModule):
 
     def define(self, src: str) -> None:
         """Compiles further methods from a text: `def name(self, x: Tensor) -> Tensor: ...`."""
-        from weft.jit.script import DEFAULT_NAMES
-
         with LOCK, from_outside():
             code = Code(textwrap.dedent(src).strip() + "\n", "<define>", 1)
             for node in code.tree.body:

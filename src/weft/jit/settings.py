@@ -8,6 +8,10 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from weft.jit.markers import is_tracing
+from weft.jit.script import script
+from weft.jit.script_function import inlined
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Errors of programs keep their class, so there is none that all of them have and others have not.
@@ -67,8 +71,6 @@ def export_opnames(m: Any) -> list[str]:
     >>> export_opnames(weft.jit.script(lambda x: weft.relu(x) + 1))
     ['aten::add.Scalar', 'aten::relu']
     """
-    from weft.jit.script import inlined
-
     compiled = [m] if hasattr(m, "function") else list(m._jit_info.compiled.values())
     graphs = [inlined(each.function) for each in compiled if each.function is not None]
     nodes = [node for graph in graphs for node in graph.walk()]
@@ -92,9 +94,6 @@ def script_if_tracing(fn: F) -> F:
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        from weft.jit.markers import is_tracing
-        from weft.jit.script import script
-
         return (script(fn) if is_tracing() else fn)(*args, **kwargs)
 
     return wrapper  # type: ignore[return-value]

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft import Tensor
 from weft.jit.execution import class_of
-from weft.jit.frontend.classes import class_info
+from weft.jit.frontend.types.classes import class_info
 
 _STATE = "_jit_state"
 _ABSENT = object()

@@ -8,6 +8,7 @@ address is abstract: there is no file that a killed process could leave behind.
 from __future__ import annotations
 
 import os
+import resource
 import secrets
 import selectors
 import socket
@@ -160,8 +161,6 @@ def _ask(address: bytes, key: bytes, sender: int) -> int:
     if answer == _UNKNOWN:
         raise _used(sender)
     if not descriptors:
-        import resource
-
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         raise RuntimeError(
             f"receive: expected a free file descriptor for a tensor, got none of the {limit} that "

@@ -6,6 +6,7 @@ A handle is a few hundred bytes that name shared memory. `docs/sharing.md` has t
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -143,7 +144,6 @@ def wait_for_receivers() -> None:
     Not longer than 10 seconds, and not when the parent has ended: then nobody may come.
     """
     import multiprocessing
-    import time
 
     from weft.multiprocessing import descriptors
 

@@ -6,6 +6,7 @@ model.load_state_dict(load_file("model.safetensors"))
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -128,8 +129,6 @@ def load_file(
 
 def load(data: bytes) -> dict[str, Tensor]:
     """The tensors of a file's bytes."""
-    import io
-
     return load_file(io.BytesIO(data))
 
 

@@ -1,5 +1,6 @@
 """Utilities around tensors: hooks; what else there is comes when used."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from weft.utils import hooks
@@ -13,8 +14,6 @@ __all__ = ["checkpoint", "data", "dlpack", "hooks", "sharing", "show"]
 
 def __getattr__(name: str) -> Any:
     if name in ("_pytree", "checkpoint", "data", "dlpack"):
-        import importlib
-
         return importlib.import_module(f"weft.utils.{name}")
     if name in ("sharing", "show"):
         from weft.utils import picture

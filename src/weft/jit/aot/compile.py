@@ -24,14 +24,14 @@ from weft.jit.codegen import lower_program
 from weft.jit.codegen.program import ProgramData
 from weft.jit.codegen.tables import Writer
 from weft.jit.execution import LOCK
-from weft.jit.frontend import modules
+from weft.jit.frontend.types import modules
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.module_methods import compiled_method
 from weft.jit.passes.gradients import may_start
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 from weft.jit.pipeline import optimize
-from weft.jit.script import ScriptFunction
+from weft.jit.script_function import ScriptFunction
 from weft.jit.script_module import RecursiveScriptModule
 from weft.serialization.atomic import replaced_file
 from weft.serialization.zip_writer import ZipWriter

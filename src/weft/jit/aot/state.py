@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import weft
-from weft.jit.frontend.classes import class_info
+from weft.jit.frontend.types.classes import class_info
 from weft.jit.ir import Function, Graph, Value, type_of_constant
 from weft.jit.ir import types as ty
 from weft.jit.script_module import RecursiveScriptModule

@@ -13,8 +13,8 @@ from weft.jit.archive.code import ArchiveCode, part_of
 from weft.jit.archive.debug import ArchivedCode
 from weft.jit.archive.names import BUILTINS, Archive, globals_of, is_known
 from weft.jit.archive.unknown import message, unknown_operators
-from weft.jit.frontend.annotations import Annotations
-from weft.jit.frontend.resolver import Resolver
+from weft.jit.frontend.source.resolver import Resolver
+from weft.jit.frontend.types.annotations import Annotations
 from weft.jit.markers import interface
 from weft.nn import Module
 from weft.serialization.errors import LoadError, shown

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from weft.jit.archive.debug import ArchivedCode, Origins
-from weft.jit.frontend.source import Code
+from weft.jit.frontend.source.code import Code
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.zip_reader import ZipReader
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.jit.archive.canonical import canonical
 from weft.jit.archive.known import operator_of
-from weft.jit.frontend.class_methods import compile_method
+from weft.jit.frontend.types.class_methods import compile_method
 from weft.jit.ir import Function, Graph
 from weft.jit.ir import types as ty
 from weft.jit.module_methods import compiled_method

@@ -9,7 +9,7 @@ from typing import Any
 
 import weft
 from weft.jit.archive.numbers import number_of
-from weft.jit.frontend.classes import enum_type
+from weft.jit.frontend.types.classes import enum_type
 from weft.jit.ir import types as ty
 from weft.jit.ir.literals import quote
 

@@ -10,7 +10,7 @@ import ast
 from bisect import bisect_right
 from typing import Any, NoReturn
 
-from weft.jit.frontend.source import Code
+from weft.jit.frontend.source.code import Code
 from weft.jit.ir.source import Source, SourceRange
 from weft.serialization.errors import LoadError
 from weft.serialization.unpickle import Callee, Unpickler

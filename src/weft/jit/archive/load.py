@@ -18,6 +18,7 @@ from weft.jit.archive.legacy import (
     read_tree,
 )
 from weft.jit.archive.objects import build, global_finder
+from weft.jit.script_module import script_module
 from weft.serialization.errors import LoadError
 from weft.serialization.source import open_source
 from weft.serialization.storages import MapLocation, located, storages_of
@@ -45,8 +46,6 @@ def load(
     code that is none of TorchScript; OSError where the file cannot be read. Calling an operator
     that weft has not raises NotImplementedError, which names all such operators of the archive.
     """
-    from weft.jit.script_module import script_module
-
     with open_source(io.BytesIO(f) if isinstance(f, bytes) else f, "load") as source:
         archive = ZipReader(source)
         for name in _extra_files or ():

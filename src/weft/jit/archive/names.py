@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import weft
 from weft.jit.archive.operators import Operator
 from weft.jit.archive.operators import is_known as is_known_operator
-from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import fail
-from weft.jit.frontend.exceptions import emit_raise
-from weft.jit.frontend.strings import percent_of
-from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.language.strings import percent_of
+from weft.jit.frontend.source.errors import fail
+from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared
 from weft.jit.futures import Future, fork
 from weft.jit.ir import types as ty
 from weft.jit.markers import annotate
@@ -71,27 +70,27 @@ def is_known(kind: str) -> bool:
 class _Raise(Sugared):
     """ops.prim.RaiseException(message, "builtins.ValueError")."""
 
-    def call(self, e: Emitter, call: Call) -> Sugared:
+    def call(self, c: Compiler, call: Call) -> Sugared:
         if not 1 <= len(call.args) <= 2 or call.kwargs:
             fail("RaiseException: expected a message and the name of a class", call.range)
-        message = call.args[0].value.value(e, call.range)
-        name = call.args[1].value.static(e) if len(call.args) == 2 else "RuntimeError"
+        message = call.args[0].value.value(c, call.range)
+        name = call.args[1].value.static(c) if len(call.args) == 2 else "RuntimeError"
         found = getattr(builtins, str(name).removeprefix("builtins."), None)
         if isinstance(found, type) and issubclass(found, Exception):
-            emit_raise(e, found, message, call.range)
+            c.raise_error(found, message, call.range)
         else:  # raised as itself where the process knows it
-            e.node("prim::RaiseException", (message,), (), {"exception": str(name)}, call.range)
-        return e.none()
+            c.node("prim::RaiseException", (message,), (), {"exception": str(name)}, call.range)
+        return c.none()
 
 
 class _Percent(Sugared):
     """torch.percentFormat(text, values): text % values."""
 
-    def call(self, e: Emitter, call: Call) -> Sugared:
+    def call(self, c: Compiler, call: Call) -> Sugared:
         call.expect_no_keywords("percentFormat")
         call.expect_count("percentFormat", 2, 2)
         text, values = (arg.value for arg in call.args)
-        return percent_of(e, text, values, call.range)
+        return percent_of(c, text, values, call.range)
 
 
 _DEVICES = ("aten::device", "aten::cuda")
@@ -103,19 +102,19 @@ class _Device(Sugared):
     def __init__(self, operator: Operator, located: Callable[[str], str]) -> None:
         self.operator, self.located = operator, located
 
-    def call(self, e: Emitter, call: Call) -> Sugared:
+    def call(self, c: Compiler, call: Call) -> Sugared:
         if self.operator.kind == "aten::cuda":
-            device = Arg(Simple(e.constant(weft.device(self.located("cuda")))), call.range)
+            device = Arg(Simple(c.constant(weft.device(self.located("cuda")))), call.range)
             to = Operator("aten::to", self.operator.version, self.operator.missing)
-            return to.call(e, call._replace(args=[*call.args, device]))
-        known = [arg.value.static(e) for arg in call.args]
+            return to.call(c, call._replace(args=[*call.args, device]))
+        known = [arg.value.static(c) for arg in call.args]
         if not known or UNKNOWN in known or call.kwargs:
-            return self.operator.call(e, call)
+            return self.operator.call(c, call)
         try:
             made = weft.device(self.located(":".join(map(str, known))))
         except RuntimeError as error:
             fail(str(error), call.range)
-        return Simple(e.constant(made))
+        return Simple(c.constant(made))
 
 
 _AUTOGRAD = {"grad": weft.autograd.grad, "backward": weft.autograd.backward}

@@ -19,14 +19,11 @@ from weft.jit.archive.numbers import (
     number_of,
     optional_dtype_of,
 )
-from weft.jit.frontend.calls import call_operator, candidates, parameters_of, try_operator
-from weft.jit.frontend.conversions import type_of
-from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import FrontendError, UnknownOperator
-from weft.jit.frontend.objects import sugar
-from weft.jit.frontend.overloads import choose_overload, overload_parameters
-from weft.jit.frontend.sugared import UNKNOWN, Arg, Call, Simple, Sugared
-from weft.jit.frontend.written import call_written
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.language.calls import candidates, parameters_of, try_operator
+from weft.jit.frontend.language.overloads import choose_overload, overload_parameters
+from weft.jit.frontend.source.errors import FrontendError, UnknownOperator
+from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 
 _BY_NUMBER: dict[ty.Type, Any] = {
@@ -50,32 +47,32 @@ class Operator(Sugared):
     def describe(self) -> str:
         return f"the operator {self.kind}"
 
-    def call(self, e: Emitter, call: Call) -> Sugared:
+    def call(self, c: Compiler, call: Call) -> Sugared:
         """Its call. Where weft has not the operator, or none of its overloads, the statement
         raises."""
         try:
-            return self._call(e, call)
+            return self._call(c, call)
         except UnknownOperator:
             raise
         except FrontendError as error:
             raise UnknownOperator(error.message, call.range) from error
 
-    def _call(self, e: Emitter, call: Call) -> Sugared:
+    def _call(self, c: Compiler, call: Call) -> Sugared:
         last, former = FORMER.get(self.kind, (0, None))
         if former is not None and self.version <= last:
-            return sugar(e, former, call.range, self.kind).call(e, call)
-        overloads = _of_types(e, self.kind, call)
-        found = _try(e, overloads, call)
+            return c.sugar(former, call.range, self.kind).call(c, call)
+        overloads = _of_types(c, self.kind, call)
+        found = _try(c, overloads, call)
         if found is not None:
             return found
         if self.kind in COMPOSED:
-            return _call_composed(e, self.kind, call)
+            return _call_composed(c, self.kind, call)
         if overloads:
-            return call_operator(e, self.kind, call)  # which tells why none fits
+            return c.call_operator(self.kind, call)  # which tells why none fits
         function = find(self.kind)
         if function is None:
             raise UnknownOperator(self.missing(self.kind), call.range)
-        return sugar(e, function, call.range, self.kind).call(e, call)
+        return c.sugar(function, call.range, self.kind).call(c, call)
 
     def key(self) -> Any:
         return ("operator", self.kind, self.version)
@@ -86,35 +83,35 @@ def is_known(kind: str) -> bool:
     return kind in COMPOSED or bool(candidates(kind)) or find(kind) is not None
 
 
-def _call_composed(e: Emitter, kind: str, call: Call) -> Sugared:
+def _call_composed(c: Compiler, kind: str, call: Call) -> Sugared:
     functions = COMPOSED[kind]
     chosen = 0
     if len(functions) > 1:
         parameters = [overload_parameters(each, each)[0] for each in functions]
-        chosen = choose_overload(e, kind, parameters, call)
-    return sugar(e, functions[chosen], call.range, kind).call(e, call)
+        chosen = choose_overload(c, kind, parameters, call)
+    return c.sugar(functions[chosen], call.range, kind).call(c, call)
 
 
-def _of_types(e: Emitter, kind: str, call: Call) -> Sequence[Any]:
+def _of_types(c: Compiler, kind: str, call: Call) -> Sequence[Any]:
     overloads = candidates(kind)
-    if _is_of_tensor(e, call):
+    if _is_of_tensor(c, call):
         return [each for each in overloads if _takes_tensor(each)]
     return overloads
 
 
-def _try(e: Emitter, overloads: Sequence[Any], call: Call) -> Sugared | None:
+def _try(c: Compiler, overloads: Sequence[Any], call: Call) -> Sugared | None:
     """The call of an operator of the table; None where none fits."""
-    found = try_operator(e, overloads, call)
+    found = try_operator(c, overloads, call)
     for operator in overloads if isinstance(found, list) else ():
-        changed = _with_objects(e, operator, call)
+        changed = _with_objects(c, operator, call)
         if changed is not None and isinstance(found, list):
-            found = try_operator(e, [operator], changed)
-    return None if isinstance(found, list) else _as_number(e, found, call)
+            found = try_operator(c, [operator], changed)
+    return None if isinstance(found, list) else _as_number(c, found, call)
 
 
-def _is_of_tensor(e: Emitter, call: Call) -> bool:
+def _is_of_tensor(c: Compiler, call: Call) -> bool:
     first = call.args[0] if call.args else None
-    return first is not None and type_of(e, first.value, first.range) is ty.TENSOR
+    return first is not None and c.type_of(first.value, first.range) is ty.TENSOR
 
 
 def _takes_tensor(operator: Any) -> bool:
@@ -124,7 +121,7 @@ def _takes_tensor(operator: Any) -> bool:
     return first not in (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
 
 
-def _with_objects(e: Emitter, operator: Any, call: Call) -> Call | None:
+def _with_objects(c: Compiler, operator: Any, call: Call) -> Call | None:
     """The call with dtypes and the like in the place of their numbers; None if there is none."""
     args, kwargs, changed = list(call.args), dict(call.kwargs), False
     for index, parameter in enumerate(parameters_of(operator)):
@@ -134,25 +131,25 @@ def _with_objects(e: Emitter, operator: Any, call: Call) -> Call | None:
         place: Any = index if index < len(args) else parameter.name
         held: Any = args if index < len(args) else kwargs
         if held is args or place in kwargs:
-            made = _object(e, held[place], wanted)
+            made = _object(c, held[place], wanted)
             changed = changed or made is not held[place]
             held[place] = made
     return Call(call.range, args, kwargs, call.hint) if changed else None
 
 
-def _object(e: Emitter, arg: Arg, wanted: ty.Type) -> Arg:
-    given = type_of(e, arg.value, arg.range)
+def _object(c: Compiler, arg: Arg, wanted: ty.Type) -> Arg:
+    given = c.type_of(arg.value, arg.range)
     if ty.non_none(given) is not ty.INT:
         return arg
-    number = arg.value.static(e)
+    number = arg.value.static(c)
     if number is UNKNOWN and wanted is ty.DTYPE:
         convert = dtype_of if given is ty.INT else optional_dtype_of
-        return Arg(call_written(e, convert, arg.range, arg.value), arg.range)
+        return Arg(c.call(convert, arg.range, arg.value), arg.range)
     known = _BY_NUMBER[wanted].get(number)
-    return arg if known is None else Arg(Simple(e.constant(known)), arg.range)
+    return arg if known is None else Arg(Simple(c.constant(known)), arg.range)
 
 
-def _as_number(e: Emitter, result: Sugared, call: Call) -> Sugared:
+def _as_number(c: Compiler, result: Sugared, call: Call) -> Sugared:
     if isinstance(result, Simple) and result.v.type is ty.DTYPE:
-        return call_written(e, number_of, call.range, result)
+        return c.call(number_of, call.range, result)
     return result

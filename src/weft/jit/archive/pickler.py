@@ -9,6 +9,7 @@ from weft import _C
 from weft.jit.archive.collect import attributes_of
 from weft.jit.archive.constants import plain
 from weft.jit.archive.naming import Names
+from weft.jit.frontend.types.annotations import type_of_value
 from weft.jit.ir import types as ty
 from weft.serialization.pickle_writer import PickleWriter
 
@@ -117,8 +118,6 @@ def _member(value: Any, type: ty.Type) -> ty.Type:
     """The type among those of a union that a value has."""
     if isinstance(type, ty.OptionalType):
         return type.elem
-    from weft.jit.frontend.annotations import type_of_value
-
     found = type_of_value(value)
     if found is None or isinstance(found, ty.OptionalType | ty.UnionType) or found is ty.ANY:
         raise TypeError(f"save: expected a value of {type}, got {value!r}")

@@ -8,10 +8,10 @@ from typing import Any
 import weft
 from weft.jit.archive.classes import LoadedModule
 from weft.jit.execution import LOCK, class_of, executable
-from weft.jit.frontend.class_methods import compile_method
-from weft.jit.frontend.classes import ClassInfo, class_info
-from weft.jit.frontend.errors import from_outside
-from weft.jit.frontend.module_types import JitAttribute, module_info
+from weft.jit.frontend.source.errors import from_outside
+from weft.jit.frontend.types.class_methods import compile_method
+from weft.jit.frontend.types.classes import ClassInfo, class_info
+from weft.jit.frontend.types.module_types import JitAttribute, module_info
 from weft.jit.ir import types as ty
 from weft.nn import Module, Parameter
 

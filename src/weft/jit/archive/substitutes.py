@@ -8,7 +8,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft.jit.frontend.functions import compile_function
+from weft.jit.frontend.language.functions import compile_function
 from weft.jit.ir import Function
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}

@@ -15,7 +15,7 @@ from weft.jit.archive.printer import Program
 from weft.jit.execution import LOCK
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
-from weft.jit.script import ScriptFunction
+from weft.jit.script_function import ScriptFunction
 from weft.serialization.atomic import replaced_file
 from weft.serialization.zip_writer import ZipWriter
 

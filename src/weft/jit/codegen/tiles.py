@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.codegen import heads
+from weft.jit.codegen.derivative import differentiate
 from weft.jit.codegen.rows import DROPPED, NotFusible, RowResult
 from weft.jit.codegen.steps import Op, Operand, Steps
 from weft.jit.ir.graph import Block, Node, Value
@@ -317,8 +318,6 @@ def _group(
 
 def _backward(steps: Steps, outputs: list[int], inputs: int) -> BackwardSpec | None:
     """None where the group cannot be run on tensors that require a gradient."""
-    from weft.jit.codegen.derivative import differentiate
-
     try:
         found = differentiate(steps, outputs, inputs)
     except NotFusible:

@@ -1,11 +1,15 @@
-"""The frontend: Python source to the IR."""
+"""The frontend: Python source to the IR.
 
-from weft.jit.frontend import (  # noqa: F401  (they register what they handle)
-    expressions,
-    operators,
-    statements,
-)
-from weft.jit.frontend.errors import FrontendError, NotSupportedError
-from weft.jit.frontend.functions import compile_function
+compiler.py    what compiles one function; its methods look up their rules in registry.py
+values.py      what an expression means while it is compiled
+source/        source texts, what their names mean, what is refused
+types/         types, and what values of classes, modules and tuples can do
+language/      statements and expressions
+library/        Python's builtins and standard library; prelude.py is in the language itself
+"""
 
-__all__ = ["FrontendError", "NotSupportedError", "compile_function"]
+from weft.jit.frontend.language.functions import compile_function
+from weft.jit.frontend.source.errors import FrontendError, NotSupportedError
+from weft.jit.frontend.types.classes import enum_type
+
+__all__ = ["FrontendError", "NotSupportedError", "compile_function", "enum_type"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weft.jit.ir import types as ty
 
 if TYPE_CHECKING:
-    from weft.jit.frontend.sugared import Sugared
+    from weft.jit.frontend.values import Sugared
 
 
 class Poison:

@@ -1,5 +1,6 @@
 """Typed, structured SSA: the program between the frontend, the passes and the code generator."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.ir.clone import clone_block_into, clone_node
@@ -62,8 +63,6 @@ _LATER = {"parse_ir": "parser", "print_graph": "printer"}
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'weft.jit.ir' has no attribute {name!r}")
-    import importlib
-
     module = importlib.import_module(f"weft.jit.ir.{_LATER[name]}")
     globals()[name] = found = getattr(module, name)
     return found

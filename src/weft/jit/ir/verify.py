@@ -14,6 +14,7 @@ from typing import Any
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Block, Graph, Node, Use, Value
 from weft.jit.ir.node_rules import RULES, Mismatch
+from weft.jit.ir.printer import node_line
 from weft.jit.ir.relations import bind, is_subtype, substitute
 
 # Gives the operator of a kind, or raises KeyError.
@@ -29,8 +30,6 @@ class VerifyError(ValueError):
 
 def _show(place: Node | Block | Value) -> str:
     if isinstance(place, Node):
-        from weft.jit.ir.printer import node_line
-
         return node_line(place)
     if isinstance(place, Block):
         return f"a block of {_show(place.node)}" if place.node is not None else "the graph"

@@ -15,13 +15,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft._fork_lock import ForkLock
 from weft._kernels.machine import is_aarch64, is_x86
+from weft._kernels.target import AARCH64, X86
+from weft.jit.ir.fresh_stack import Later
 from weft.jit.native.polite import yielding
 from weft.jit.recursion import DeepRecursion
+
+if TYPE_CHECKING:
+    from weft.jit.native import cache, compose, image, llvm
+else:
+    cache = Later("weft.jit.native.cache")
+    compose = Later("weft.jit.native.compose")
+    image = Later("weft.jit.native.image")
+    llvm = Later("weft.jit.native.llvm")
 
 RUNS_BEFORE = 2  # runs of a group before it is worth native code
 FORMAT = "1"  # of keys in the cache: raise it when the code for the same text changes
@@ -36,8 +46,6 @@ _jobs: deque[_Job] = deque()
 
 def available() -> bool:
     """Whether groups can be compiled here: llvmlite is installed and the machine is known."""
-    from weft.jit.native import llvm
-
     return _is_known() and llvm.is_installed()
 
 
@@ -173,9 +181,6 @@ def image_for(group: Any, compute: str, masks: int, ints: int, level: str) -> by
     """The native code of a group for a level of x86-64 (v2, v3, v4) or AArch64 (neon): from disk,
     or made."""
     # Imported by the thread, not by the program that waits for its first result.
-    from weft._kernels.target import AARCH64, X86
-    from weft.jit.native import cache, compose, image, llvm
-
     target, triple = X86.get(level, AARCH64), "x86_64-unknown-linux-gnu"
     if target is AARCH64:
         triple = "aarch64-unknown-linux-gnu"

@@ -33,6 +33,7 @@ from weft.jit.ir.graph import Block, Graph, Node, Value
 from weft.jit.ir.types import TENSOR
 from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.effects import has_effects
+from weft.jit.passes.gradient_paths import GradientPaths
 from weft.jit.passes.options import DEFAULT, Options
 
 MOST_OUTPUTS = 6
@@ -53,8 +54,6 @@ class _Gradients:
     """What groups must heed where gradients may be recorded."""
 
     def __init__(self, graph: Graph) -> None:
-        from weft.jit.passes.gradient_paths import GradientPaths
-
         self.consumers = GradientPaths(graph).consumers
         self._aliases = AliasAnalysis(graph)
 

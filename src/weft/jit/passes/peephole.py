@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from weft.jit.ir import TENSOR, Graph, Node, Value, is_subtype
 from weft.jit.passes.algebra import BY_KIND, Rule
 from weft.jit.passes.aliasing import AliasAnalysis
+from weft.jit.passes.gradient_paths import GradientPaths
 from weft.jit.passes.gradients import may_record
 from weft.jit.passes.identity import is_only_read
 from weft.jit.passes.options import DEFAULT, Options
@@ -71,8 +72,6 @@ class _Peephole:
 
     def _prepare(self, found: Match) -> None:
         if self.options.gradients and self.paths is None and may_record(found.output):
-            from weft.jit.passes.gradient_paths import GradientPaths
-
             self.paths = GradientPaths(self.graph)
 
     def _keep_up(self, node: Node, value: Value, before: Node | None) -> None:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft.jit.execution import LOCK
-from weft.jit.frontend.emitter import Emitter
-from weft.jit.frontend.errors import FrontendError
-from weft.jit.frontend.generic import template_of
-from weft.jit.frontend.objects import sugar
-from weft.jit.frontend.sugared import Arg, Call, Simple, Sugared, TupleLiteral
-from weft.jit.frontend.tuples import NamedTupleClass
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.language.generic import template_of
+from weft.jit.frontend.source.errors import FrontendError
+from weft.jit.frontend.types.tuples import NamedTupleClass
+from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir.graph import Node, Value
 from weft.jit.tracing import structures
 from weft.jit.tracing.faces import face
@@ -51,14 +50,14 @@ def _as_it_runs(
 
 def _call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
     template = template_of(function._weft_decides)
-    e = Emitter(rec.graph, template.code, template.resolver, template.name, generic=True)
+    c = Compiler(rec.graph, template.code, template.resolver, template.name, generic=True)
     range = rec.places.here()
-    given = [Arg(_sugared(rec, e, item), range) for item in args]
-    named = {name: Arg(_sugared(rec, e, item), range) for name, item in kwargs.items()}
+    given = [Arg(_sugared(rec, c, item), range) for item in args]
+    named = {name: Arg(_sugared(rec, c, item), range) for name, item in kwargs.items()}
     before = rec.graph.block.last
     try:
-        called = sugar(e, function, range, function.__name__)
-        return called.call(e, Call(range, given, named)).value(e, range)
+        called = c.sugar(function, range, function.__name__)
+        return called.call(c, Call(range, given, named)).value(c, range)
     except FrontendError:
         _drop(rec, before)
         raise
@@ -71,7 +70,7 @@ def _drop(rec: Recorder, last: Node | None) -> None:
         block.last.destroy()
 
 
-def _sugared(rec: Recorder, e: Emitter, given: Any) -> Sugared:
+def _sugared(rec: Recorder, c: Compiler, given: Any) -> Sugared:
     """An argument: values of the trace, and constants."""
     if isinstance(given, weft.Tensor):
         return Simple(rec.tensor(given))
@@ -80,14 +79,14 @@ def _sugared(rec: Recorder, e: Emitter, given: Any) -> Sugared:
     if isinstance(given, weft.device):
         return Simple(rec.device(given))
     if hasattr(given, "_fields"):
-        return _named_tuple(rec, e, given)
+        return _named_tuple(rec, c, given)
     if isinstance(given, (list, tuple)):
-        return TupleLiteral([_sugared(rec, e, item) for item in given])
-    return sugar(e, given, rec.places.here(), "an argument")
+        return TupleLiteral([_sugared(rec, c, item) for item in given])
+    return c.sugar(given, rec.places.here(), "an argument")
 
 
-def _named_tuple(rec: Recorder, e: Emitter, given: Any) -> Sugared:
+def _named_tuple(rec: Recorder, c: Compiler, given: Any) -> Sugared:
     """A NamedTuple, whose fields are what they are: its __new__ is not asked again."""
     range = rec.places.here()
-    fields = [Arg(_sugared(rec, e, item), range) for item in given]
-    return NamedTupleClass(type(given)).call(e, Call(range, fields))
+    fields = [Arg(_sugared(rec, c, item), range) for item in given]
+    return NamedTupleClass(type(given)).call(c, Call(range, fields))

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft.jit.execution import class_of
-from weft.jit.frontend.classes import unique_name
-from weft.jit.frontend.functions import qualified_name
-from weft.jit.frontend.module_types import ModuleInfo
-from weft.jit.frontend.resolver import MISSING
+from weft.jit.frontend.source.resolver import MISSING
+from weft.jit.frontend.types.module_types import ModuleInfo
+from weft.jit.frontend.types.names import qualified_name, unique_name
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.script_module import RecursiveScriptModule

@@ -15,6 +15,7 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Graph, Node, Value
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import argument
+from weft.jit.tracing.faces import FACES
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 from weft.jit.tracing.places import Places
 
@@ -112,8 +113,6 @@ class Recorder:
 
     def face(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Something that is no operator of the table was asked of a tensor."""
-        from weft.jit.tracing.faces import FACES
-
         return FACES[name](self, *args, **kwargs)
 
     def builtin(self, kind: str, inputs: Iterable[Value], result: Any) -> Any:

@@ -10,13 +10,13 @@ from typing import Any
 import weft
 from weft.jit import schemas
 from weft.jit.execution import LOCK
-from weft.jit.frontend.conversions import Parameter
-from weft.jit.frontend.functions import Compiled, qualified_name
+from weft.jit.frontend.types.names import qualified_name
+from weft.jit.frontend.types.parameters import Compiled, Parameter
 from weft.jit.ir import Graph
 from weft.jit.ir import types as ty
 from weft.jit.ir.verify import verify
 from weft.jit.module_methods import add_method
-from weft.jit.script import ScriptFunction
+from weft.jit.script_function import ScriptFunction
 from weft.jit.script_module import RecursiveScriptModule
 from weft.jit.tracing import calls as _calls  # noqa: F401  (registers its faces)
 from weft.jit.tracing import checks, structures

@@ -1,0 +1,270 @@
+"""Assignment: to names, attributes, items, and tuples of them; in place, and declared."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.environment import FALLS, Poison
+from weft.jit.frontend.language.iteration import Iterable, rows_of, settled
+from weft.jit.frontend.language.operators import augmented
+from weft.jit.frontend.registry import statement, verb
+from weft.jit.frontend.source.errors import FrontendError, fail
+from weft.jit.frontend.source.refused import refuse, refuse_form
+from weft.jit.frontend.types.classes import is_property
+from weft.jit.frontend.values import Simple, Slice, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
+
+
+@statement(ast.Assign)
+def _assign(c: Compiler, node: ast.Assign) -> frozenset[str]:
+    hint = None
+    if node.type_comment is not None:
+        hint = c.annotations._of_text(node.type_comment, node.value)
+    elif len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        hint = c.scope.declared_type(node.targets[0].id)
+    elif len(node.targets) == 1 and isinstance(node.targets[0], ast.Attribute):
+        hint = _attribute_type(c, node.targets[0])
+    takes_apart = all(isinstance(target, ast.Tuple | ast.List) for target in node.targets)
+    if takes_apart and isinstance(node.value, ast.GeneratorExp):
+        held = c.argument(node.value)
+    else:
+        held = c.expr(node.value, hint if isinstance(hint, ty.Type) else None)
+    if node.type_comment is not None and isinstance(hint, ty.Type):
+        return _assign_declared(c, node.targets[0], hint, held, c.range(node.value))
+    for target in node.targets:
+        c.assign(target, held, c.range(node.value))
+    return FALLS
+
+
+def _attribute_type(c: Compiler, target: ast.Attribute) -> ty.Type | None:
+    """The declared type of self.x, so that self.x = [] becomes a list of it."""
+    if not isinstance(target.value, ast.Name):
+        return None
+    owner = c.scope.find(target.value.id)
+    type = getattr(owner, "class_type", None) or getattr(owner, "type", None)
+    if isinstance(type, ty.ClassType) and target.attr in type.attributes:
+        return type.attributes[target.attr].type
+    return None
+
+
+@statement(ast.AnnAssign)
+def _declared(c: Compiler, node: ast.AnnAssign) -> frozenset[str]:
+    wanted = c.annotations.read(node.annotation)
+    if not isinstance(wanted, ty.Type):
+        if node.value is not None:
+            c.assign(node.target, c.expr(node.value), c.range(node.value))
+        return FALLS
+    if node.value is None:
+        if isinstance(node.target, ast.Name):
+            c.scope.declare(node.target.id, wanted)
+        return FALLS
+    held = c.expr(node.value, wanted)
+    return _assign_declared(c, node.target, wanted, held, c.range(node.value))
+
+
+@verb("assign")
+def assign(c: Compiler, target: ast.expr, held: Sugared, range: SourceRange) -> None:
+    """target = held."""
+    if not isinstance(held, Simple):
+        held = settled(held)
+    if isinstance(target, ast.Name):
+        _assign_name(c, target, held, range)
+    elif isinstance(target, ast.Tuple | ast.List):
+        _assign_tuple(c, target, held, range)
+    elif isinstance(target, ast.Attribute):
+        c.expr(target.value).set_attr(c, c.range(target), target.attr, held)
+    elif isinstance(target, ast.Subscript):
+        verb["assign", ast.Subscript](c, target, held, range)
+    else:
+        refuse(c.code, target)
+
+
+def _assign_name(c: Compiler, target: ast.Name, held: Sugared, range: SourceRange) -> None:
+    c.epoch += 1
+    declared = c.scope.declared_type(target.id)
+    if declared is not None:
+        try:
+            made = c.convert(held, declared, range, target.id, strict=True)
+            if not isinstance(held, Simple) or made is not held.v:
+                held = Simple(made)
+        except FrontendError:  # a new value of the same block may have a type of its own
+            if c.scope.declared.pop(target.id, None) is None:
+                raise
+    if isinstance(held, Simple) and not held.v.has_uses and not held.v.is_param:
+        _name_value(held, target.id)
+    c.scope.set(target.id, held)
+
+
+def _name_value(held: Simple, name: str) -> None:
+    """Values are called what the program calls them first."""
+    if held.v.name.isdigit() and not held.v.is_constant:
+        held.v.name = name
+
+
+def _assign_tuple(
+    c: Compiler, target: ast.Tuple | ast.List, held: Sugared, range: SourceRange
+) -> None:
+    targets = target.elts
+    starred = [i for i, item in enumerate(targets) if isinstance(item, ast.Starred)]
+    if len(starred) > 1:
+        fail("assignment: expected one starred target, got several", c.range(target))
+    known = held.unrolled(c, range)
+    if known is None:
+        star = starred[0] if starred else None
+        items = take_apart(c, held, len(targets), range, "assignment", star)
+    else:
+        items = known
+    if starred:
+        at = starred[0]
+        behind = len(targets) - at - 1
+        if len(items) < len(targets) - 1:
+            fail(
+                f"assignment: expected at least {len(targets) - 1} values, got {len(items)}", range
+            )
+        middle = items[at : len(items) - behind]
+        if items is not known:  # a list has been taken apart already
+            middle_value: Sugared = items[at]
+        else:
+            middle_value = _list_of(c, middle, range)
+        items = [*items[:at], middle_value, *items[len(items) - behind :]]
+    if len(items) != len(targets):
+        fail(f"assignment: expected {len(targets)} values, got {len(items)}", range)
+    for each, item in zip(targets, items):
+        inner = each.value if isinstance(each, ast.Starred) else each
+        c.assign(inner, item, range)
+
+
+def _list_of(c: Compiler, items: Sequence[Sugared], range: SourceRange) -> Sugared:
+    try:
+        return Simple(c.make_list(items, None, range))
+    except FrontendError:
+        return TupleLiteral(items)  # things that are no values, or of several types
+
+
+def take_apart(
+    c: Compiler, held: Sugared, count: int, range: SourceRange, what: str, star: int | None = None
+) -> list[Sugared]:
+    """The `count` items of what has as many when the program runs; `star` is the place of the one
+    that takes all that the others leave."""
+
+    if isinstance(held, Iterable):
+        held = c.as_list(held, range)
+    actual = c.type_of(held, range)
+    if actual is ty.TENSOR:
+        held = rows_of(c, held, range)
+        actual = c.type_of(held, range)
+    if not isinstance(actual, ty.ListType):
+        fail(
+            f"{what}: expected a tuple, list or tensor to take apart, got {actual.annotation}",
+            range,
+        )
+    if star is not None:
+        return _take_list_apart(c, held, count, star, range)
+    node = c.node("prim::ListUnpack", (held.value(c, range),), [actual.elem] * count, range=range)
+    return [Simple(v) for v in node.outputs]
+
+
+def _take_list_apart(
+    c: Compiler, held: Sugared, count: int, star: int, range: SourceRange
+) -> list[Sugared]:
+    """a, *b, c = xs for a list: items from both ends, and a slice between them."""
+
+    def number(value: int) -> Sugared:
+        return Simple(c.constant(value))
+
+    behind = count - star - 1
+    first = [c.get_item(held, number(i), range) for i in builtin_range(star)]
+    last = [c.get_item(held, number(i - behind), range) for i in builtin_range(behind)]
+    middle = c.get_item(
+        held, Slice([number(star), number(-behind) if behind else None, None]), range
+    )
+    return [*first, middle, *last]
+
+
+builtin_range = range
+
+
+def _assign_declared(
+    c: Compiler, target: ast.expr, wanted: ty.Type, held: Sugared, range: SourceRange
+) -> frozenset[str]:
+    """target: wanted = held."""
+    if isinstance(target, ast.Name):
+        c.scope.declare(target.id, wanted)
+        made = c.convert(held, wanted, range, target.id, strict=True)
+        keeps = isinstance(wanted, ty.OptionalType | ty.UnionType) or wanted in (ty.ANY, ty.NUMBER)
+        if made.type != wanted and not keeps:
+            made = c.emit("prim::unchecked_cast", (made,), wanted) if _named(wanted) else made
+        simple = Simple(made)
+        if not made.has_uses:
+            _name_value(simple, target.id)
+        c.scope.set(target.id, simple)
+        return FALLS
+    made = c.convert(held, wanted, range, "assignment", strict=True)
+    if made.type != wanted:  # an attribute may get its type here
+        made = c.emit("prim::unchecked_cast", (made,), wanted)
+    c.assign(target, Simple(made), range)
+    return FALLS
+
+
+def _named(type: ty.Type) -> bool:
+    return isinstance(type, ty.InterfaceType)
+
+
+@statement(ast.AugAssign)
+def _augmented(c: Compiler, node: ast.AugAssign) -> frozenset[str]:
+    _augment(c, node)
+    return FALLS
+
+
+def _augment(c: Compiler, node: ast.AugAssign) -> None:
+    """target <op>= value, in place for tensors and lists as in Python."""
+
+    range = c.range(node)
+    if isinstance(node.target, ast.Subscript):
+        verb["augment", ast.Subscript](c, node, range)
+        return
+
+    load = _as_load(node.target)
+    if isinstance(load, ast.Attribute):
+        owner = c.expr(load.value)
+        before = owner.attr(c, c.range(load), load.attr)
+        made, in_place = augmented(c, type(node.op), before, c.expr(node.value), range)
+        if not in_place or is_property(owner, load.attr):
+            owner.set_attr(c, range, load.attr, before if in_place else made)
+        return
+    before = c.expr(load)
+    hint = c.type_of(before, range) if not isinstance(before, TupleLiteral) else None
+    right = c.expr(node.value, hint if isinstance(hint, ty.ListType) else None)
+    made, in_place = augmented(c, type(node.op), before, right, range)
+    c.assign(node.target, before if in_place else made, range)
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    if isinstance(target, ast.Attribute):
+        return ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+    return target
+
+
+@statement(ast.Delete)
+def _delete(c: Compiler, node: ast.Delete) -> frozenset[str]:
+    for target in node.targets:
+        _delete_one(c, target)
+    return FALLS
+
+
+def _delete_one(c: Compiler, target: ast.expr) -> None:
+    """del x, del xs[i]."""
+    if isinstance(target, ast.Name):
+        c.lookup(target.id, c.range(target))
+        message = f"{target.id}: expected a value, got a name that was deleted"
+        c.scope.set(target.id, Poison(message))
+        return
+    if isinstance(target, ast.Subscript):
+        verb["delete", ast.Subscript](c, target)
+        return
+    refuse_form(c.code, target, "delete")

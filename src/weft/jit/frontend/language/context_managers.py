@@ -1,0 +1,217 @@
+"""with: grad modes, and objects with __enter__ and __exit__."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft.autograd import profiler
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.environment import FALLS, Scope
+from weft.jit.frontend.language.control_flow import EXITS
+from weft.jit.frontend.library import prelude
+from weft.jit.frontend.registry import builtin, statement, verb
+from weft.jit.frontend.source.errors import fail
+from weft.jit.frontend.values import Arg, Call, Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+# Class -> the mode it sets inside; None: it is the first argument.
+MANAGERS: dict[Any, bool | None] = {
+    weft.no_grad: False,
+    weft.enable_grad: True,
+    weft.set_grad_enabled: None,
+    weft.inference_mode: False,
+}
+
+
+class ManagerClass(Sugared):
+    """no_grad, enable_grad, set_grad_enabled, inference_mode."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the context manager {self.cls.__name__}"
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        mode = MANAGERS[self.cls]
+        given = list(call.args) + list(call.kwargs.values())
+        if mode is None and len(given) == 1:
+            return GradMode(c.convert(given[0].value, ty.BOOL, given[0].range, "mode"))
+        if mode is None or len(given) > 1:
+            fail(f"{self.cls.__name__}: expected one bool, got {len(given)} arguments", call.range)
+        if given:
+            flag = c.convert(given[0].value, ty.BOOL, given[0].range, "mode")
+
+            made = c.apply("aten::__not__", call.range, Simple(flag))
+            return GradMode(made.value(c, call.range))
+        return GradMode(c.constant(mode))
+
+
+class GradMode(Sugared):
+    """What `with no_grad():` enters."""
+
+    def __init__(self, mode: Value) -> None:
+        self.mode = mode
+
+    def describe(self) -> str:
+        return "a grad mode"
+
+
+class AutocastClass(Sugared):
+    """weft.autocast, and weft.cuda.amp.autocast, which has no device_type."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return "the context manager autocast"
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        if self.cls is not weft.autocast:
+            call = call.behind(Simple(c.constant("cuda")))
+        wanted = _with_mode(c, prelude.autocast_dtype, call)
+        return Autocast(c.convert(wanted, ty.optional_of(ty.DTYPE), call.range, "autocast"))
+
+
+class Autocast(Sugared):
+    """What `with autocast("cpu"):` enters. dtype: None where it is off."""
+
+    def __init__(self, dtype: Value) -> None:
+        self.dtype = dtype
+
+    def describe(self) -> str:
+        return "autocast"
+
+
+def _enter_mode(c: Compiler, mode: Value, range: SourceRange) -> None:
+    """The mode stands in the node: one known at run time takes an If."""
+    known = c.static_of(mode)
+    if isinstance(known, bool):
+        c.node("prim::EnterGradMode", (), (), {"mode": known}, range)
+        return
+    node = c.node("prim::If", (mode,), (), range=range)
+    for wanted in (True, False):
+        with c.within(node.add_block(), Scope(c.scope)):
+            c.node("prim::EnterGradMode", (), (), {"mode": wanted}, range)
+
+
+@verb("decorated_mode")
+def decorated_mode(held: Any) -> list[bool | weft.autocast]:
+    """What a mode that decorates a function means; nothing where it is for another device."""
+    if isinstance(held, weft.autocast):
+        return [held] if held.device == "cpu" else []
+    known = MANAGERS.get(type(held))
+    given = getattr(held, "mode", True)
+    is_inference = isinstance(held, weft.inference_mode)
+    return [given if known is None else known if given else is_inference]
+
+
+@verb("enter_decorated")
+def enter_decorated(c: Compiler, mode: bool | weft.autocast, range: SourceRange) -> str:
+    """Enters a mode that decorates a function; the kind of node that leaves it."""
+    if isinstance(mode, weft.autocast):
+        dtype = c.constant(mode.fast_dtype if mode.enabled else None)
+        c.node("prim::EnterAutocast", (dtype,), (), range=range)
+        return "prim::ExitAutocast"
+    c.node("prim::EnterGradMode", (), (), {"mode": mode}, range)
+    return "prim::ExitGradMode"
+
+
+class NullContext(Sugared):
+    """A context manager that does nothing in a program: record_function, nullcontext."""
+
+    def __init__(self, name: str, entered: Sugared | None = None) -> None:
+        self.name, self.entered = name, entered
+
+    def describe(self) -> str:
+        return f"the context manager {self.name}"
+
+
+@builtin(profiler.record_function)
+def _record_function(c: Compiler, call: Call) -> Sugared:
+    """A name for what runs inside, which the profiler of a program does not show."""
+    return NullContext("record_function")
+
+
+@builtin(contextlib.nullcontext)
+def _null_context(c: Compiler, call: Call) -> Sugared:
+    given = [*call.args, *call.kwargs.values()]
+    return NullContext("nullcontext", given[0].value if given else Simple(c.none().v))
+
+
+@builtin(weft.is_autocast_enabled)
+def _is_autocast_enabled(c: Compiler, call: Call) -> Sugared:
+    return _with_mode(c, prelude.autocast_on, call)
+
+
+def _with_mode(c: Compiler, function: Any, call: Call) -> Sugared:
+    """A call of a function that is told what autocast lowers to now."""
+    now = c.apply("prim::autocast_now", call.range)
+    named = {name: arg.value for name, arg in call.kwargs.items()}
+    return c.call(function, call.range, *(arg.value for arg in call.args), **named, now=now)
+
+
+@statement(ast.With)
+def _with(c: Compiler, node: ast.With) -> frozenset[str]:
+    """with a as x, b: ..."""
+    return _enter(c, node, list(node.items))
+
+
+def _enter(c: Compiler, node: ast.With, items: list[ast.withitem]) -> frozenset[str]:
+    if not items:
+        return c.statements(node.body)
+    item, rest = items[0], items[1:]
+    range = c.range(item.context_expr)
+    manager = c.expr(item.context_expr)
+    if isinstance(manager, ManagerClass):
+        manager = manager.call(c, Call(range))
+    entered, leave = _protocol(c, manager, range)
+    if item.optional_vars is not None:
+        if entered is None:
+            fail(f"with: expected no name behind as, since {manager.describe()} gives none", range)
+        c.assign(item.optional_vars, entered, range)
+    ways = _enter(c, node, rest)
+    if ways & (EXITS | FALLS):
+        leave()
+    return ways
+
+
+def _protocol(
+    c: Compiler, manager: Sugared, range: SourceRange
+) -> tuple[Sugared | None, Callable[[], None]]:
+    """What entering gives, and what leaving does."""
+    if isinstance(manager, NullContext):
+        return manager.entered, lambda: None
+    if isinstance(manager, Autocast):
+        c.node("prim::EnterAutocast", (manager.dtype,), (), range=range)
+
+        def leave_autocast() -> None:
+            c.node("prim::ExitAutocast", (), (), range=range)
+
+        return None, leave_autocast
+    if isinstance(manager, GradMode):
+        _enter_mode(c, manager.mode, range)
+
+        def restore() -> None:
+            c.node("prim::ExitGradMode", (), (), range=range)
+
+        return None, restore
+    for name in ("__enter__", "__exit__"):
+        if not manager.has_attr(c, name):
+            fail(
+                f"with: expected an object with __enter__ and __exit__, got {manager.describe()}",
+                range,
+            )
+    entered = manager.attr(c, range, "__enter__").call(c, Call(range))
+
+    def leave() -> None:
+        nothing = [Arg(c.none(), range) for _ in (0, 1, 2)]
+        manager.attr(c, range, "__exit__").call(c, Call(range, nothing))
+
+    return entered, leave

@@ -1,0 +1,226 @@
+"""Conversions of one argument: what fits a type as it is, and what is silently made to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.registry import verb
+from weft.jit.frontend.source.errors import fail
+from weft.jit.frontend.types.classes import implement
+from weft.jit.frontend.types.parameters import Parameter, bind_type
+from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+EXACT, CONVERTED, WIDENED = 0, 1, 2
+LEVELS = (EXACT, CONVERTED, WIDENED)
+
+
+Convert = Callable[[Compiler, SourceRange], Value]
+
+
+def converter(
+    c: Compiler, arg: Arg, wanted: Parameter, level: int, bindings: dict[str, ty.Type]
+) -> Convert | None:
+    """How the argument becomes a value of the wanted type, or None where it does not."""
+    actual = c.type_of(arg.value, arg.range)
+    if actual is wanted.type:
+        return lambda c, r: arg.value.value(c, arg.range)
+    formal = ty.substitute(wanted.type, bindings)
+    target = ty.non_none(formal)
+    if isinstance(target, ty.InterfaceType) and isinstance(actual, ty.ClassType):
+        implement(actual, target)
+    trial = dict(bindings)
+    if bind_type(wanted.type, actual, trial):
+        bindings.update(trial)
+        return lambda c, r: arg.value.value(c, arg.range)
+    inner = ty.non_none(formal) if isinstance(formal, ty.OptionalType) else formal
+    if isinstance(inner, ty.ListType):
+        return _to_list(c, arg, wanted, inner, level, bindings)
+    if isinstance(inner, ty.TupleType) and isinstance(arg.value, TupleLiteral):
+        return _to_tuple(c, arg, inner, level)
+    if isinstance(inner, ty.DictType) and isinstance(arg.value, Simple):
+        return _retyped(arg.value.v, inner)
+    if level >= CONVERTED:
+        return _convert_value(arg, actual, inner, level)
+    return None
+
+
+def _to_list(
+    c: Compiler,
+    arg: Arg,
+    wanted: Parameter,
+    formal: ty.ListType,
+    level: int,
+    bindings: dict[str, ty.Type],
+) -> Convert | None:
+    value = arg.value
+    actual = c.type_of(value, arg.range)
+    if isinstance(actual, ty.TupleType):
+        items = value.unrolled(c, arg.range) or []
+        if isinstance(formal.elem, ty.TypeVar):
+            if not items or len({c.type_of(item, arg.range) for item in items}) != 1:
+                return None
+            bindings[formal.elem.name] = c.type_of(items[0], arg.range)
+        elem = ty.substitute(formal.elem, bindings)
+        parts = [
+            converter(c, Arg(item, arg.range), Parameter("", elem), level, bindings)
+            for item in items
+        ]
+        if any(part is None for part in parts):
+            return None
+        return _list_maker([part for part in parts if part is not None], elem)
+    if wanted.length is not None and not ty.has_variables(formal):
+        one = converter(c, arg, Parameter("", formal.elem), level, bindings)
+        if one is not None:
+            return _list_maker([one] * wanted.length, formal.elem)
+    if isinstance(value, Simple):
+        return _retyped(value.v, formal)
+    return None
+
+
+def _list_maker(parts: Sequence[Convert], elem: ty.Type) -> Convert:
+    def make(c: Compiler, range: SourceRange) -> Value:
+        made: dict[Convert, Value] = {}
+        for part in parts:
+            if part not in made:
+                made[part] = part(c, range)
+        values = [made[part] for part in parts]
+        return c.emit("prim::ListConstruct", values, ty.ListType(elem), range=range)
+
+    return make
+
+
+def _retyped(v: Value, formal: ty.Type) -> Convert | None:
+    """A literal list or dict that nobody has seen yet takes the type that is wanted: [] or [x]."""
+    node = v.node
+    if (
+        node is None
+        or v.has_uses
+        or node.kind not in ("prim::ListConstruct", "prim::DictConstruct")
+    ):
+        return None
+    if isinstance(formal, ty.ListType) and node.kind == "prim::ListConstruct":
+        fits = all(ty.is_subtype(item.type, formal.elem) for item in node.inputs)
+    elif isinstance(formal, ty.DictType) and node.kind == "prim::DictConstruct":
+        fits = all(
+            ty.is_subtype(item.type, formal.value if index % 2 else formal.key)
+            for index, item in enumerate(node.inputs)
+        )
+    else:
+        return None
+    if not fits or ty.has_variables(formal):
+        return None
+
+    def make(c: Compiler, range: SourceRange) -> Value:
+        v.type = formal
+        return v
+
+    return make
+
+
+def _to_tuple(c: Compiler, arg: Arg, formal: ty.TupleType, level: int) -> Convert | None:
+    items = arg.value.unrolled(c, arg.range) or []
+    if len(items) != len(formal.elems):
+        return None
+    found = [
+        converter(c, Arg(item, arg.range), Parameter("", elem), level, {})
+        for item, elem in zip(items, formal.elems)
+    ]
+    if any(part is None for part in found):
+        return None
+    parts = [part for part in found if part is not None]
+
+    def make(c: Compiler, range: SourceRange) -> Value:
+        values = [part(c, range) for part in parts]
+        return c.emit("prim::TupleConstruct", values, formal, range=range)
+
+    return make
+
+
+_FROM_TENSOR = {
+    ty.INT: "aten::IntImplicit",
+    ty.FLOAT: "aten::FloatImplicit",
+    ty.COMPLEX: "aten::ComplexImplicit",
+    ty.NUMBER: "aten::ScalarImplicit",
+}
+
+
+# flag or (x > 1): the one that decides, which is a bool where one is declared.
+_DECIDING = ty.union_of([ty.BOOL, ty.TENSOR])
+_FROM_NUMBER = {ty.INT: "aten::Int", ty.FLOAT: "aten::Float", ty.COMPLEX: "aten::Complex"}
+
+
+def _convert_value(arg: Arg, actual: ty.Type, formal: ty.Type, level: int) -> Convert | None:
+    kind: str | None = None
+    if formal is ty.BOOL and actual == _DECIDING:
+        return lambda c, range: c.truth(arg.value, range)
+    if actual is ty.TENSOR and formal in _FROM_TENSOR:
+        kind = _FROM_TENSOR[formal]
+    elif actual is ty.NUMBER and formal in _FROM_NUMBER:
+        kind = _FROM_NUMBER[formal]
+    elif actual is ty.STR and formal is ty.DEVICE:
+        kind = "aten::device"
+    elif (
+        (actual is ty.INT and formal in (ty.FLOAT, ty.COMPLEX))
+        or (actual is ty.FLOAT and formal is ty.COMPLEX)
+        or (actual is ty.BOOL and formal in (ty.INT, ty.FLOAT) and level >= WIDENED)
+    ):
+        kind = _FROM_NUMBER[formal]
+    if kind is None:
+        return None
+    name = kind
+
+    def make(c: Compiler, range: SourceRange) -> Value:
+        known = arg.value.static(c)
+        if known is not UNKNOWN and formal in (ty.INT, ty.FLOAT, ty.COMPLEX):
+            python = {ty.INT: int, ty.FLOAT: float, ty.COMPLEX: complex}[formal]
+            return c.constant(python(known))
+        return c.call_operator(name, Call(range, [arg])).value(c, range)
+
+    return make
+
+
+def _settles(actual: ty.Type, wanted: ty.Type) -> bool:
+    """Whether a value that is returned or assigned becomes one of the declared type. It stays what
+    it is, but for an int where a float is declared, a number of any kind (x.item()), and a bool or
+    tensor where a bool is declared."""
+    target = ty.non_none(wanted)
+    if isinstance(actual, ty.TupleType) and isinstance(target, ty.TupleType):
+        pairs = list(zip(actual.elems, target.elems))
+        return len(actual.elems) == len(target.elems) and all(
+            ty.is_subtype(a, w) or _settles(a, w) for a, w in pairs
+        )
+    if actual is ty.NUMBER:
+        return target in _FROM_NUMBER
+    if actual == _DECIDING:
+        return target is ty.BOOL
+    return actual is ty.INT and target is ty.FLOAT
+
+
+@verb("convert")
+def convert(
+    c: Compiler,
+    value: Sugared,
+    wanted: ty.Type,
+    range: SourceRange,
+    what: str,
+    strict: bool = False,
+) -> Value:
+    """The value as one of the wanted type, with the conversions of a call unless `strict`."""
+    arg = Arg(value, range)
+    actual = c.type_of(value, range)
+    for level in LEVELS[:1] if strict and not _settles(actual, wanted) else LEVELS:
+        convert = converter(c, arg, Parameter(what, wanted), level, {})
+        if convert is not None:
+            return convert(c, range)
+    hint = None
+    if isinstance(actual, ty.OptionalType) and ty.is_subtype(actual.elem, wanted):
+        hint = "assert x is not None before it, or a test of x is not None around it"
+    fail(
+        f"{what}: expected a value of type {wanted.annotation}, got {actual.annotation}",
+        range,
+        hint,
+    )

@@ -1,0 +1,188 @@
+"""Tuples, lists and dicts as they are written, with what a star spreads among the items."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.registry import expression, verb
+from weft.jit.frontend.source.errors import FrontendError, fail
+from weft.jit.frontend.source.refused import refuse_form
+from weft.jit.frontend.types.annotations import KEYS, is_key
+from weft.jit.frontend.values import Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+
+@expression(ast.Tuple)
+def _tuple(c: Compiler, node: ast.Tuple, hint: ty.Type | None) -> Sugared:
+    hints: Sequence[ty.Type | None] = [None] * len(node.elts)
+    if isinstance(hint, ty.TupleType) and len(hint.elems) == len(node.elts):
+        hints = hint.elems
+    starred = any(isinstance(item, ast.Starred) for item in node.elts)
+    if starred:
+        runs = _runs(c, node.elts)
+        lists = [run for run in runs if isinstance(run, Simple)]
+        if not lists:
+            return TupleLiteral([item for run in runs if isinstance(run, list) for item in run])
+        if all(run.v.type == ty.ListType(ty.INT) for run in lists):
+            return _joined(c, runs, ty.ListType(ty.INT), c.range(node))  # sizes: as x.shape is
+        fail(
+            f"*: expected a tuple, whose length is known, got {lists[0].describe()}",
+            c.range(node),
+            "a list",
+        )
+    return TupleLiteral([c.expr(item, wanted) for item, wanted in zip(node.elts, hints)])
+
+
+def spread(c: Compiler, nodes: Sequence[ast.expr]) -> list[Sugared]:
+    """The items of a display, with *x for tuples of known length taken apart."""
+    items: list[Sugared] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            inner = c.argument(node.value)  # a generator too
+            parts = inner.unrolled(c, c.range(node))
+            if parts is None:
+                fail(
+                    f"*: expected a tuple, whose length is known, got {inner.describe()}",
+                    c.range(node),
+                    "the items one by one, or a + b for lists",
+                )
+            items.extend(parts)
+        else:
+            items.append(c.expr(node))
+    return items
+
+
+@expression(ast.Starred)
+def _starred(c: Compiler, node: ast.Starred, hint: ty.Type | None) -> Sugared:
+    fail("*: expected it inside a call, a list or a tuple, got it alone", c.range(node))
+
+
+@expression(ast.List)
+def _list(c: Compiler, node: ast.List, hint: ty.Type | None) -> Sugared:
+    wanted = hint.elem if isinstance(hint, ty.ListType) else None
+    range = c.range(node)
+    if any(isinstance(item, ast.Starred) for item in node.elts):
+        runs = _runs(c, node.elts)
+        if any(isinstance(run, Simple) for run in runs):
+            return _joined(c, runs, hint, range)
+        items = [item for run in runs if isinstance(run, list) for item in run]
+    else:
+        items = [c.expr(item, wanted) for item in node.elts]
+    made = c.make_list(items, wanted, range)
+    if not items and hint is None:
+        c.untyped.add(made)
+    return Simple(made)
+
+
+def _runs(c: Compiler, nodes: Sequence[ast.expr]) -> list[list[Sugared] | Simple]:
+    """What a display holds: runs of items, and for *xs of unknown length a list."""
+
+    runs: list[list[Sugared] | Simple] = []
+    for node in nodes:
+        range = c.range(node)
+        items: list[Sugared] | None
+        if isinstance(node, ast.Starred):
+            inner = c.argument(node.value)  # a generator too
+            items = inner.unrolled(c, range)
+            if items is None:
+                runs.append(Simple(c.as_list(inner, range).value(c, range)))
+                continue
+        else:
+            items = [c.expr(node)]
+        if runs and isinstance(runs[-1], list):
+            runs[-1].extend(items)
+        else:
+            runs.append(list(items))
+    return runs
+
+
+def _joined(
+    c: Compiler, runs: Sequence[list[Sugared] | Simple], hint: ty.Type | None, range: SourceRange
+) -> Sugared:
+    """[a, *xs, b] for a list xs: [a] + list(xs) + [b]."""
+
+    wanted = hint.elem if isinstance(hint, ty.ListType) else None
+    whole: Sugared | None = None
+    for run in runs:
+        part = run if isinstance(run, Simple) else Simple(c.make_list(run, wanted, range))
+        whole = part if whole is None else c.binary(ast.Add, whole, part, range)
+    assert whole is not None
+    return whole
+
+
+@verb("make_list")
+def make_list(
+    c: Compiler, items: Sequence[Sugared], wanted: ty.Type | None, range: SourceRange
+) -> Value:
+    """A list of items, of the wanted type where they fit it; an empty one holds tensors unless
+    something else is wanted."""
+    values = _fitting(c, items, wanted, range)
+    if values is None or wanted is None:
+        values = [item.value(c, range) for item in items]
+        wanted = common_type(values, range, "list") if values else ty.TENSOR
+    return c.emit("prim::ListConstruct", values, ty.ListType(wanted), range=range)
+
+
+def _fitting(
+    c: Compiler, items: Sequence[Sugared], wanted: ty.Type | None, range: SourceRange
+) -> list[Value] | None:
+    """The items as values of the wanted type, or None. Whoever needs that type refuses another."""
+    if wanted is None:
+        return None
+    try:
+        return [c.convert(item, wanted, range, "item") for item in items]
+    except FrontendError:
+        return None
+
+
+def common_type(values: Sequence[Value], range: SourceRange, what: str) -> ty.Type:
+    """The type of all items of a container."""
+    result = values[0].type
+    for each in values[1:]:
+        wider = ty.unify(result, each.type)
+        if wider is None:
+            fail(
+                f"{what}: expected items of one type, got {result.annotation} and "
+                f"{each.type.annotation}",
+                range,
+                f"a declared type, as xs: List[Union[{result.annotation}, {each.type.annotation}]]",
+            )
+        result = wider
+    return result
+
+
+@expression(ast.Dict)
+def _dict(c: Compiler, node: ast.Dict, hint: ty.Type | None) -> Sugared:
+    range = c.range(node)
+    wanted = hint if isinstance(hint, ty.DictType) else None
+    keys: list[Sugared] = []
+    items: list[Sugared] = []
+    for key, item in zip(node.keys, node.values):
+        if key is None:
+            refuse_form(c.code, node, "double star")
+        keys.append(c.expr(key, wanted and wanted.key))
+        items.append(c.expr(item, wanted and wanted.value))
+    of_keys = _fitting(c, keys, wanted and wanted.key, range)
+    of_items = _fitting(c, items, wanted and wanted.value, range)
+    type = wanted or ty.DictType(ty.STR, ty.TENSOR)
+    if of_keys is None or of_items is None:
+        of_keys, of_items = ([part.value(c, range) for part in each] for each in (keys, items))
+        if keys:
+            known = common_type(of_keys, range, "dict keys")
+            type = ty.DictType(known, common_type(of_items, range, "dict values"))
+    check_key(type.key, range)
+    flat = [part for pair in zip(of_keys, of_items) for part in pair]
+    whole = c.emit("prim::DictConstruct", flat, type, range=range)
+    if not flat and hint is None:
+        c.untyped.add(whole)
+    return Simple(whole)
+
+
+def check_key(type: ty.Type, range: SourceRange) -> None:
+    """FrontendError unless values of the type can be keys."""
+    if not is_key(type):
+        fail(f"dict: expected keys of type {KEYS}, got {type.annotation}", range)

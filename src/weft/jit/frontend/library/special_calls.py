@@ -1,0 +1,142 @@
+"""Calls whose arguments are no expressions of the language: types, super(), fork."""
+
+from __future__ import annotations
+
+import ast
+import typing
+from typing import Any
+
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.language.displays import spread
+from weft.jit.frontend.language.isinstance_test import isinstance_call
+from weft.jit.frontend.language.python_objects import PythonObject
+from weft.jit.frontend.library.special_functions import SpecialFunction
+from weft.jit.frontend.registry import verb
+from weft.jit.frontend.source.errors import fail
+from weft.jit.frontend.values import Arg, Call, Simple, Sugared
+from weft.jit.ir import types as ty
+
+
+@verb("special_call")
+def special_call(
+    c: Compiler, called: Sugared, node: ast.Call, hint: ty.Type | None
+) -> Sugared | None:
+    """The call where its arguments need their syntax, otherwise None."""
+
+    obj: Any = None
+    if isinstance(called, SpecialFunction | PythonObject):
+        obj = called.obj
+    mark = getattr(obj, "__weft_jit__", None) if obj is not None else None
+    if obj is typing.cast:
+        mark = "annotate"
+    if obj is isinstance or mark == "isinstance":
+        found = isinstance_call(c, node)
+        assert found is not None
+        return Simple(found.materialize(c))
+    if obj is super:
+        return verb["super_of"](c, node)
+    handler = _MARKED.get(mark) if isinstance(mark, str) else None
+    return None if handler is None else handler(c, node, hint)
+
+
+def _two(c: Compiler, node: ast.Call, name: str) -> None:
+    if len(node.args) != 2 or node.keywords:
+        fail(f"{name}: expected a type and a value, got {len(node.args)} arguments", c.range(node))
+
+
+def _annotate(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
+    """weft.jit.annotate(T, x): x as a value of type T."""
+    _two(c, node, "annotate")
+    wanted = _type(c, node.args[0])
+    held = c.expr(node.args[1], wanted)
+    return Simple(c.convert(held, wanted, c.range(node.args[1]), "annotate"))
+
+
+def _unchecked_cast(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
+    _two(c, node, "cast")
+    wanted = _type(c, node.args[0])
+    return Simple(c.cast(c.expr(node.args[1]).value(c, c.range(node)), wanted))
+
+
+def _uninitialized(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
+    """uninitialized(T) of archives: a value that nobody reads."""
+    if len(node.args) != 1 or node.keywords:
+        fail(f"uninitialized: expected a type, got {len(node.args)} arguments", c.range(node))
+    return Simple(c.uninitialized(_type(c, node.args[0])))
+
+
+def _attribute(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
+    """weft.jit.Attribute(value, type)."""
+    if len(node.args) != 2:
+        fail(f"Attribute: expected a value and a type, got {len(node.args)}", c.range(node))
+    wanted = _type(c, node.args[1])
+    return Simple(c.convert(c.expr(node.args[0], wanted), wanted, c.range(node), "Attribute"))
+
+
+def _type(c: Compiler, node: ast.expr) -> ty.Type:
+    found = c.annotations.read(node)
+    if not isinstance(found, ty.Type):
+        fail("expected a type of the language", c.range(node))
+    return found
+
+
+def _fork(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
+    """weft.jit.fork(f, ...): a future of f(...)."""
+
+    if not node.args:
+        fail("fork: expected a function, got no arguments", c.range(node))
+    called = c.expr(node.args[0])
+    args = []
+    for item in node.args[1:]:
+        if isinstance(item, ast.Starred):
+            args += [Arg(each, c.range(item)) for each in spread(c, [item])]
+        else:
+            args.append(Arg(c.argument(item), c.range(item)))
+    kwargs = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            fail("fork: expected arguments one by one, got **", c.range(node))
+        kwargs[keyword.arg] = Arg(c.argument(keyword.value), c.range(keyword.value))
+    return verb["fork"](c, called, Call(c.range(node), args, kwargs))
+
+
+def _wait(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
+    """weft.jit.wait(future)."""
+    if len(node.args) != 1 or node.keywords:
+        fail(f"wait: expected a future, got {len(node.args)} arguments", c.range(node))
+    future = c.expr(node.args[0]).value(c, c.range(node))
+    if not isinstance(future.type, ty.FutureType):
+        fail(f"wait: expected a Future, got {future.type.annotation}", c.range(node))
+    return Simple(c.emit("aten::wait", (future,), future.type.elem, range=c.range(node)))
+
+
+def _constant(value: bool) -> Any:
+    def handler(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
+        if node.args or node.keywords:
+            fail("expected no arguments, got some", c.range(node))
+        return Simple(c.constant(value))
+
+    return handler
+
+
+def _checkpoint(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
+    fail(
+        "checkpoint: expected a function of the language, got checkpoint, which runs Python again "
+        "in backward",
+        c.range(node),
+        "f(x) if weft.jit.is_scripting() else checkpoint(f, x), or a method with the call marked "
+        "@weft.jit.ignore",
+    )
+
+
+_MARKED = {
+    "checkpoint": _checkpoint,
+    "is_scripting": _constant(True),
+    "is_tracing": _constant(False),
+    "annotate": _annotate,
+    "cast": _unchecked_cast,
+    "uninitialized": _uninitialized,
+    "Attribute": _attribute,
+    "fork": _fork,
+    "wait": _wait,
+}

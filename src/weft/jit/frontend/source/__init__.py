@@ -1,0 +1,1 @@
+"""Where source comes from, what its names mean, and what is refused."""

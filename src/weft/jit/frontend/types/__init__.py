@@ -1,0 +1,1 @@
+"""Types of the language, and what values of classes, modules and tuples can do."""

@@ -1,0 +1,286 @@
+"""Python classes as types: script classes, dataclasses, enums, NamedTuples, interfaces."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft import _C
+from weft.jit.frontend.registry import verb
+from weft.jit.frontend.source.code import Code, function_definition
+from weft.jit.frontend.source.errors import FrontendError, fail
+from weft.jit.frontend.source.resolver import (
+    MISSING,
+    Resolver,
+    resolver_of_class,
+    resolver_of_function,
+)
+from weft.jit.frontend.types.annotations import Annotations, type_of_value
+from weft.jit.frontend.types.names import is_library_layer, qualified_name, unique_name
+from weft.jit.frontend.types.parameters import Compiled
+from weft.jit.frontend.types.signatures import defaults_of, signature_of, type_or_tensor
+from weft.jit.frontend.values import Simple, Sugared
+from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
+
+if TYPE_CHECKING:
+    import dataclasses
+    import inspect
+else:
+    dataclasses = Later("dataclasses")
+    inspect = Later("inspect")
+
+
+class ClassInfo:
+    """What the compiler knows of a class: the Python class and its compiled methods."""
+
+    def __init__(self, type: ty.ClassType, python_class: type) -> None:
+        self.type = type
+        self.python_class = python_class
+        self.compiled: dict[str, Compiled] = {}
+        self.extra: dict[str, Any] = {}  # names where script() was called
+        self.open = True  # its __init__ has not been compiled: attributes may still be added
+
+    def names(self) -> dict[str, Any]:
+        """The class and its bases by name: a class is not a global yet while it is decorated."""
+        return {base.__name__: base for base in reversed(self.python_class.__mro__[:-1])}
+
+    def find(self, name: str) -> Any:
+        """The class attribute of that name as it stands in the class, or MISSING."""
+        return inspect.getattr_static(self.python_class, name, MISSING)
+
+
+_classes: dict[type, ClassInfo] = {}
+_enums: dict[type, ty.EnumType] = {}
+_tuples: dict[type, ty.TupleType] = {}
+
+
+def known_info(type: ty.Type) -> ClassInfo | None:
+    """What the compiler knows of a class type; None for other types and types without source."""
+    return type.info if isinstance(type, ty.ClassType) else None
+
+
+def python_class_of(type: ty.Type) -> type | None:
+    """The Python class behind a class type."""
+    info = known_info(type)
+    return None if info is None else info.python_class
+
+
+@verb("type_of_class")
+def type_of_class(cls: type, range: Any = None) -> ty.Type:
+    """The type of instances of a Python class used as annotation."""
+
+    if issubclass(cls, enum.Enum):
+        return enum_type(cls, range)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return named_tuple_type(cls, range)
+    if is_interface(cls):
+        return interface_type(cls)
+    if issubclass(cls, weft.nn.Module):
+        fail(
+            f"annotation: expected a type of the language, got the module class {cls.__name__}",
+            range,
+            "an interface: a class marked @weft.jit.interface with the methods that are called",
+        )
+    if cls.__module__ in ("builtins", "typing", "collections", "collections.abc", "numpy"):
+        fail(
+            f"annotation: expected a type of the language, got {cls.__module__}.{cls.__qualname__}",
+            range,
+            {"set": "Dict[T, bool]", "bytes": "str", "slice": "int"}.get(cls.__name__),
+        )
+    return class_info(cls, range).type
+
+
+# Enums ----------------------------------------------------------------------------------------
+
+
+def enum_type(cls: type[enum.Enum], range: Any) -> ty.EnumType:
+    """The type of an enum, whose values must be of one type."""
+    known = _enums.get(cls)
+    if known is not None:
+        return known
+    members = [(member.name, member.value) for member in cls]
+    types = {type_of_value(value) for _, value in members}
+    if len(types) != 1 or not types <= {ty.INT, ty.FLOAT, ty.STR}:
+        shown = ", ".join(sorted(type(value).__name__ for _, value in members)) or "no members"
+        fail(f"{cls.__name__}: expected an enum of ints, of floats or of strs, got {shown}", range)
+    plain: dict[Any, Any] = {ty.INT: int, ty.FLOAT: float, ty.STR: str}
+    (value_type,) = types
+    assert value_type is not None
+    convert = plain[value_type]
+    pairs = tuple((name, convert(value)) for name, value in members)
+    made = ty.EnumType(unique_name(qualified_name(cls)), value_type, pairs)
+    _enums[cls] = made
+    _C._jit_types[made.name] = cls
+    return made
+
+
+# NamedTuples ----------------------------------------------------------------------------------
+
+
+def named_tuple_type(cls: type, range: Any) -> ty.TupleType:
+    """The type of a NamedTuple; fields without annotation hold tensors."""
+    known = _tuples.get(cls)
+    if known is not None:
+        return known
+    fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
+    types = [declared_types(cls).get(field, ty.TENSOR) for field in fields]
+    made = ty.TupleType(tuple(types), unique_name(qualified_name(cls)), tuple(fields))
+    _tuples[cls] = made
+    _C._jit_types[made.name] = cls
+    return made
+
+
+# Script classes -------------------------------------------------------------------------------
+
+
+class _ClassCode:
+    """Annotations of a class body are read without their source: messages name the class."""
+
+    def __init__(self, cls: type) -> None:
+        text = f"class {cls.__name__}: ...\n"
+        self.code = Code(text, f"<annotations of {cls.__qualname__}>", 1)
+
+
+def annotations_of(
+    cls: type, extra: dict[str, Any] | None = None, generic: bool = False
+) -> Annotations:
+    """A reader of the annotations in a class body."""
+    resolver: Resolver = resolver_of_class(cls, extra or {})
+    return Annotations(_ClassCode(cls).code, resolver, generic)
+
+
+def declared_types(cls: type, extra: dict[str, Any] | None = None) -> dict[str, ty.Type]:
+    """The types that the bodies of a class and its bases declare for attributes."""
+    found: dict[str, ty.Type] = {}
+    for name, (base, annotation) in written_annotations(cls).items():
+        made = annotations_of(base, extra).of_object(annotation)
+        if isinstance(made, ty.Type):
+            found[name] = made
+    return found
+
+
+def written_annotations(cls: type) -> dict[str, tuple[type, Any]]:
+    """Annotations in the bodies of a class and its bases, bases first, not evaluated: by the name
+    of the attribute the class whose names they use, and the annotation. Those of the library's
+    layers are for readers."""
+    found: dict[str, tuple[type, Any]] = {}
+    for base in reversed(cls.__mro__):
+        if base is object or is_library_layer(base):
+            continue
+        try:
+            written = inspect.get_annotations(base)
+        except Exception:  # names that do not exist: the annotation is for readers only
+            continue
+        found.update({name: (base, annotation) for name, annotation in written.items()})
+    return found
+
+
+def class_info(cls: type, range: Any = None, extra: dict[str, Any] | None = None) -> ClassInfo:
+    """The compiled form of a class: its type, with the attributes that __init__ sets."""
+    known = _classes.get(cls)
+    if known is not None:
+        return known
+    if cls.__module__.partition(".")[0] == "weft" and not hasattr(cls, "__weft_script__"):
+        fail(f"expected a class of the program, got {cls.__module__}.{cls.__name__}", range)
+    info = ClassInfo(ty.ClassType(unique_name(qualified_name(cls))), cls)
+    info.extra = extra or {}
+    _classes[cls] = info
+    info.type.info = info
+    verb["register_class"](info.type.name, cls)
+    try:
+        _declare(info, extra)
+    except FrontendError:
+        del _classes[cls]
+        raise
+    return info
+
+
+def _declare(info: ClassInfo, extra: dict[str, Any] | None) -> None:
+    cls = info.python_class
+    for name, type_ in declared_types(cls, extra).items():
+        info.type.attributes[name] = ty.Attribute(type_)
+    if dataclasses.is_dataclass(cls):
+        names = {field.name for field in dataclasses.fields(cls)}
+        info.type.attributes = {k: v for k, v in info.type.attributes.items() if k in names}
+        if inspect.isfunction(info.find("__post_init__")):  # which may set further ones
+            verb["compile_method"](info, "__post_init__", "", None)
+    elif inspect.isfunction(info.find("__init__")):
+        verb["compile_method"](info, "__init__", "", None)
+    info.open = False
+
+
+# Interfaces -----------------------------------------------------------------------------------
+
+
+_interfaces: dict[type, ty.InterfaceType] = {}
+
+
+def is_interface(cls: type) -> bool:
+    """Whether a class was marked @interface."""
+    return "__weft_interface__" in vars(cls)
+
+
+def interface_type(cls: type) -> ty.InterfaceType:
+    """The type of an interface class."""
+    known = _interfaces.get(cls)
+    if known is not None:
+        return known
+    made = ty.InterfaceType(unique_name(qualified_name(cls)))
+    made.is_module = issubclass(cls, weft.nn.Module)
+    _interfaces[cls] = made
+    for base in reversed(cls.__mro__):
+        if base is object or is_library_layer(base):
+            continue
+        for name, member in vars(base).items():
+            if inspect.isfunction(member):
+                made.methods[name] = _schema(member)
+    return made
+
+
+def _schema(function: Any) -> ty.FunctionSchema:
+    node, code = function_definition(function, "a method")
+    annotations = Annotations(code, resolver_of_function(function))
+    signature = signature_of(node, code, annotations, defaults_of(function), True)
+    if signature.returns is None:
+        fail(
+            f"{function.__qualname__}: expected a return annotation in an interface, got none",
+            code.range(node),
+            f"def {node.name}(...) -> Tensor",
+        )
+    args = tuple(
+        ty.Argument(
+            each.name,
+            type_or_tensor(each, code),
+            each.default if each.has_default else None,
+            each.has_default,
+        )
+        for each in signature.parameters[1:]
+    )
+    return ty.FunctionSchema(node.name, args, signature.returns)
+
+
+def implement(type: ty.Type, interface: ty.InterfaceType) -> None:
+    """Compiles the methods of a class that an interface asks for."""
+    info = known_info(type)
+    if info is None or (interface.is_module and not info.type.is_module):
+        return
+    for name in interface.methods:
+        if inspect.isfunction(info.find(name)) and name not in info.compiled:
+            verb["compile_method"](info, name, "", None)
+
+
+def info_of(type: ty.Type) -> ClassInfo:
+    """What the compiler knows of a class type."""
+    assert isinstance(type, ty.ClassType)
+    assert isinstance(type.info, ClassInfo)
+    return type.info
+
+
+def is_property(owner: Sugared, name: str) -> bool:
+    """Whether owner.name is a property of its class."""
+    if not isinstance(owner, Simple) or not isinstance(owner.v.type, ty.ClassType):
+        return False
+    info = known_info(owner.v.type)
+    return info is not None and isinstance(info.find(name), property)

@@ -1,0 +1,259 @@
+"""Modules in a program: their members, containers and hooks, and which methods are compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import weft
+from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.language.ignored import EXPORT, ignored_value, mode_of
+from weft.jit.frontend.language.python_objects import StaticMethod
+from weft.jit.frontend.registry import verb
+from weft.jit.frontend.source.errors import FrontendError, fail
+from weft.jit.frontend.types.class_methods import Method, ReadyMethod, compile_as_method
+from weft.jit.frontend.types.classes import class_info, implement
+from weft.jit.frontend.types.containers import DICTS, HeldKeys, child, dict_parts, names_in
+from weft.jit.frontend.types.module_types import ModuleInfo
+from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral
+from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import Later
+from weft.jit.ir.graph import Value
+from weft.jit.ir.source import SourceRange
+
+if TYPE_CHECKING:
+    import inspect
+else:
+    inspect = Later("inspect")
+
+_WALKS = frozenset(
+    [
+        "children",
+        "named_children",
+        "modules",
+        "named_modules",
+        "parameters",
+        "named_parameters",
+        "buffers",
+        "named_buffers",
+    ]
+)
+
+# Attributes in a program ----------------------------------------------------------------------
+
+
+def module_member(
+    c: Compiler, info: ModuleInfo, v: Value, name: str, range: SourceRange
+) -> Sugared | None:
+    """What only modules have: own functions, methods that came as text, hooks around forward, walks
+    over members."""
+    if name in info.defined:
+        return ReadyMethod(v, name)
+    if name in info.methods:
+        return Method(v, name, info.methods[name])
+    if name in info.functions:
+        obj = info.functions[name]
+        marked = ignored_value(c, obj, range)
+        return marked if marked is not None else c.sugar(obj, range, f"self.{name}")
+    if name in info.failed:
+        _refuse_member(info, name, info.failed[name], range)
+    if name in info.objects:
+        return _object(c, info, v, name, range)
+    if name == "__call__":  # forward with the hooks around it, where there are any
+        if info.hooks or info.pre_hooks:
+            return HookedForward(v, info)
+        return module_member(c, info, v, "forward", range) or forward_of(info, v, range)
+    if name in _WALKS:
+        return StaticWalk(v, info, name)
+    if info.container in DICTS and name == "__contains__":
+        return HeldKeys(names_in(info))
+    if info.container in DICTS and name in ("keys", "values", "items"):
+        items = dict_parts(c, info, v, name, range)
+        return StaticMethod(lambda: TupleLiteral(items), name)
+    if info.container is not None and name == "__len__":
+        return StaticMethod(lambda: len(names_in(info)), name)
+    return None
+
+
+def _refuse_member(info: ModuleInfo, name: str, why: str, range: SourceRange) -> NoReturn:
+    fail(
+        f"{info.python_class.__name__}.{name}: {why}",
+        range,
+        "a type of the language, Final for a constant, or @weft.jit.ignore around its use",
+    )
+
+
+def _object(c: Compiler, info: ModuleInfo, v: Value, name: str, range: SourceRange) -> Sugared:
+    """An object of a class that nobody has named to the compiler: it is an attribute of the program
+    from its first use on."""
+    cls = info.objects[name]
+    known = f"expected a value that a program can hold, got {cls.__name__}"
+    if info.type.runtime is not None:
+        why = "which a method uses that is compiled later than the module: mark it @weft.jit.export"
+        _refuse_member(info, name, f"{known}, {why}", range)
+    try:
+        type = class_info(cls, range).type
+    except FrontendError as error:
+        _refuse_member(info, name, f"{known}: {error.message}", range)
+    info.type.attributes[name] = ty.Attribute(type, "attribute")
+    del info.objects[name]
+    return Simple(v).attr(c, range, name)
+
+
+def forward_of(info: ModuleInfo, v: Value, range: SourceRange) -> Sugared:
+    """The forward of a module without its hooks."""
+    function = info.methods.get("forward", info.find("forward"))
+    if not inspect.isfunction(function) or function is weft.nn.Module.forward:
+        fail(f"{info.python_class.__name__}: expected a module with forward, got none", range)
+    return Method(v, "forward", function)
+
+
+@verb("closed_over")
+def closed_over(c: Compiler, module: Any, range: SourceRange, what: str) -> Sugared:
+    """A module found in a closure or global: it has no place in the program's state."""
+    fail(
+        f"{what}: expected a value of the program, got a module from outside of it",
+        range,
+        "self.name = module in __init__, and self.name(...) in forward",
+    )
+
+
+class StaticWalk(Sugared):
+    """self.children(), self.named_parameters() and the like: their number is known."""
+
+    def __init__(self, v: Value, info: ModuleInfo, name: str) -> None:
+        self.v, self.info, self.name = v, info, name
+
+    def describe(self) -> str:
+        return f"the method {self.name} of a module"
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        call.expect_nothing(self.name)
+        kind = self.name.removeprefix("named_")
+        pairs = _walk(c, self.info, self.v, kind, "", call.range)
+        if not self.name.startswith("named_"):
+            return TupleLiteral([value for _, value in pairs])
+        return TupleLiteral([TupleLiteral([Simple(c.constant(n)), m]) for n, m in pairs])
+
+
+def _walk(
+    c: Compiler, info: ModuleInfo, v: Value, kind: str, prefix: str, range: SourceRange
+) -> list[tuple[str, Sugared]]:
+    found: list[tuple[str, Sugared]] = [(prefix, Simple(v))] if kind == "modules" else []
+    wanted = {"parameters": "parameter", "buffers": "buffer", "children": "module"}.get(kind)
+    for name, each in info.type.attributes.items():
+        if each.kind == wanted and each.type is not ty.NONE:
+            found.append((prefix + ("." if prefix else "") + name, child(c, info, v, name, range)))
+    if kind == "children":
+        return found
+    for name, inner in info.children.items():
+        below = child(c, info, v, name, range).value(c, range)
+        path = f"{prefix}.{name}" if prefix else name
+        found += _walk(c, inner, below, kind, path, range)
+    return found
+
+
+# Hooks ----------------------------------------------------------------------------------------
+
+
+class HookedForward(Sugared):
+    """forward with the hooks around it."""
+
+    def __init__(self, v: Value, info: ModuleInfo) -> None:
+        self.v, self.info = v, info
+
+    def describe(self) -> str:
+        return f"the module {self.info.python_class.__name__}"
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        given: Sugared = TupleLiteral([arg.value for arg in call.args])
+        for number, hook in enumerate(self.info.pre_hooks):
+            method = Method(self.v, _hook_name("pre_hook", number, hook), hook)
+            made = method.call(c, Call.of(call.range, given))
+            if not (isinstance(made, Simple) and made.v.type is ty.NONE):
+                items = made.unrolled(c, call.range)
+                given = TupleLiteral([made] if items is None else items)
+        parts = given.unrolled(c, call.range) or []
+        forward = forward_of(self.info, self.v, call.range)
+        out = forward.call(
+            c, Call(call.range, [Arg(part, call.range) for part in parts], call.kwargs)
+        )
+        for number, hook in enumerate(self.info.hooks):
+            method = Method(self.v, _hook_name("hook", number, hook), hook)
+            made = method.call(c, Call.of(call.range, given, out))
+            if not (isinstance(made, Simple) and made.v.type is ty.NONE):
+                out = made
+        return out
+
+
+def _hook_name(kind: str, number: int, hook: Any) -> str:
+    return f"{kind}_{number}_{getattr(hook, '__name__', 'hook')}"
+
+
+# Compiling ------------------------------------------------------------------------------------
+
+
+def compile_methods(info: ModuleInfo) -> list[str]:
+    """Compiles forward and what is marked @export, here and below; gives their names."""
+    names = []
+    if _has_forward(info):
+        _compile_entry(info, "forward")
+        names.append("forward")
+    for name in exported(info.python_class):
+        if name not in names:
+            _compile_entry(info, name)
+            names.append(name)
+    for inner in info.children.values():
+        compile_exports(inner)
+    compile_interfaces(info)
+    return names
+
+
+def exported(cls: type) -> list[str]:
+    """The methods marked @export in the bodies of a class and its bases, by name."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        found.update(vars(base))
+    functions = {name: getattr(each, "__func__", each) for name, each in found.items()}
+    return sorted(n for n, f in functions.items() if inspect.isfunction(f) and mode_of(f) == EXPORT)
+
+
+def compile_interfaces(info: ModuleInfo) -> None:
+    """Compiles what submodules must have because they are declared as interfaces."""
+    for name, inner in info.children.items():
+        declared = info.type.attributes[name].type
+        if isinstance(declared, ty.InterfaceType):
+            implement(inner.type, declared)
+            info.classes.add(inner.type)
+        compile_interfaces(inner)
+
+
+def classes_below(info: ModuleInfo) -> set[ty.ClassType]:
+    """Classes that stand behind interfaces, here and below."""
+    found = set(info.classes)
+    for inner in info.children.values():
+        found |= classes_below(inner)
+    return found
+
+
+def compile_exports(info: ModuleInfo) -> None:
+    """Compiles what is marked @export in a module that is part of another."""
+    for name in exported(info.python_class):
+        _compile_entry(info, name)
+    for inner in info.children.values():
+        compile_exports(inner)
+
+
+def _has_forward(info: ModuleInfo) -> bool:
+    function = info.methods.get("forward", info.find("forward"))
+    if function is weft.nn.Module.forward or not inspect.isfunction(function):
+        return False
+    return mode_of(function) not in ("ignore", "unused")
+
+
+def _compile_entry(info: ModuleInfo, name: str) -> None:
+    known = info.compiled.get(name)
+    if known is not None and known.error is None:
+        return
+    function = info.methods.get(name, info.find(name))
+    function = getattr(function, "__func__", function)
+    compile_as_method(info, name, getattr(function, "_jit_form", function))

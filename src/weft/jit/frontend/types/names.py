@@ -1,0 +1,56 @@
+"""Names of functions and classes in programs, and whose they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+
+
+def qualified_name(obj: Any) -> str:
+    """The name of a function or class in the IR: "__torch__.package.module.name"."""
+    module = getattr(obj, "__module__", None) or "__main__"
+    name = str(getattr(obj, "__qualname__", "") or getattr(obj, "__name__", "object"))
+    name = name.replace(".<locals>", "").replace("<lambda>", "_lambda")
+    # Definitions of archives have the names that they had.
+    return (
+        f"{module}.{name}" if module.split(".")[0] == "__torch__" else f"__torch__.{module}.{name}"
+    )
+
+
+_names: dict[str, int] = {}
+
+
+def unique_name(name: str) -> str:
+    """The name, or one that tells it from an earlier class of the same name."""
+    count = _names.get(name, 0)
+    _names[name] = count + 1
+    if not count:
+        return name
+    head, _, rest = name.partition(".")
+    return f"{head}.___torch_mangle_{count - 1}.{rest}"
+
+
+def is_library(obj: Any) -> bool:
+    """Whether a function is one of weft's own, whose annotations may be open."""
+    module = getattr(obj, "__module__", "") or ""
+    return module == "weft" or module.startswith("weft.")
+
+
+def is_library_layer(cls: type) -> bool:
+    """Whether the class stands in weft.nn.modules."""
+    return cls.__module__.startswith("weft.nn.modules.")
+
+
+_LIBRARIES = frozenset(("weft", "builtins", "typing", "collections", "nanobind"))
+_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
+
+
+def is_written(cls: type) -> bool:
+    """Whether a class of values is written in Python by users, and not in C as itertools.count."""
+    module: Any = cls.__module__  # of a type written in C it may be a descriptor
+    if not isinstance(module, str) or module.partition(".")[0] in _LIBRARIES:
+        return False
+    if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
+        return False
+    return not issubclass(cls, weft.nn.Module | weft.Tensor)

@@ -1,0 +1,170 @@
+"""What a definition takes and gives: annotations, type comments, defaults."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from weft.jit.frontend.source.code import Code
+from weft.jit.frontend.source.errors import fail
+from weft.jit.frontend.source.refused import refuse_form
+from weft.jit.frontend.source.resolver import MISSING
+from weft.jit.frontend.types.annotations import GENERIC, Annotations, type_of_value
+from weft.jit.frontend.types.parameters import Parameter
+from weft.jit.frontend.types.python_values import as_type
+from weft.jit.ir import types as ty
+from weft.jit.ir.fresh_stack import parse
+from weft.jit.ir.record import NamedTuple
+
+
+class Declared(NamedTuple):
+    """A parameter as written. `type` is None where nothing is written, GENERIC where it is open."""
+
+    name: str
+    type: Any
+    default: Any
+    kwarg_only: bool
+    node: ast.arg
+    length: int | None = None  # as in Parameter
+
+    @property
+    def has_default(self) -> bool:
+        """Whether a call may leave it out."""
+        return self.default is not MISSING
+
+
+class Signature(NamedTuple):
+    """Parameters and result of a definition. `returns` None: found out by compiling."""
+
+    parameters: list[Declared]
+    returns: Any
+    varargs: ast.arg | None
+
+
+def signature_of(
+    node: ast.FunctionDef | ast.Lambda,
+    code: Code,
+    annotations: Annotations,
+    defaults: dict[str, Any],
+    is_method: bool = False,
+    generic: bool = False,
+) -> Signature:
+    """The signature of a definition; `defaults` are the values Python has for them."""
+    args = node.args
+    if getattr(node, "type_params", None) and not generic:
+        refuse_form(code, node, "generic function")
+    if args.kwarg is not None:
+        refuse_form(code, args.kwarg, "kwargs")
+    if args.vararg is not None and not generic:
+        refuse_form(code, args.vararg, "varargs")
+    positional = [*args.posonlyargs, *args.args]
+    commented, returned = _type_comment(node, code, annotations, positional, is_method)
+    written = dict(zip(reversed(positional), reversed(args.defaults)))
+    written.update({a: d for a, d in zip(args.kwonlyargs, args.kw_defaults) if d is not None})
+    parameters = []
+    for index, arg in enumerate([*positional, *args.kwonlyargs]):
+        type_: Any = None
+        if is_method and index == 0:
+            type_ = None
+        elif arg.annotation is not None:
+            type_ = annotations.read(arg.annotation)
+        elif arg.type_comment is not None:
+            type_ = annotations._of_text(arg.type_comment, _as_expression(arg))
+        else:
+            type_ = commented.get(arg)
+        default = defaults.get(arg.arg, MISSING)
+        if default is MISSING and arg in written:
+            default = _literal(written[arg], code)
+        length = annotations.length(arg.annotation)
+        if length is not None and isinstance(default, int | float):
+            default = [default] * length
+        parameters.append(Declared(arg.arg, type_, default, index >= len(positional), arg, length))
+    returns: Any = returned
+    if isinstance(node, ast.FunctionDef) and node.returns is not None:
+        returns = annotations.read(node.returns)
+    return Signature(parameters, None if returns is GENERIC else returns, args.vararg)
+
+
+def _as_expression(arg: ast.arg) -> ast.expr:
+    return ast.copy_location(ast.Name(arg.arg, ast.Load()), arg)
+
+
+def _type_comment(
+    node: ast.FunctionDef | ast.Lambda,
+    code: Code,
+    annotations: Annotations,
+    positional: Sequence[ast.arg],
+    is_method: bool,
+) -> tuple[dict[ast.arg, Any], Any]:
+    """The types of `# type: (Tensor, int) -> Tensor`, by argument, and of the result."""
+    text = getattr(node, "type_comment", None)
+    if text is None:
+        return {}, None
+    place = ast.copy_location(ast.Name("", ast.Load()), node)
+    try:
+        parsed = parse(text, mode="func_type")
+    except SyntaxError:
+        fail(f"type comment: expected (types) -> type, got {text!r}", code.range(node))
+    assert isinstance(parsed, ast.FunctionType)
+    wanted = list(positional[1:] if is_method else positional)
+    types = parsed.argtypes
+    is_dots = len(types) == 1 and isinstance(types[0], ast.Constant) and types[0].value is ...
+    if not is_dots and len(types) != len(wanted):
+        fail(
+            f"type comment: expected {len(wanted)} types, one for each argument, got {len(types)}",
+            code.range(node),
+        )
+
+    def read(expression: ast.expr) -> Any:
+        return annotations._of_text(ast.unparse(expression), place)
+
+    by_arg = {} if is_dots else {arg: read(each) for arg, each in zip(wanted, types)}
+    return by_arg, read(parsed.returns)
+
+
+def _literal(node: ast.expr, code: Code) -> Any:
+    """A default of source that was never run."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        fail(f"default: expected a literal, got {ast.unparse(node)}", code.range(node))
+
+
+def defaults_of(function: Any) -> dict[str, Any]:
+    """The default values of a Python function by parameter name."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    values = function.__defaults__ or ()
+    found = dict(zip(names[len(names) - len(values) :], values))
+    found.update(function.__kwdefaults__ or {})
+    return found
+
+
+def parameter_of(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
+    """The parameter of that type; FrontendError for a default that is none of its values."""
+    return _with_default(declared, type_, code)._replace(length=declared.length)
+
+
+def _with_default(declared: Declared, type_: ty.Type, code: Code) -> Parameter:
+    if not declared.has_default:
+        return Parameter(declared.name, type_, kwarg_only=declared.kwarg_only)
+    default = as_type(declared.default, type_)
+    if default is MISSING:
+        got = type_of_value(declared.default)
+        shown = type(declared.default).__name__ if got is None else got.annotation
+        fail(
+            f"{declared.name}: expected a default of type {type_.annotation}, got {shown}",
+            code.range(declared.node),
+            f"{declared.name}: {shown} = ..." if declared.type is None and got else None,
+        )
+    return Parameter(declared.name, type_, default, True, declared.kwarg_only)
+
+
+def type_or_tensor(declared: Declared, code: Code) -> ty.Type:
+    """The type of a parameter; Tensor where none is written."""
+    if declared.type is None:
+        return ty.TENSOR
+    if not isinstance(declared.type, ty.Type):
+        fail(f"{declared.name}: expected a type of the language", code.range(declared.node))
+    return declared.type
