@@ -54,7 +54,7 @@ def test_examples_of_docstrings(name: str) -> None:
 
 
 #: packages in which every public function and class has an example
-COMPLETE = ("fft", "linalg", "nn.functional", "optim", "optim.lr_scheduler")
+COMPLETE = ("fft", "linalg", "nn", "nn.functional", "optim", "optim.lr_scheduler")
 _HELPERS = ("weft", "weft._aliases", "weft._decides", "weft._out")
 
 
