@@ -616,9 +616,6 @@ BODIES = {
     "pointwise": "run(one_step(row), [{tensors}], [{numbers}])",
     "reduce": "fold(row, {args})",
     "view": "self.with_layout(row.body(self.layout, {rest}))",
-    "compose": "row.body({args})",
-    "native": "row.body({args})",
-    "scalar": "row.body({args})",
 }
 
 
@@ -628,7 +625,8 @@ def operator_text(row: Row) -> str:
     tensors = [arg.name for arg in row.args if arg.type == "Tensor"]
     parts = {"args": args, "tensors": tensors, "rest": args[1:]}
     parts["numbers"] = [name for name in args if name not in tensors]
-    body = BODIES[row.kind].format(**{key: ", ".join(names) for key, names in parts.items()})
+    form = BODIES.get(row.kind, "row.body({args})")
+    body = form.format(**{key: ", ".join(names) for key, names in parts.items()})
     head = f"def operator({', '.join(args)}):\n"
     if not row.grad:
         return f"{head}    return {body}\n"
@@ -970,7 +968,9 @@ class Compiler:
                     if condition.type != "bool":
                         self.refuse(test, "a bool")
                     self.nested(tree, GraphNode("prim::If", [condition], []), then, otherwise)
-                case ast.For(ast.Name(), ast.Call(ast.Name("range"), [limit]), body):
+                case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [limit]), body):
+                    if name in self.names:
+                        self.refuse(tree, "a name for the loop that is new")
                     always = constant_node(True)
                     inputs = [self.expr(limit), self.emit(always)]
                     self.nested(tree, GraphNode("prim::Loop", inputs, []), body)
@@ -1139,7 +1139,7 @@ def cse(graph: Graph) -> bool:
     seen: dict[Any, GraphNode] = {}
 
     def rule(node: GraphNode, block: Block) -> Replacement | None:
-        of_constant = [(value.type, value.constant) for value in node.outputs]
+        of_constant = [repr(value.constant) for value in node.outputs]  # 0.0 is not -0.0
         first = seen.setdefault((block, node.kind, *node.inputs, *of_constant), node)
         return None if first is node or node.blocks else ([], first.outputs)
 
@@ -1419,7 +1419,7 @@ def load(data: bytes) -> Program:
     try:
         program = Program(*json.loads(data.removeprefix(MAGIC)))
         wrong = next(check(program), "other bytes" if not data.startswith(MAGIC) else None)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
         wrong = str(error)
     if wrong:
         raise ValueError(f"load: expected a program, got {wrong}")
@@ -1431,8 +1431,7 @@ def is_index(x: Any, count: int = 1 << 16) -> bool:
 
 
 def is_step(key: str, slots: list[int], numbers: list[int]) -> bool:
-    fusible = key in TABLE and TABLE[key].kind == "pointwise"
-    return fusible and all(is_index(i) for i in [*slots, *numbers])
+    return TABLE[key].kind == "pointwise" and all(is_index(i) for i in [*slots, *numbers])
 
 
 IS_OPERAND: dict[str, Callable[[Any, Program], bool]] = {

@@ -183,6 +183,7 @@ def test_gradients(f: Any, order: int) -> None:
 
 
 SOURCES = {
+    "zeros": "def f(x, n: int):\n    return x / (0.0 * (0.0 - 1.0)) - x / 0.0",
     "update": tour.UPDATE,
     "branch": "def f(x, n: int):\n    if n > 1:\n        x = x * n\n        n = n - 1\n    else:\n        x = -x\n    return x + n",
     "nested": "def f(x, n: int):\n    for i in range(n):\n        for j in range(i):\n            x = x * 0.5 + j\n    return x",
@@ -241,6 +242,24 @@ def test_damaged_programs(changes: list[tuple[int, int]], end: int) -> None:
             assert isinstance(tour.load(damaged), tour.Program)
         except ValueError as error:
             assert str(error).startswith("load: expected a program")
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        ("while n > 0:\n        n = n - 1\n    return x", "an assignment to a name, if, or for"),
+        ("i = n\n    for i in range(3):\n        x = x * i\n    return x * i", "that is new"),
+        ("for i in range(3):\n        x = x * i\n    return x * i", "a known name"),
+        ("if n:\n        x = -x\n    return x", "a bool"),
+        ("return x.add(n, n)", r"add: expected .* got \(Tensor, int, int\)"),
+        ("x[0] = 1\n    return x", "an assignment to a name"),
+        ("return x.__class__", "a known name, a number"),
+        ("n = n + 1", "a last statement that returns"),
+    ],
+)
+def test_what_the_language_lacks_is_refused(body: str, expected: str) -> None:
+    with pytest.raises(SyntaxError, match=f"script: line [23456]: expected .*{expected}"):
+        tour.script(f"def f(x, n: int):\n    {body}")
 
 
 def test_deep_nesting_is_refused() -> None:

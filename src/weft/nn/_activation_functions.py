@@ -20,7 +20,13 @@ def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """input where positive, otherwise alpha * (exp(input) - 1)."""
+    """input where positive, otherwise alpha * (exp(input) - 1).
+
+    Any shape; floating dtypes, RuntimeError for others. inplace writes into `input`.
+
+    >>> weft.nn.functional.elu(weft.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
     return _elu(input, alpha, 1.0, 1.0, inplace)
 
 
@@ -31,12 +37,24 @@ def _elu(input: Tensor, alpha: float, scale: float, input_scale: float, inplace:
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Scaled elu with the two constants that keep mean 0 and variance 1."""
+    """Scaled elu with the two constants that keep mean 0 and variance 1.
+
+    Any shape; floating dtypes, RuntimeError for others (Klambauer et al., 2017).
+
+    >>> weft.nn.functional.selu(weft.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
     return _elu(input, _SELU_ALPHA, _SELU_SCALE, 1.0, inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """input where positive, otherwise alpha * (exp(input / alpha) - 1)."""
+    """input where positive, otherwise alpha * (exp(input / alpha) - 1).
+
+    Any shape; floating dtypes. Raises RuntimeError for others, and for alpha = 0.
+
+    >>> weft.nn.functional.celu(weft.tensor([-1.0, 2.0]), alpha=2.0)
+    tensor([-0.7869,  2.0000])
+    """
     if alpha == 0:
         raise RuntimeError("celu: expected alpha other than 0, got 0")
     return _elu(input, alpha, 1.0, 1.0 / alpha, inplace)
@@ -45,7 +63,14 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """input cut to [min_val, max_val]."""
+    """input cut to [min_val, max_val].
+
+    Any shape; for integers the bounds lose their fraction. Raises ValueError where min_val is above
+    max_val.
+
+    >>> weft.nn.functional.hardtanh(weft.tensor([-3.0, 0.5]))
+    tensor([-1.0000,  0.5000])
+    """
     if min_val > max_val:
         raise ValueError(f"hardtanh: expected min_val <= max_val, got {min_val} and {max_val}")
     if input.is_floating_point():
@@ -57,52 +82,106 @@ def hardtanh(
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """input cut to [0, 6]."""
+    """input cut to [0, 6].
+
+    Any shape and real dtype.
+
+    >>> weft.nn.functional.relu6(weft.tensor([-1.0, 8.0]))
+    tensor([0., 6.])
+    """
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """input / 6 + 1 / 2, cut to [0, 1]."""
+    """input / 6 + 1 / 2, cut to [0, 1].
+
+    Any shape; floating dtypes, RuntimeError for others.
+
+    >>> weft.nn.functional.hardsigmoid(weft.tensor([0.0, 1.5, 9.0]))
+    tensor([0.5000, 0.7500, 1.0000])
+    """
     return _placed(input, _nn.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * hardsigmoid(input)."""
+    """input * hardsigmoid(input).
+
+    Any shape; floating dtypes, RuntimeError for others.
+
+    >>> weft.nn.functional.hardswish(weft.tensor([0.0, 1.0, 9.0]))
+    tensor([0.0000, 0.6667, 9.0000])
+    """
     value = input.clone() if inplace else input  # gradients read it
     return _placed(input, value * _nn.hardtanh(value + 3, 0.0, 6.0) / 6, inplace)
 
 
 @takes_out
 def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(input)), without overflow."""
+    """log(sigmoid(input)), without overflow.
+
+    Any shape; floating dtypes, RuntimeError for others.
+
+    >>> weft.nn.functional.logsigmoid(weft.tensor([0.0, -200.0]))
+    tensor([  -0.6931, -200.0000])
+    """
     return _nn.log_sigmoid(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * tanh(softplus(input))."""
+    """input * tanh(softplus(input)).
+
+    Any shape; floating dtypes, RuntimeError for others.
+
+    >>> weft.nn.functional.mish(weft.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
     value = input.clone() if inplace else input  # gradients read it
     return _placed(input, value * _nn.softplus(value).tanh(), inplace)
 
 
 def softsign(input: Tensor) -> Tensor:
-    """input / (1 + |input|)."""
+    """input / (1 + |input|).
+
+    Any shape; integers become the default dtype.
+
+    >>> weft.nn.functional.softsign(weft.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
+    """
     return input / (input.abs() + 1)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """input - tanh(input)."""
+    """input - tanh(input).
+
+    Any shape; integers become the default dtype.
+
+    >>> weft.nn.functional.tanhshrink(weft.tensor([0.0, 2.0]))
+    tensor([0.0000, 1.0360])
+    """
     return input - input.tanh()
 
 
 @takes_out
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """input where |input| > lambd, otherwise 0."""
+    """input where |input| > lambd, otherwise 0.
+
+    Any shape and real dtype.
+
+    >>> weft.nn.functional.hardshrink(weft.tensor([-0.25, 2.0]))
+    tensor([0., 2.])
+    """
     return weft.where(input.abs() <= lambd, 0, input)
 
 
 @takes_out
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """input moved by lambd towards 0, which it does not cross."""
+    """input moved by lambd towards 0, which it does not cross.
+
+    Any shape; floating dtypes. Raises RuntimeError for others, and for a negative lambd.
+
+    >>> weft.nn.functional.softshrink(weft.tensor([-0.25, 2.0]))
+    tensor([0.0000, 1.5000])
+    """
     if lambd < 0:
         raise RuntimeError(f"softshrink: expected lambd >= 0, got {lambd}")
     moved = input - _nn.hardtanh(input, -lambd, lambd)
@@ -110,12 +189,24 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """input where above the threshold, otherwise value."""
+    """input where above the threshold, otherwise value.
+
+    Any shape and real dtype. inplace writes into `input`.
+
+    >>> weft.nn.functional.threshold(weft.tensor([0.5, 2.0]), 1.0, -1.0)
+    tensor([-1.,  2.])
+    """
     return _placed(input, weft.where(input <= threshold, value, input), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half along `dim` times the sigmoid of the second."""
+    """The first half along `dim` times the sigmoid of the second.
+
+    The result has half as many entries along `dim`. Raises RuntimeError where the size is odd.
+
+    >>> weft.nn.functional.glu(weft.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
     if input.size(dim) % 2:
         raise RuntimeError(f"glu: expected an even size of dimension {dim}, got {input.size(dim)}")
     value, gate = input.chunk(2, dim)
@@ -124,7 +215,13 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 @decides
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """input where positive, otherwise weight * input; one weight, or one a channel."""
+    """input where positive, otherwise weight * input; one weight, or one a channel.
+
+    Channels are dimension 1. Raises RuntimeError for another number of weights.
+
+    >>> weft.nn.functional.prelu(weft.tensor([[-2.0, -2.0]]), weft.tensor([0.5, 0.25]))
+    tensor([[-1.0000, -0.5000]])
+    """
     channels = input.size(1) if input.dim() > 1 else 1
     if weight.numel() not in (1, channels):
         raise RuntimeError(
@@ -146,7 +243,13 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """input where positive, otherwise input times a slope: drawn from [lower, upper] for each
-    element in training, their mean else."""
+    element in training, their mean else.
+
+    Any shape. Raises ValueError where lower is above upper.
+
+    >>> weft.nn.functional.rrelu(weft.tensor([-4.0, 2.0]), 0.25, 0.75)
+    tensor([-2.,  2.])
+    """
     if not lower <= upper:
         raise ValueError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
     below = input.detach() <= 0
@@ -166,6 +269,12 @@ def gumbel_softmax(
 
     hard gives one-hot vectors whose gradient is that of the soft ones. eps has no effect, as in
     PyTorch.
+
+    The result has the shape of the logits. Raises RuntimeError for integers, IndexError for a
+    dimension that is not there.
+
+    >>> weft.nn.functional.gumbel_softmax(weft.tensor([0.0, 99.0]), hard=True)
+    tensor([0., 1.])
     """
     noise = -weft.empty_like(logits).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)

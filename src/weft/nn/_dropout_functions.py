@@ -35,21 +35,40 @@ def _channels(function: str, input: Tensor, p: float, training: bool, inplace: b
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Zeroes each channel of [n, c, l] (or [c, l]) with probability p, scales the rest."""
+    """Zeroes each channel of [n, c, l] (or [c, l]) with probability p, scales the rest.
+
+    Raises ValueError for p outside [0, 1], RuntimeError for other numbers of dimensions.
+
+    >>> weft.nn.functional.dropout1d(weft.ones(1, 2, 3), 0.0)
+    tensor([[[1., 1., 1.],
+             [1., 1., 1.]]])
+    """
     return _of_samples("dropout1d", input, 3, p, training, inplace)
 
 
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Zeroes each channel of [n, c, h, w] with probability p, scales the rest."""
+    """Zeroes each channel of [n, c, h, w] with probability p, scales the rest.
+
+    Raises ValueError for p outside [0, 1], RuntimeError for fewer than two dimensions.
+
+    >>> weft.nn.functional.dropout2d(weft.ones(1, 2, 1, 1), 1.0).flatten()
+    tensor([0., 0.])
+    """
     return _channels("dropout2d", input, p, training, inplace)
 
 
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Zeroes each channel of [n, c, d, h, w] (or [c, d, h, w]) with probability p."""
+    """Zeroes each channel of [n, c, d, h, w] (or [c, d, h, w]) with probability p.
+
+    Raises ValueError for p outside [0, 1], RuntimeError for other numbers of dimensions.
+
+    >>> weft.nn.functional.dropout3d(weft.ones(2, 1, 1, 1), 1.0).flatten()
+    tensor([0., 0.])
+    """
     return _of_samples("dropout3d", input, 5, p, training, inplace)
 
 
@@ -69,14 +88,26 @@ def _of_samples(
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Sets elements to SELU's floor with probability p, then restores mean and variance."""
+    """Sets elements to SELU's floor with probability p, then restores mean and variance.
+
+    Any shape; the result is `input` where not in training. Raises ValueError for p outside [0, 1].
+
+    >>> weft.nn.functional.alpha_dropout(weft.ones(2), 0.5, training=False)
+    tensor([1., 1.])
+    """
     return _alpha("alpha_dropout", input, p, training, inplace, False)
 
 
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """alpha_dropout of whole channels (dimension 1)."""
+    """alpha_dropout of whole channels (dimension 1).
+
+    Raises ValueError for p outside [0, 1], RuntimeError for fewer than two dimensions in training.
+
+    >>> weft.nn.functional.feature_alpha_dropout(weft.ones(1, 2), 1.0, training=True)
+    tensor([[0., 0.]])
+    """
     return _alpha("feature_alpha_dropout", input, p, training, inplace, True)
 
 

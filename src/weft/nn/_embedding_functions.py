@@ -30,8 +30,8 @@ def embedding(
 
     >>> table = weft.tensor([[3.0, 4.0], [6.0, 8.0]])
     >>> weft.nn.functional.embedding(weft.tensor([1, 1]), table, max_norm=5.0)
-    tensor([[3.0000, 4.0000],
-            [3.0000, 4.0000]])
+    tensor([[3., 4.],
+            [3., 4.]])
     """
     _check_dense("embedding", sparse)
     padding = _padding("embedding", padding_idx, weight)
@@ -131,6 +131,11 @@ def embedding_bag(
     - max_norm, norm_type, scale_grad_by_freq: as for embedding; the latter not for mode "max".
 
     NotImplementedError for sparse gradients.
+
+    >>> table = weft.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> weft.nn.functional.embedding_bag(weft.tensor([0, 1, 2]), table, weft.tensor([0, 2]))
+    tensor([[2., 3.],
+            [5., 6.]])
     """
     if weight.dtype == weft.int64 and input.is_floating_point():
         warnings.warn(

@@ -1,4 +1,4 @@
-"""Losses beyond the common ones; `weft.nn.functional` shows them."""
+"""Losses by element and by class; `weft.nn.functional` shows them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,23 @@ from weft._aliases import numpy_names
 from weft._decides import decides
 from weft.autograd import Function
 from weft.nn._reduction import legacy_get_string as _legacy
+
+_nn = weft._C._nn
+_mse_loss = _nn.mse_loss
+_l1_loss = _nn.l1_loss
+_nll_loss = _nn.nll_loss_nd
+_cross_entropy_loss = _nn.cross_entropy_loss
+_bce_with_logits = weft.binary_cross_entropy_with_logits
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _reduction(function: str, name: str) -> int:
+    """PyTorch's number of a reduction name."""
+    number = _REDUCTIONS.get(name)
+    if number is None:
+        raise ValueError(f"{function}: expected reduction 'none', 'mean' or 'sum', got {name!r}")
+    return number
 
 
 def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:
@@ -32,6 +49,132 @@ def _weighted(function: str, loss: Tensor, input: Tensor, weight: Tensor, reduct
     if reduction == "mean":
         return weighted.sum() / weight.sum()
     return _reduced(function, weighted, reduction)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """nll_loss(log_softmax(input, 1), target): input [n, c] (or [c]), target [n] of classes.
+
+    A floating target of the input's shape holds probabilities of classes. [n, c, *] takes a target
+    [n, *]. weight [c] scales each class; "mean" divides by the weights of the targets; targets of
+    ignore_index do not count. Raises IndexError for a target outside the classes, RuntimeError for
+    shapes that do not fit, ValueError for another reduction.
+
+    >>> weft.nn.functional.cross_entropy(weft.tensor([[0.0, 0.0], [9.0, 0.0]]), weft.tensor([0, 0]))
+    tensor(0.3466)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = _legacy(size_average, reduce)
+    number = _reduction("cross_entropy", reduction)
+    if label_smoothing:
+        return _cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
+    return _cross_entropy_loss(input, target, weight, number, ignore_index)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """-input[i, target[i]] of log-probabilities [n, c], weighted by class, then reduced.
+
+    Shapes, weights, ignore_index and errors are those of cross_entropy.
+
+    >>> chances = weft.tensor([[0.5, 0.5], [0.25, 0.75]])
+    >>> weft.nn.functional.nll_loss(chances.log(), weft.tensor([0, 1]), reduction="none")
+    tensor([0.6931, 0.2877])
+    """
+    if size_average is not None or reduce is not None:
+        reduction = _legacy(size_average, reduce)
+    return _nll_loss(input, target, weight, _reduction("nll_loss", reduction), ignore_index)
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """(input - target) ** 2, weighted and reduced; a weighted mean is divided by the weights.
+
+    Floating or complex tensors that broadcast; reduction "none" keeps their shape, "mean" and "sum"
+    give one number. Raises ValueError for another reduction and for a weight of another shape.
+
+    >>> weft.nn.functional.mse_loss(weft.tensor([1.0, 5.0]), weft.tensor([1.0, 3.0]))
+    tensor(2.)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = _legacy(size_average, reduce)
+    if weight is not None:
+        loss = (input - target) ** 2
+        return _weighted("mse_loss", loss, input, weight, reduction)
+    return _mse_loss(input, target, _reduction("mse_loss", reduction))
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """|input - target|, weighted and reduced; a weighted mean is divided by the weights.
+
+    Shapes, dtypes, reductions and errors are those of mse_loss.
+
+    >>> weft.nn.functional.l1_loss(weft.tensor([1.0, 5.0]), weft.tensor([1.0, 3.0]))
+    tensor(1.)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = _legacy(size_average, reduce)
+    if weight is not None:
+        loss = (input - target).abs()
+        return _weighted("l1_loss", loss, input, weight, reduction)
+    return _l1_loss(input, target, _reduction("l1_loss", reduction))
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Cross entropy of sigmoid(input) against targets in [0, 1] of the same shape.
+
+    weight scales elements, pos_weight those with target 1. Raises ValueError for a target of
+    another shape and for another reduction.
+
+    >>> logits, target = weft.tensor([0.0, 9.0]), weft.tensor([1.0, 1.0])
+    >>> weft.nn.functional.binary_cross_entropy_with_logits(logits, target)
+    tensor(0.3466)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = _legacy(size_average, reduce)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"binary_cross_entropy_with_logits: expected a target of shape {input.shape}, "
+            f"got {target.shape}"
+        )
+    number = _reduction("binary_cross_entropy_with_logits", reduction)
+    return _bce_with_logits(input, target, weight, pos_weight, number)
 
 
 class _CrossEntropyOfChances(Function):
@@ -61,7 +204,16 @@ def binary_cross_entropy(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Cross entropy of probabilities in [0, 1] against targets in [0, 1] of the same shape."""
+    """Cross entropy of probabilities in [0, 1] against targets in [0, 1] of the same shape.
+
+    weight scales elements; reduction "none" keeps the shape, "mean" and "sum" give one number.
+    Raises ValueError for a target of another shape and for another reduction, RuntimeError for
+    inputs outside [0, 1].
+
+    >>> chances, target = weft.tensor([0.5, 0.25]), weft.tensor([1.0, 1.0])
+    >>> weft.nn.functional.binary_cross_entropy(chances, target, reduction="none")
+    tensor([0.6931, 1.3863])
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     if target.shape != input.shape:
@@ -83,7 +235,14 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """d^2 / (2 beta) where |d| < beta, otherwise |d| - beta / 2; d = input - target."""
+    """d^2 / (2 beta) where |d| < beta, otherwise |d| - beta / 2; d = input - target.
+
+    Tensors that broadcast; reduction "none" keeps their shape, "mean" and "sum" give one number.
+    Raises ValueError for a negative beta and for another reduction.
+
+    >>> weft.nn.functional.smooth_l1_loss(weft.tensor([0.5, 3.0]), weft.zeros(2), reduction="none")
+    tensor([0.1250, 2.5000])
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     if beta < 0:
@@ -103,7 +262,14 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """d^2 / 2 where |d| <= delta, otherwise delta (|d| - delta / 2); d = input - target."""
+    """d^2 / 2 where |d| <= delta, otherwise delta (|d| - delta / 2); d = input - target.
+
+    Reductions are those of smooth_l1_loss. Raises ValueError for delta <= 0, for another reduction,
+    and for a weight of another shape.
+
+    >>> weft.nn.functional.huber_loss(weft.tensor([0.5, 3.0]), weft.zeros(2), reduction="none")
+    tensor([0.1250, 2.5000])
+    """
     if delta <= 0:
         raise ValueError(f"huber_loss: expected delta > 0, got {delta}")
     distance = (input - target).abs()
@@ -125,7 +291,15 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """target * (log(target) - input) for log-probabilities `input`; 'batchmean' divides by n."""
+    """target * (log(target) - input) for log-probabilities `input`; 'batchmean' divides by n.
+
+    `target` holds probabilities, or their logarithms with log_target; where it is 0 the loss is.
+    The other reductions are those of smooth_l1_loss.
+
+    >>> chances = weft.tensor([0.5, 0.5])
+    >>> weft.nn.functional.kl_div(weft.tensor([0.25, 0.75]).log(), chances, reduction="sum")
+    tensor(0.1438)
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     if log_target:
@@ -147,7 +321,15 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """(log var + (input - target)^2 / var) / 2; var at least eps."""
+    """(log var + (input - target)^2 / var) / 2; var at least eps.
+
+    `var` is a number or a tensor of the input's shape, or of one dimension less, or with a last
+    size of 1. Reductions are those of smooth_l1_loss. Raises ValueError for negative variances.
+
+    >>> x, target = weft.tensor([1.0, 3.0]), weft.tensor([1.0, 1.0])
+    >>> weft.nn.functional.gaussian_nll_loss(x, target, weft.ones(2), reduction="none")
+    tensor([0., 2.])
+    """
     if isinstance(var, float):
         var = input.detach().new_full(input.shape, var)
     if (var.detach() < 0).any():
@@ -164,7 +346,14 @@ def gaussian_nll_loss(
 @numpy_names
 @decides
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along `dim`; norms count as at least eps."""
+    """The cosine of the angle between vectors along `dim`; norms count as at least eps.
+
+    x1 and x2 are broadcast against each other; the result lacks `dim`. Raises RuntimeError for
+    shapes that do not broadcast.
+
+    >>> weft.nn.functional.cosine_similarity(weft.tensor([[3.0, 4.0]]), weft.tensor([[4.0, 3.0]]))
+    tensor([0.9600])
+    """
     if x1.shape != x2.shape:  # sizes of 1 along dim count as often as they are repeated
         shape = weft.broadcast_shapes(x1.shape, x2.shape)
         x1, x2 = x1.expand(shape), x2.expand(shape)
@@ -174,9 +363,14 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 __all__ = [
     "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "cosine_similarity",
+    "cross_entropy",
     "gaussian_nll_loss",
     "huber_loss",
     "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
     "smooth_l1_loss",
 ]

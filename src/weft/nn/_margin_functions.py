@@ -1,4 +1,4 @@
-"""Losses by margins and distances, and the alignment loss; `weft.nn.functional` shows them."""
+"""Losses by margins and distances; `weft.nn.functional` shows them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._decides import decides
 from weft.nn._loss_functions import _reduced
 from weft.nn._reduction import legacy_get_string as _legacy
 
@@ -32,7 +31,16 @@ def margin_ranking_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin - target * (input1 - input2)) for targets 1 and -1, reduced."""
+    """max(0, margin - target * (input1 - input2)) for targets 1 and -1, reduced.
+
+    Tensors of as many dimensions, which broadcast; reduction "none" keeps their shape, "mean" and
+    "sum" give one number. Raises RuntimeError for other numbers of dimensions, ValueError for
+    another reduction.
+
+    >>> first, second = weft.tensor([1.0, 2.0]), weft.tensor([2.0, 1.0])
+    >>> weft.nn.functional.margin_ranking_loss(first, second, weft.ones(2), reduction="none")
+    tensor([1., 0.])
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
@@ -52,7 +60,14 @@ def hinge_embedding_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1, reduced."""
+    """input where target is 1, max(0, margin - input) where it is -1, reduced.
+
+    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss.
+
+    >>> x, target = weft.tensor([0.5, 0.25]), weft.tensor([1, -1])
+    >>> weft.nn.functional.hinge_embedding_loss(x, target, reduction="none")
+    tensor([0.5000, 0.7500])
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     apart = weft.where(target != 1, (margin - input).clamp_min(0), 0.0)
@@ -67,7 +82,13 @@ def soft_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """log(1 + exp(-target * input)) for targets 1 and -1, reduced."""
+    """log(1 + exp(-target * input)) for targets 1 and -1, reduced.
+
+    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss.
+
+    >>> weft.nn.functional.soft_margin_loss(weft.tensor([0.0, 9.0]), weft.ones(2), reduction="none")
+    tensor([6.9315e-01, 1.2340e-04])
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     return _reduced("soft_margin_loss", (-target * input).exp().log1p(), reduction)
@@ -85,6 +106,13 @@ def cosine_embedding_loss(
     """1 - cos where target is 1, max(0, cos - margin) where it is -1, reduced.
 
     The cosine is of vectors along the last dimension.
+
+    Inputs [n, d] and a target [n], or [d] and []. Raises RuntimeError for other shapes; reductions
+    and their errors are those of margin_ranking_loss.
+
+    >>> x, y = weft.tensor([[3.0, 4.0]]), weft.tensor([[4.0, 3.0]])
+    >>> weft.nn.functional.cosine_embedding_loss(x, y, weft.tensor([1]))
+    tensor(0.0400)
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
@@ -105,12 +133,25 @@ def cosine_embedding_loss(
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """The p-norm of x1 - x2 + eps along the last dimension."""
+    """The p-norm of x1 - x2 + eps along the last dimension.
+
+    x1 [*, d] and x2 broadcast; the result is [*], or [*, 1] with keepdim. Raises RuntimeError for
+    shapes that do not fit.
+
+    >>> weft.nn.functional.pairwise_distance(weft.tensor([[3.0, 4.0]]), weft.zeros(1, 2))
+    tensor([5.0000])
+    """
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The distances of all pairs of rows (i < j) of a matrix, as one vector."""
+    """The distances of all pairs of rows (i < j) of a matrix, as one vector.
+
+    A matrix [n, d] gives n * (n - 1) / 2 distances. Raises RuntimeError for other shapes.
+
+    >>> weft.nn.functional.pdist(weft.tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]))
+    tensor([5., 3., 4.])
+    """
     if input.dim() != 2:
         raise RuntimeError(f"pdist: expected a matrix, got shape {tuple(input.shape)}")
     first, second = weft.triu_indices(input.size(0), input.size(0), 1).unbind(0)
@@ -130,7 +171,15 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, margin + |anchor - positive| - |anchor - negative|) by the p-norm; with swap the
-    negative may be measured from the positive instead."""
+    negative may be measured from the positive instead.
+
+    Tensors [*, d] of as many dimensions; reduction "none" gives [*]. Raises RuntimeError for other
+    numbers of dimensions, ValueError for margin <= 0 and for another reduction.
+
+    >>> anchor, near, far = weft.zeros(1, 2), weft.ones(1, 2), weft.full((1, 2), 1.5)
+    >>> weft.nn.functional.triplet_margin_loss(anchor, near, far)
+    tensor(0.2929)
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
 
@@ -152,7 +201,15 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """triplet_margin_loss by any distance (pairwise_distance unless given)."""
+    """triplet_margin_loss by any distance (pairwise_distance unless given).
+
+    distance_function takes two tensors. Errors are those of triplet_margin_loss.
+
+    >>> anchor, near, far = weft.zeros(1, 2), weft.ones(1, 2), weft.full((1, 2), 1.5)
+    >>> weft.nn.functional.triplet_margin_with_distance_loss(
+    ...     anchor, near, far, distance_function=lambda x, y: (x - y).abs().amax(-1))
+    tensor(0.5000)
+    """
     return _triplet(
         "triplet_margin_with_distance_loss", anchor, positive, negative,
         pairwise_distance if distance_function is None else distance_function, margin, swap,
@@ -190,7 +247,15 @@ def multi_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes i != target of max(0, margin - input[target] + input[i]) ** p."""
+    """The mean over classes i != target of max(0, margin - input[target] + input[i]) ** p.
+
+    `input` [n, c] and classes [n], or [c] and []; weight [c] scales each class. Raises ValueError
+    for p other than 1 and 2 and for another reduction, RuntimeError for other shapes.
+
+    >>> scores = weft.tensor([[0.5, 0.75, 0.0]])
+    >>> weft.nn.functional.multi_margin_loss(scores, weft.tensor([0]))
+    tensor(0.5833)
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     if p not in (1, 2):
@@ -223,6 +288,12 @@ def multilabel_margin_loss(
     """The mean over classes j in and i not in the target of max(0, 1 - input[j] + input[i]).
 
     target has the input's shape (n, c) or (c,): the classes, then -1.
+
+    Raises ValueError for a target of another shape and for another reduction.
+
+    >>> scores, classes = weft.tensor([0.5, 0.75, 0.0]), weft.tensor([1, -1, 0])
+    >>> weft.nn.functional.multilabel_margin_loss(scores, classes)
+    tensor(0.3333)
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
@@ -249,7 +320,15 @@ def multilabel_soft_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Binary cross entropy of sigmoid(input), the mean over the classes (the last dimension)."""
+    """Binary cross entropy of sigmoid(input), the mean over the classes (the last dimension).
+
+    `input` and `target` are [n, c]; weight [c] scales each class; reduction "none" gives [n].
+    Raises ValueError for another reduction.
+
+    >>> logits, target = weft.zeros(1, 2), weft.tensor([[1.0, 0.0]])
+    >>> weft.nn.functional.multilabel_soft_margin_loss(logits, target)
+    tensor(0.6931)
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     size = weft.nn.functional.logsigmoid(input)
@@ -269,7 +348,14 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The negative log-likelihood of counts: exp(input) - target * input, or of the rate itself
-    input - target * log(input + eps); full adds Stirling's term for targets above 1."""
+    input - target * log(input + eps); full adds Stirling's term for targets above 1.
+
+    Tensors that broadcast; reductions and their errors are those of margin_ranking_loss.
+
+    >>> rates, counts = weft.tensor([1.0, 2.0]), weft.tensor([1.0, 3.0])
+    >>> weft.nn.functional.poisson_nll_loss(rates, counts, log_input=False, reduction="none")
+    tensor([ 1.0000, -0.0794])
+    """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     if log_input:
@@ -284,126 +370,15 @@ def poisson_nll_loss(
     return _reduced("poisson_nll_loss", loss, reduction)
 
 
-# ---- alignment ----
-
-
-@decides
-def ctc_loss(
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Tensor:
-    """Connectionist temporal classification (Graves 2006): minus the log-probability that
-    log_probs [t, n, c] (or [t, c]) spell the targets [n, s] (or all of them in one vector).
-
-    'mean' divides each loss by its target's length first.
-    """
-    single = log_probs.dim() == 2
-    x = log_probs.unsqueeze(1) if single else log_probs
-    if x.dim() != 3 or not 0 <= blank < x.size(2):
-        raise RuntimeError(
-            "ctc_loss: expected log_probs (t, n, c) or (t, c) and blank in [0, c), got "
-            f"{tuple(log_probs.shape)} and {blank}"
-        )
-    kind, x = x.dtype, x.double()  # long sums of exponentials: float32 would lose digits
-    steps, batch, _ = x.shape
-    lengths = _lengths("input_lengths", input_lengths, batch, steps)
-    counts = _lengths("target_lengths", target_lengths, batch, targets.numel())
-    labels = _label_rows(targets, counts, batch)
-    # Blanks between the labels and around them: b l b l b.
-    states = 2 * labels.size(1) + 1
-    path = weft.full((batch, states), blank, dtype=weft.int64)
-    path[:, 1::2] = labels
-    emitted = x.gather(2, path.unsqueeze(0).expand(steps, -1, -1))
-    skips = weft.zeros((batch, states), dtype=weft.bool)
-    if states > 3:
-        skips[:, 2:] = (path[:, 2:] != blank).logical_and(path[:, 2:] != path[:, :-2])
-    loss = -_spelled(emitted, skips, lengths, counts) + _normality(x, lengths)
-    if zero_infinity:
-        loss = weft.where(loss == math.inf, 0.0, loss)
-    if reduction == "mean":
-        return (loss / weft.tensor(counts).clamp_min(1).to(loss.dtype)).mean().to(kind)
-    loss = _reduced("ctc_loss", loss, reduction).to(kind)
-    return loss.squeeze(0) if single and reduction == "none" else loss
-
-
-def _normality(x: Tensor, lengths: list[int]) -> Tensor:
-    """0, with the gradient exp(log_probs): what PyTorch adds, so that the gradient of each step
-    sums to 0. log_softmax before it takes this away again."""
-    used = weft.arange(x.size(0)).unsqueeze(1) < weft.tensor(lengths)
-    total = x.exp().masked_fill(used.logical_not().unsqueeze(2), 0).sum([0, 2])
-    return total - total.detach()
-
-
-def _lengths(what: str, given: Any, batch: int, limit: int) -> list[int]:
-    if isinstance(given, Tensor):
-        listed = [int(v) for v in given.reshape(-1)]
-    elif isinstance(given, (list, tuple)):
-        listed = [int(v) for v in given]
-    else:
-        listed = [int(given)]
-    if len(listed) != batch or any(not 0 <= v <= limit for v in listed):
-        raise RuntimeError(f"ctc_loss: expected {batch} {what} in [0, {limit}], got {listed}")
-    return listed
-
-
-def _label_rows(targets: Tensor, counts: list[int], batch: int) -> Tensor:
-    """[n, longest] labels, 0 behind the shorter ones."""
-    longest = max([0, *counts])
-    if targets.dim() == 2:
-        return targets[:, :longest].to(weft.int64)
-    if sum(counts) > targets.numel():
-        raise RuntimeError(f"ctc_loss: expected {sum(counts)} targets, got {targets.numel()}")
-    rows, start = weft.zeros((batch, longest), dtype=weft.int64), 0
-    for row, count in enumerate(counts):
-        rows[row, :count] = targets.reshape(-1)[start : start + count].to(weft.int64)
-        start += count
-    return rows
-
-
-def _spelled(emitted: Tensor, skips: Tensor, lengths: list[int], counts: list[int]) -> Tensor:
-    """The forward algorithm in logarithms: [t, n, states] to [n]."""
-    steps, batch, states = emitted.shape
-    nothing = weft.full((batch, states), -math.inf, dtype=emitted.dtype)
-    first = weft.arange(states) < 2
-    now = weft.where(first, emitted[0], nothing) if steps else nothing
-    if not steps:
-        now = weft.where(weft.arange(states) < 1, 0.0, nothing)
-    history = [now]
-    for t in range(1, steps):
-        one = weft.cat([nothing[:, :1], now[:, :-1]], 1)
-        ways = [now, one]
-        if states > 2:
-            two = weft.cat([nothing[:, :2], now[:, :-2]], 1)
-            ways.append(weft.where(skips, two, nothing))
-        now = _log_sum(weft.stack(ways, 0)) + emitted[t]
-        history.append(now)
-    ends = []
-    for row, (length, count) in enumerate(zip(lengths, counts)):
-        if length == 0:
-            ends.append(emitted.new_zeros(()) if count == 0 else nothing[0, 0])
-            continue
-        last = history[length - 1][row, max(2 * count - 1, 0) : 2 * count + 1]
-        ends.append(_log_sum(last))
-    return weft.stack(ends)
-
-
-def _log_sum(x: Tensor) -> Tensor:
-    """logsumexp over dimension 0 whose gradient is 0, not NaN, where nothing is possible."""
-    top = x.detach().amax([0])
-    shut = top == -math.inf
-    total = (x - top.masked_fill(shut, 0)).exp().sum(0)
-    return (total.masked_fill(shut, 1).log() + top.masked_fill(shut, 0)).masked_fill(
-        shut, -math.inf
-    )
-
-
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input1 [*, i] and input2 [*, j] with weight [o, i, j]: sum of their products, [*, o]."""
+    """input1 [*, i] and input2 [*, j] with weight [o, i, j]: sum of their products, [*, o].
+
+    bias [o] is added. Raises RuntimeError for sizes that do not fit.
+
+    >>> x, y = weft.tensor([[1.0, 2.0]]), weft.tensor([[3.0]])
+    >>> weft.nn.functional.bilinear(x, y, weft.ones(1, 2, 1))
+    tensor([[9.]])
+    """
     result = weft.einsum("...i,oij,...j->...o", input1, weight, input2)
     return result if bias is None else result + bias
 
@@ -411,7 +386,14 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """input / (k + alpha * m)**beta, m the mean of squares over `size` neighbouring channels."""
+    """input / (k + alpha * m)**beta, m the mean of squares over `size` neighbouring channels.
+
+    `input` is [n, c, ...], and so is the result. Raises ValueError for fewer than three dimensions.
+
+    >>> x = weft.tensor([1.0, 2.0, 3.0]).reshape(1, 3, 1)
+    >>> weft.nn.functional.local_response_norm(x, 3, alpha=3.0, beta=1.0).flatten()
+    tensor([0.1667, 0.1333, 0.2143])
+    """
     if input.dim() < 3:
         raise ValueError(
             f"local_response_norm: expected at least 3 dims, got shape {tuple(input.shape)}"
@@ -426,7 +408,7 @@ def local_response_norm(
 
 
 __all__ = [
-    "bilinear", "cosine_embedding_loss", "ctc_loss", "hinge_embedding_loss", "local_response_norm",
+    "bilinear", "cosine_embedding_loss", "hinge_embedding_loss", "local_response_norm",
     "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
     "multilabel_soft_margin_loss", "pairwise_distance", "pdist", "poisson_nll_loss",
     "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",

@@ -15,7 +15,16 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalises each group of channels of input [n, c, *] over the group and all positions."""
+    """Normalises each group of channels of input [n, c, *] over the group and all positions.
+
+    weight and bias are [c]; the result has the shape of `input`. Raises RuntimeError for a number
+    of groups that does not divide c.
+
+    >>> x = weft.tensor([[[1.0, 3.0], [5.0, 9.0]]])
+    >>> weft.nn.functional.group_norm(x, 2, eps=0.0)
+    tensor([[[-1.,  1.],
+             [-1.,  1.]]])
+    """
     if input.dim() < 2 or num_groups < 1 or input.size(1) % num_groups:
         raise RuntimeError(
             f"group_norm: expected groups that divide the channels of [n, c, ...], "
@@ -41,6 +50,14 @@ def instance_norm(
 
     With use_input_stats the running statistics move towards the mean of those over the samples;
     without, they are what is normalised by.
+
+    The other tensors are [c]; the result has the shape of `input`. Raises RuntimeError without both
+    running statistics where these are used.
+
+    >>> x = weft.tensor([[[1.0, 3.0], [5.0, 9.0]]])
+    >>> weft.nn.functional.instance_norm(x, eps=0.0)
+    tensor([[[-1.,  1.],
+             [-1.,  1.]]])
     """
     if not use_input_stats:
         if running_mean is None or running_var is None:
@@ -100,6 +117,12 @@ def rms_norm(
     """input / sqrt(mean(input^2) + eps) over the last dimensions, times weight.
 
     eps is the dtype's machine epsilon unless given.
+
+    weight has the shape normalized_shape, the result that of `input`. Raises RuntimeError where
+    `input` ends otherwise, TypeError for integers.
+
+    >>> weft.nn.functional.rms_norm(weft.tensor([3.0, 4.0, 0.0, 0.0]), [4])
+    tensor([1.2000, 1.6000, 0.0000, 0.0000])
     """
     dims = list(range(-len(normalized_shape), 0))
     if tuple(input.shape[input.dim() - len(dims) :]) != tuple(normalized_shape):

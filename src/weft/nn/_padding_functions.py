@@ -18,6 +18,12 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     mode says what they are: "constant" (`value`, 0 by default), "reflect", "replicate" or
     "circular"; the last three take inputs of 2 to 5 dimensions and pad at most all but the first
     two (or all but the first, without a batch). Negative numbers cut off.
+
+    Raises RuntimeError for widths that do not fit, ValueError for a value beside another mode, and
+    NotImplementedError for other modes and numbers of dimensions.
+
+    >>> weft.nn.functional.pad(weft.tensor([[1, 2, 3]]), (2, 1), mode="reflect")
+    tensor([[3, 2, 1, 2, 3, 2]])
     """
     widths = [n if isinstance(n, int) else int(n) for n in pad]
     if len(widths) % 2 or len(widths) > 2 * input.dim():

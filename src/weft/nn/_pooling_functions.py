@@ -1,5 +1,5 @@
-"""Pooling in one and three dimensions, by norms, to given sizes, and back; all by the two-
-dimensional operators. `weft.nn.functional` shows them."""
+"""Pooling in one and three dimensions, by norms and to given sizes; all by the two-dimensional
+operators. `weft.nn.functional` shows them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,13 @@ def max_pool1d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The maximum of each window of [n, c, l], and where it lies."""
+    """The maximum of each window of [n, c, l], and where it lies.
+
+    Arguments and errors are those of max_pool1d; indices are int64.
+
+    >>> weft.nn.functional.max_pool1d_with_indices(weft.tensor([[1, 3, 2, 0]]), 2)
+    (tensor([[3, 2]]), tensor([[1, 2]]))
+    """
     _check_dims("max_pool1d", input, 1)
     (kernel,) = _times("max_pool1d", "kernel_size", kernel_size, 1)
     (step,) = _stride("max_pool1d", stride, [kernel])
@@ -67,7 +73,15 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window of [n, c, l]; with return_indices also where it lies."""
+    """The maximum of each window of [n, c, l]; with return_indices also where it lies.
+
+    A window begins every `stride` (None: kernel_size) entries, its own are `dilation` apart. [c, l]
+    gives two dimensions. Raises RuntimeError for other numbers of them, and for a kernel larger
+    than the padded input.
+
+    >>> weft.nn.functional.max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2)
+    tensor([[3, 2]])
+    """
     values, places = max_pool1d_with_indices(
         input, kernel_size, stride, padding, dilation, ceil_mode
     )
@@ -83,7 +97,13 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The maximum of each window of [n, c, d, h, w], and where it lies in its volume."""
+    """The maximum of each window of [n, c, d, h, w], and where it lies in its volume.
+
+    Arguments and errors are those of max_pool3d; indices are int64, (i * h + j) * w + k.
+
+    >>> weft.nn.functional.max_pool3d_with_indices(weft.arange(8.0).reshape(1, 2, 2, 2), 2)
+    (tensor([[[[7.]]]]), tensor([[[[7]]]]))
+    """
     _check_dims("max_pool3d", input, 3)
     kernel = _times("max_pool3d", "kernel_size", kernel_size, 3)
     step = _stride("max_pool3d", stride, kernel)
@@ -115,7 +135,16 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window of [n, c, d, h, w]; with return_indices also where it lies."""
+    """The maximum of each window of [n, c, d, h, w]; with return_indices also where it lies.
+
+    Arguments are numbers, or one for each dimension, and mean what they do for max_pool1d; so do
+    the errors. [c, d, h, w] gives four dimensions.
+
+    >>> weft.nn.functional.max_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), (1, 2, 2))
+    tensor([[[[3.]],
+    <BLANKLINE>
+             [[7.]]]])
+    """
     values, places = max_pool3d_with_indices(
         input, kernel_size, stride, padding, dilation, ceil_mode
     )
@@ -133,7 +162,13 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window of [n, c, l]."""
+    """The mean of each window of [n, c, l].
+
+    Arguments and errors are those of avg_pool2d, for one dimension; [c, l] gives two dimensions.
+
+    >>> weft.nn.functional.avg_pool1d(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
     _check_dims("avg_pool1d", input, 1)
     (kernel,) = _times("avg_pool1d", "kernel_size", kernel_size, 1)
     (step,) = _stride("avg_pool1d", stride, [kernel])
@@ -154,7 +189,15 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window of [n, c, d, h, w], or its sum over divisor_override."""
+    """The mean of each window of [n, c, d, h, w], or its sum over divisor_override.
+
+    Arguments and errors are those of avg_pool2d, for three dimensions; [c, d, h, w] gives four.
+
+    >>> weft.nn.functional.avg_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), (1, 2, 2))
+    tensor([[[[1.5000]],
+    <BLANKLINE>
+             [[5.5000]]]])
+    """
     _check_dims("avg_pool3d", input, 3)
     if divisor_override is not None and divisor_override == 0:
         raise RuntimeError("avg_pool3d: expected divisor_override other than 0, got 0")
@@ -181,7 +224,14 @@ def avg_pool3d(
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The p-norm of each window of [n, c, l], p being norm_type."""
+    """The p-norm of each window of [n, c, l], p being norm_type.
+
+    Floating dtypes. kernel_size, stride and ceil_mode are those of avg_pool1d, and so are the
+    errors.
+
+    >>> weft.nn.functional.lp_pool1d(weft.tensor([[3.0, 4.0]]), 2, 2)
+    tensor([[5.]])
+    """
     if math.isinf(norm_type):
         sign = math.copysign(1.0, norm_type)
         return sign * max_pool1d(sign * input.abs(), kernel_size, stride, 0, 1, ceil_mode)
@@ -193,7 +243,14 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The p-norm of each window of [n, c, h, w], p being norm_type."""
+    """The p-norm of each window of [n, c, h, w], p being norm_type.
+
+    Floating dtypes. kernel_size, stride and ceil_mode are those of avg_pool2d, and so are the
+    errors.
+
+    >>> weft.nn.functional.lp_pool2d(weft.tensor([[[3.0, 4.0]]]), 2, (1, 2))
+    tensor([[[5.]]])
+    """
     kernel = _times("lp_pool2d", "kernel_size", kernel_size, 2)
     step = _stride("lp_pool2d", stride, kernel)
     if math.isinf(norm_type):
@@ -206,7 +263,14 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The p-norm of each window of [n, c, d, h, w], p being norm_type."""
+    """The p-norm of each window of [n, c, d, h, w], p being norm_type.
+
+    Floating dtypes. kernel_size, stride and ceil_mode are those of avg_pool3d, and so are the
+    errors.
+
+    >>> weft.nn.functional.lp_pool3d(weft.ones(1, 1, 2, 2), 2, (1, 2, 2))
+    tensor([[[[2.]]]])
+    """
     if math.isinf(norm_type):
         sign = math.copysign(1.0, norm_type)
         return sign * max_pool3d(sign * input.abs(), kernel_size, stride, 0, 1, ceil_mode)
@@ -236,13 +300,28 @@ def _wanted(function: str, x: Tensor, size: Any, spatial: int) -> list[int]:
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means over windows of [n, c, l] so that the result is [n, c, output_size]."""
+    """Means over windows of [n, c, l] so that the result is [n, c, output_size].
+
+    [c, l] gives two dimensions. Raises RuntimeError for other numbers of them.
+
+    >>> weft.nn.functional.adaptive_avg_pool1d(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
     (size,) = _wanted("adaptive_avg_pool1d", input, output_size, 1)
     return _nn.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Means over windows of [n, c, d, h, w] so that the result is [n, c, *output_size]."""
+    """Means over windows of [n, c, d, h, w] so that the result is [n, c, *output_size].
+
+    output_size is a number or three of them; None keeps a size. [c, d, h, w] gives four dimensions.
+    Raises RuntimeError for other numbers of dimensions or sizes.
+
+    >>> weft.nn.functional.adaptive_avg_pool3d(weft.arange(8.0).reshape(1, 2, 2, 2), (2, 1, 1))
+    tensor([[[[1.5000]],
+    <BLANKLINE>
+             [[5.5000]]]])
+    """
     size = _wanted("adaptive_avg_pool3d", input, output_size, 3)
     lead = list(input.shape[:-3])
     depth, height, width = input.size(-3), input.size(-2), input.size(-1)
@@ -296,92 +375,49 @@ def _max_along(
 
 @decides
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Maxima over windows of [n, c, l] so that the result is [n, c, output_size]."""
+    """Maxima over windows of [n, c, l] so that the result is [n, c, output_size].
+
+    With return_indices also where they lie, int64. [c, l] gives two dimensions. Raises RuntimeError
+    for other numbers of them, and for an input without entries.
+
+    >>> weft.nn.functional.adaptive_max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2)
+    tensor([[3, 2]])
+    """
     both = _adaptive_max("adaptive_max_pool1d", input, output_size, 1)
     return both if return_indices else both[0]
 
 
 @decides
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Maxima over windows of [n, c, h, w] so that the result is [n, c, *output_size]."""
+    """Maxima over windows of [n, c, h, w] so that the result is [n, c, *output_size].
+
+    output_size is a number or two of them; None keeps a size. Indices and errors are those of
+    adaptive_max_pool1d.
+
+    >>> weft.nn.functional.adaptive_max_pool2d(weft.arange(8).reshape(1, 2, 4), (None, 1))
+    tensor([[[3],
+             [7]]])
+    """
     both = _adaptive_max("adaptive_max_pool2d", input, output_size, 2)
     return both if return_indices else both[0]
 
 
 @decides
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Maxima over windows of [n, c, d, h, w] so that the result is [n, c, *output_size]."""
+    """Maxima over windows of [n, c, d, h, w] so that the result is [n, c, *output_size].
+
+    output_size is a number or three of them; None keeps a size. Indices and errors are those of
+    adaptive_max_pool1d.
+
+    >>> weft.nn.functional.adaptive_max_pool3d(weft.arange(8).reshape(1, 2, 2, 2), 1)
+    tensor([[[[7]]]])
+    """
     both = _adaptive_max("adaptive_max_pool3d", input, output_size, 3)
     return both if return_indices else both[0]
-
-
-# ---- and back ----
-
-
-def _unpool(
-    function: str, x: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
-    output_size: Any, spatial: int,
-) -> Tensor:  # fmt: skip
-    """Zeros with the maxima where they came from."""
-    _check_dims(function, x, spatial)
-    if indices.shape != x.shape or indices.dtype != weft.int64:
-        raise RuntimeError(
-            f"{function}: expected int64 indices of shape {tuple(x.shape)}, got {indices.dtype} of "
-            f"shape {tuple(indices.shape)}"
-        )
-    kernel = _times(function, "kernel_size", kernel_size, spatial)
-    step = _stride(function, stride, kernel)
-    room = _times(function, "padding", padding, spatial)
-    if output_size is None:
-        sizes = [
-            (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[-spatial:], step, room, kernel)
-        ]
-    else:
-        sizes = [int(n) for n in tuple(output_size)[-spatial:]]
-    lead = list(x.shape[:-spatial])
-    count = 1
-    for n in sizes:
-        count *= n
-    if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < count:
-        raise RuntimeError(
-            f"{function}: expected indices in [0, {count - 1}], got {int(indices.min())} to "
-            f"{int(indices.max())}"
-        )
-    flat = x.new_zeros([*lead, count])
-    inner = x.reshape(*lead, -1)
-    return flat.scatter(-1, indices.reshape(inner.shape), inner).reshape(*lead, *sizes)
-
-
-@decides
-def max_unpool1d(
-    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:  # fmt: skip
-    """What max_pool1d took [n, c, l] from, with zeros elsewhere."""
-    return _unpool("max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1)
-
-
-@decides
-def max_unpool2d(
-    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:  # fmt: skip
-    """What max_pool2d took [n, c, h, w] from, with zeros elsewhere."""
-    return _unpool("max_unpool2d", input, indices, kernel_size, stride, padding, output_size, 2)
-
-
-@decides
-def max_unpool3d(
-    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:  # fmt: skip
-    """What max_pool3d took [n, c, d, h, w] from, with zeros elsewhere."""
-    return _unpool("max_unpool3d", input, indices, kernel_size, stride, padding, output_size, 3)
 
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "avg_pool1d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
     "max_pool1d", "max_pool1d_with_indices", "max_pool3d", "max_pool3d_with_indices",
-    "max_unpool1d", "max_unpool2d", "max_unpool3d",
 ]  # fmt: skip

@@ -37,6 +37,13 @@ def interpolate(
     align_corners puts the centres of the corner pixels, rather than their corners, on each other.
     antialias (bilinear, bicubic) averages over the input pixels an output pixel covers. Beside
     floats, nearest takes any dtype, bilinear and bicubic take uint8, rounded after each dimension.
+
+    The result has the dtype of `input`, which is floating except for "nearest", and uint8 for some.
+    Raises NotImplementedError for a mode that is none for these dimensions, ValueError unless
+    either size or scale_factor is given.
+
+    >>> weft.nn.functional.interpolate(weft.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
+    tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
     """
     spatial = input.dim() - 2
     if mode not in _DIMS or input.dim() not in _DIMS[mode]:
@@ -249,17 +256,35 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """interpolate, under its old name."""
+    """interpolate, under its old name.
+
+    Arguments and errors are those of interpolate.
+
+    >>> weft.nn.functional.upsample(weft.tensor([[[1.0, 3.0]]]), size=4)
+    tensor([[[1., 1., 3., 3.]]])
+    """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """interpolate by the nearest pixel."""
+    """interpolate by the nearest pixel.
+
+    Sizes and errors are those of interpolate.
+
+    >>> weft.nn.functional.upsample_nearest(weft.tensor([[[1.0, 3.0]]]), size=4)
+    tensor([[[1., 1., 3., 3.]]])
+    """
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """interpolate [n, c, h, w] linearly, corners aligned."""
+    """interpolate [n, c, h, w] linearly, corners aligned.
+
+    Sizes and errors are those of interpolate.
+
+    >>> weft.nn.functional.upsample_bilinear(weft.tensor([[[[1.0, 3.0]]]]), size=(1, 3))
+    tensor([[[[1., 2., 3.]]]])
+    """
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
@@ -269,7 +294,16 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 @decides
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """Places for grid_sample by affine maps: theta [n, 2, 3] and size (n, c, h, w) give
-    [n, h, w, 2]; [n, 3, 4] and (n, c, d, h, w) give [n, d, h, w, 3]."""
+    [n, h, w, 2]; [n, 3, 4] and (n, c, d, h, w) give [n, d, h, w, 3].
+
+    align_corners says whether -1 and 1 are the centres of the outer pixels or their edges. Raises
+    ValueError for other shapes.
+
+    >>> same = weft.eye(2, 3).unsqueeze(0)
+    >>> weft.nn.functional.affine_grid(same, (1, 1, 1, 2), align_corners=True)
+    tensor([[[[-1.,  0.],
+              [ 1.,  0.]]]])
+    """
     spatial = len(size) - 2
     if spatial not in (2, 3) or tuple(theta.shape) != (size[0], spatial, spatial + 1):
         raise ValueError(
@@ -303,6 +337,13 @@ def grid_sample(
 
     A place is (x, y) or (x, y, z) with -1 and 1 at the ends of the input. mode is bilinear, nearest
     or bicubic; padding_mode says what lies outside: zeros, border or reflection.
+
+    Floating dtypes. Raises RuntimeError for shapes that do not fit and for an empty input,
+    ValueError for another mode or padding_mode.
+
+    >>> image, centre = weft.arange(4.0).reshape(1, 1, 2, 2), weft.zeros(1, 1, 1, 2)
+    >>> weft.nn.functional.grid_sample(image, centre, align_corners=True)
+    tensor([[[[1.5000]]]])
     """
     spatial = input.dim() - 2
     if spatial not in (2, 3) or grid.dim() != input.dim() or grid.size(-1) != spatial:

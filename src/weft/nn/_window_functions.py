@@ -39,7 +39,15 @@ def _geometry(
 def unfold(
     input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """The windows of [n, c, h, w] as columns: [n, c * kernel, windows]."""
+    """The windows of [n, c, h, w] as columns: [n, c * kernel, windows].
+
+    [c, h, w] gives two dimensions. kernel_size, dilation, padding and stride are numbers, or one
+    each for rows and columns. Raises RuntimeError for windows that do not fit.
+
+    >>> weft.nn.functional.unfold(weft.arange(4.0).reshape(1, 2, 2), (1, 2))
+    tensor([[0., 2.],
+            [1., 3.]])
+    """
     _check_dims("unfold", input, 2)
     rows, columns = _geometry("unfold", kernel_size, dilation, padding, stride)
     down = _positions(input.size(-2), *rows)
@@ -70,6 +78,14 @@ def fold(
     """Columns [n, c * kernel, windows] added up where unfold took them from.
 
     The result is [n, c, *output_size].
+
+    Without n there are two dimensions, and three in the result. Raises RuntimeError for sizes that
+    do not fit.
+
+    >>> columns = weft.tensor([[0.0, 2.0], [1.0, 3.0]])
+    >>> weft.nn.functional.fold(columns, (2, 2), (1, 2))
+    tensor([[[0., 1.],
+             [2., 3.]]])
     """
     if input.dim() not in (2, 3):
         raise RuntimeError(f"fold: expected 2 or 3 dims, got shape {tuple(input.shape)}")
@@ -107,6 +123,14 @@ def conv3d(
     """The cross-correlation of volumes [n, c, d, h, w] with filters [o, c / groups, kd, kh, kw].
 
     The windows along the depth become channels, so that one convolution in two dimensions is left.
+
+    [c, d, h, w] gives four dimensions; bias is [o]. Other arguments are numbers, or one for each
+    dimension; padding may be "valid", or "same" with stride 1. Raises RuntimeError for shapes that
+    do not fit.
+
+    >>> volume, mean = weft.arange(8.0).reshape(1, 2, 2, 2), weft.full((1, 1, 2, 2, 2), 0.125)
+    >>> weft.nn.functional.conv3d(volume, mean)
+    tensor([[[[3.5000]]]])
     """
     _check_volume("conv3d", input, weight)
     strides = _times("conv3d", "stride", stride, 3)
@@ -169,7 +193,14 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
-    """The transpose of conv1d: [n, c, l] with a weight [c, o / groups, k]."""
+    """The transpose of conv1d: [n, c, l] with a weight [c, o / groups, k].
+
+    The result is [n, o, (l - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1];
+    [c, l] gives two dimensions. Raises RuntimeError for shapes that do not fit.
+
+    >>> weft.nn.functional.conv_transpose1d(weft.tensor([[1.0, 2.0]]), weft.ones(1, 1, 2), stride=2)
+    tensor([[1., 1., 2., 2.]])
+    """
     _check_dims("conv_transpose1d", input, 1)
     (step,), (room,), (extra,), (apart,) = (
         _times("conv_transpose1d", what, value, 1)
@@ -197,7 +228,17 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
-    """The transpose of conv3d: [n, c, d, h, w] with a weight [c, o / groups, kd, kh, kw]."""
+    """The transpose of conv3d: [n, c, d, h, w] with a weight [c, o / groups, kd, kh, kw].
+
+    Each size of the result is that of conv_transpose1d; [c, d, h, w] gives four dimensions. Raises
+    RuntimeError for shapes that do not fit, and for an output_padding that neither stride nor
+    dilation exceeds.
+
+    >>> one, ones = weft.ones(1, 1, 1, 1), weft.ones(1, 1, 1, 2, 2)
+    >>> weft.nn.functional.conv_transpose3d(one, ones)
+    tensor([[[[1., 1.],
+              [1., 1.]]]])
+    """
     function = "conv_transpose3d"
     _check_volume(function, input, weight)
     strides = _times(function, "stride", stride, 3)

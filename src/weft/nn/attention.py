@@ -8,7 +8,11 @@ from contextlib import contextmanager
 
 
 class SDPBackend(enum.Enum):
-    """The ways that PyTorch has. Here MATH stands for the one there is."""
+    """The ways that PyTorch has. Here MATH stands for the one there is.
+
+    >>> weft.nn.attention.SDPBackend.MATH.name
+    'MATH'
+    """
 
     ERROR = -1
     MATH = 0

@@ -14,17 +14,17 @@ import weft
 from weft import Tensor
 from weft._out import takes_out as _takes_out
 from weft.nn._activation_functions import *  # noqa: F403
+from weft.nn._alignment_functions import *  # noqa: F403
 from weft.nn._attention_functions import *  # noqa: F403
 from weft.nn._dropout_functions import *  # noqa: F403
 from weft.nn._embedding_functions import *  # noqa: F403
 from weft.nn._loss_functions import *  # noqa: F403
-from weft.nn._loss_functions import _weighted
 from weft.nn._margin_functions import *  # noqa: F403
 from weft.nn._norm_functions import *  # noqa: F403
 from weft.nn._padding_functions import *  # noqa: F403
 from weft.nn._pooling_functions import *  # noqa: F403
-from weft.nn._reduction import legacy_get_string as _legacy
 from weft.nn._resampling_functions import *  # noqa: F403
+from weft.nn._unpooling_functions import *  # noqa: F403
 from weft.nn._window_functions import *  # noqa: F403
 
 _nn = weft._C._nn
@@ -58,50 +58,64 @@ _avg_pool2d = _find("avg_pool2d")
 _max_pool2d = _find("max_pool2d")
 _max_pool2d_with_indices = _find("max_pool2d_with_indices")
 _adaptive_avg_pool2d = _find("adaptive_avg_pool2d")
-_mse_loss = _find("mse_loss")
-_l1_loss = _find("l1_loss")
-_nll_loss = getattr(_nn, "nll_loss_nd", None) or _find("nll_loss")
-_cross_entropy_loss = _find("cross_entropy_loss")
-_bce_with_logits = _find("binary_cross_entropy_with_logits")
-
-_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-
-
-def _reduction(function: str, name: str) -> int:
-    """PyTorch's number of a reduction name."""
-    number = _REDUCTIONS.get(name)
-    if number is None:
-        raise ValueError(f"{function}: expected reduction 'none', 'mean' or 'sum', got {name!r}")
-    return number
-
 
 # Activations ----------------------------------------------------------------------------------
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(input, 0), element by element; NaN stays NaN."""
+    """max(input, 0), element by element; NaN stays NaN.
+
+    Any shape and dtype; inplace writes into `input`.
+
+    >>> weft.nn.functional.relu(weft.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     return input.relu_() if inplace else _relu(input)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * sigmoid(input); floating dtypes."""
+    """input * sigmoid(input); floating dtypes.
+
+    Any shape; integers raise RuntimeError. inplace writes into `input`.
+
+    >>> weft.nn.functional.silu(weft.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
     return _silu_(input) if inplace else _silu(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """input where positive, otherwise negative_slope * input; floating dtypes."""
+    """input where positive, otherwise negative_slope * input; floating dtypes.
+
+    Any shape; other dtypes raise RuntimeError. inplace writes into `input`.
+
+    >>> weft.nn.functional.leaky_relu(weft.tensor([-1.0, 2.0]), 0.1)
+    tensor([-0.1000,  2.0000])
+    """
     if inplace:
         return _leaky_relu_(input, negative_slope)
     return _leaky_relu(input, negative_slope)
 
 
 def tanh(input: Tensor) -> Tensor:
-    """Hyperbolic tangent, element by element."""
+    """Hyperbolic tangent, element by element.
+
+    Any shape; integers become the default dtype.
+
+    >>> weft.nn.functional.tanh(weft.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
     return input.tanh()
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-input)), element by element."""
+    """1 / (1 + exp(-input)), element by element.
+
+    Any shape; integers become the default dtype.
+
+    >>> weft.nn.functional.sigmoid(weft.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.7311])
+    """
     return input.sigmoid()
 
 
@@ -112,6 +126,13 @@ def softmax(
 
     Without `dim`: along the first dimension of 0-, 1- and 3-d input, else the second, with a
     UserWarning.
+
+    The result has the shape of `input`. Raises IndexError for a dimension that is not there,
+    RuntimeError for integers without `dtype`.
+
+    >>> weft.nn.functional.softmax(weft.tensor([[0.0, 0.0], [1.0, 3.0]]), 1)
+    tensor([[0.5000, 0.5000],
+            [0.1192, 0.8808]])
     """
     if dim is None:
         dim = _softmax_dim("softmax", input.dim(), _stacklevel)
@@ -121,7 +142,13 @@ def softmax(
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """softmax of -input."""
+    """softmax of -input.
+
+    Arguments and errors are those of softmax.
+
+    >>> weft.nn.functional.softmin(weft.tensor([1.0, 3.0]), 0)
+    tensor([0.8808, 0.1192])
+    """
     if dim is None:
         dim = _softmax_dim("softmin", input.dim(), _stacklevel)
     return _softmax(-input, dim, dtype)
@@ -130,7 +157,13 @@ def softmin(
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """log(softmax(input)) along `dim`, computed without overflow; `dim` as in softmax."""
+    """log(softmax(input)) along `dim`, computed without overflow; `dim` as in softmax.
+
+    Arguments and errors are those of softmax.
+
+    >>> weft.nn.functional.log_softmax(weft.tensor([1.0, 3.0]), 0)
+    tensor([-2.1269, -0.1269])
+    """
     if dim is None:
         dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
     return _log_softmax(input, dim, dtype)
@@ -150,7 +183,14 @@ def _softmax_dim(function: str, dims: int, stacklevel: int) -> int:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes each element with probability p and scales the rest by 1 / (1 - p) in training."""
+    """Zeroes each element with probability p and scales the rest by 1 / (1 - p) in training.
+
+    Any shape; floating or complex dtypes. Otherwise, with p = 0 and outside of training, the result
+    is `input`. Raises ValueError for p outside [0, 1], RuntimeError for integers.
+
+    >>> weft.nn.functional.dropout(weft.ones(2), 0.9, training=False)
+    tensor([1., 1.])
+    """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout: expected p between 0 and 1, got {p}")
     if inplace and (p == 0 or not training):
@@ -166,7 +206,15 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalises over the last len(normalized_shape) dimensions to mean 0 and variance 1."""
+    """Normalises over the last len(normalized_shape) dimensions to mean 0 and variance 1.
+
+    weight and bias have the shape normalized_shape and act after that. Floating dtypes; the result
+    has the shape of `input`. Raises RuntimeError where `input` ends otherwise.
+
+    >>> weft.nn.functional.layer_norm(weft.tensor([[1.0, 3.0], [2.0, 6.0]]), [2], eps=0.0)
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
+    """
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -183,6 +231,17 @@ def batch_norm(
     """Normalises each channel (dimension 1) over all other dimensions.
 
     In training the statistics are those of the batch and the running ones move towards them.
+
+    `input` is [n, c] or [n, c, ...], and so is the result; the others are [c] or None. Raises
+    ValueError in training for a single value a channel, RuntimeError without running statistics
+    otherwise.
+
+    >>> mean, var = weft.zeros(1), weft.ones(1)
+    >>> weft.nn.functional.batch_norm(weft.tensor([[1.0], [3.0]]), mean, var, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    >>> mean
+    tensor([0.2000])
     """
     if training and input.numel() and input.numel() == input.size(1):
         raise ValueError(
@@ -208,6 +267,13 @@ def avg_pool2d(
 
     The divisor is the size of the window, with count_include_pad=False what of it lies on the
     input, or divisor_override. (N, C, H, W) or (C, H, W) gives the same number of dimensions.
+
+    Raises RuntimeError for other numbers of dimensions, and for a kernel larger than the padded
+    input.
+
+    >>> weft.nn.functional.avg_pool2d(weft.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
     """
     stride = () if stride is None else stride
     return _avg_pool2d(
@@ -224,7 +290,16 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window of input [n, c, h, w]; with return_indices also where it lies."""
+    """The maximum of each window of input [n, c, h, w]; with return_indices also where it lies.
+
+    A window begins every `stride` (None: kernel_size) entries, its own are `dilation` apart;
+    ceil_mode counts windows that end outside. [c, h, w] gives three dimensions. Indices are int64,
+    i * w + j. Raises RuntimeError for a kernel larger than the padded input.
+
+    >>> weft.nn.functional.max_pool2d(weft.arange(16).reshape(1, 4, 4), 2)
+    tensor([[[ 5,  7],
+             [13, 15]]])
+    """
     stride = () if stride is None else stride
     if return_indices:
         return _max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -235,6 +310,11 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Averages input [n, c, h, w] over windows so that the result is [n, c, *output_size].
 
     None in output_size keeps that size.
+
+    [c, h, w] gives three dimensions. Raises RuntimeError for other numbers of them.
+
+    >>> weft.nn.functional.adaptive_avg_pool2d(weft.arange(16.0).reshape(1, 4, 4), (1, 2))
+    tensor([[[6.5000, 8.5000]]])
     """
     if output_size is None or isinstance(output_size, int):
         output_size = (output_size, output_size)
@@ -250,7 +330,13 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 @_takes_out
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """input divided by its p-norm along `dim` (at least eps)."""
+    """input divided by its p-norm along `dim` (at least eps).
+
+    The result has the shape and dtype of `input`. Raises RuntimeError for integers.
+
+    >>> weft.nn.functional.normalize(weft.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
     return input / input.norm(p, dim, keepdim=True).clamp_min(eps)
 
 
@@ -269,6 +355,13 @@ def scaled_dot_product_attention(
     query [*, t, e], key [*, s, e], value [*, s, v] give [*, t, v]; scale is 1 / sqrt(e) by default.
     A boolean mask allows where it is true; a row that allows nothing gives 0. enable_gqa lets
     several heads (dimension -3) of the query share one of key and value.
+
+    Raises RuntimeError for a mask beside is_causal, and for shapes that do not fit.
+
+    >>> query, key = weft.zeros(1, 1, 4), weft.ones(1, 2, 4)
+    >>> value = weft.tensor([[[1.0], [3.0]]])
+    >>> weft.nn.functional.scaled_dot_product_attention(query, key, value)
+    tensor([[[2.]]])
     """
     if enable_gqa:
         repeats = query.size(-3) // key.size(-3)
@@ -301,95 +394,3 @@ def scaled_dot_product_attention(
 
 def _repeat_heads(x: Tensor, repeats: int) -> Tensor:
     return x.unsqueeze(-3).expand(*x.shape[:-2], repeats, *x.shape[-2:]).flatten(-4, -3)
-
-
-# Losses ---------------------------------------------------------------------------------------
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """nll_loss(log_softmax(input, 1), target): input [n, c] (or [c]), target [n] of classes."""
-    if size_average is not None or reduce is not None:
-        reduction = _legacy(size_average, reduce)
-    number = _reduction("cross_entropy", reduction)
-    if label_smoothing:
-        return _cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
-    return _cross_entropy_loss(input, target, weight, number, ignore_index)
-
-
-def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """-input[i, target[i]] of log-probabilities [n, c], weighted by class, then reduced."""
-    if size_average is not None or reduce is not None:
-        reduction = _legacy(size_average, reduce)
-    return _nll_loss(input, target, weight, _reduction("nll_loss", reduction), ignore_index)
-
-
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
-    """(input - target) ** 2, weighted and reduced; a weighted mean is divided by the weights."""
-    if size_average is not None or reduce is not None:
-        reduction = _legacy(size_average, reduce)
-    if weight is not None:
-        loss = (input - target) ** 2
-        return _weighted("mse_loss", loss, input, weight, reduction)
-    return _mse_loss(input, target, _reduction("mse_loss", reduction))
-
-
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
-    """|input - target|, weighted and reduced; a weighted mean is divided by the weights."""
-    if size_average is not None or reduce is not None:
-        reduction = _legacy(size_average, reduce)
-    if weight is not None:
-        loss = (input - target).abs()
-        return _weighted("l1_loss", loss, input, weight, reduction)
-    return _l1_loss(input, target, _reduction("l1_loss", reduction))
-
-
-def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    pos_weight: Tensor | None = None,
-) -> Tensor:
-    """Cross entropy of sigmoid(input) against targets in [0, 1] of the same shape."""
-    if size_average is not None or reduce is not None:
-        reduction = _legacy(size_average, reduce)
-    if target.shape != input.shape:
-        raise ValueError(
-            f"binary_cross_entropy_with_logits: expected a target of shape {input.shape}, "
-            f"got {target.shape}"
-        )
-    number = _reduction("binary_cross_entropy_with_logits", reduction)
-    return _bce_with_logits(input, target, weight, pos_weight, number)

@@ -28,7 +28,13 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the variance through a nonlinearity ('leaky_relu' takes its slope)."""
+    """The factor that keeps the variance through a nonlinearity ('leaky_relu' takes its slope).
+
+    Raises ValueError for a nonlinearity that it does not know, and for a slope that is no number.
+
+    >>> weft.nn.init.calculate_gain("leaky_relu", 1.0)
+    1.0
+    """
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         if isinstance(slope, bool) or not isinstance(slope, int | float):
@@ -58,13 +64,25 @@ def _fan(tensor: Tensor, mode: str) -> int:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Draws from U(a, b)."""
+    """Draws from U(a, b).
+
+    Any shape; floating dtypes.
+
+    >>> bool((weft.nn.init.uniform_(weft.empty(100), 2.0, 3.0) >= 2.0).all())
+    True
+    """
     with weft.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Draws from N(mean, std^2)."""
+    """Draws from N(mean, std^2).
+
+    Any shape; floating dtypes. Raises RuntimeError for a negative std.
+
+    >>> weft.nn.init.normal_(weft.empty(2), mean=1.0, std=0.0)
+    tensor([1., 1.])
+    """
     with weft.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -77,7 +95,13 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Draws from N(mean, std^2) cut to [a, b]."""
+    """Draws from N(mean, std^2) cut to [a, b].
+
+    Any shape; floating dtypes. Warns where the mean lies far outside [a, b].
+
+    >>> bool(weft.nn.init.trunc_normal_(weft.empty(100)).abs().amax() <= 2.0)
+    True
+    """
 
     def below(x: float) -> float:
         return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
@@ -125,24 +149,49 @@ def _accept_by_density(
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fills with val."""
+    """Fills with val.
+
+    Any shape and dtype.
+
+    >>> weft.nn.init.constant_(weft.empty(2), 0.5)
+    tensor([0.5000, 0.5000])
+    """
     with weft.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fills with 1."""
+    """Fills with 1.
+
+    Any shape and dtype.
+
+    >>> weft.nn.init.ones_(weft.empty(2))
+    tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fills with 0."""
+    """Fills with 0.
+
+    Any shape and dtype.
+
+    >>> weft.nn.init.zeros_(weft.empty(2))
+    tensor([0., 0.])
+    """
     with weft.no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Makes a matrix the identity (1 on the diagonal, 0 elsewhere)."""
+    """Makes a matrix the identity (1 on the diagonal, 0 elsewhere).
+
+    Raises ValueError for other numbers of dimensions.
+
+    >>> weft.nn.init.eye_(weft.empty(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
     if tensor.dim() != 2:
         raise ValueError(f"eye_: expected 2 dimensions, got shape {tuple(tensor.shape)}")
     with weft.no_grad():
@@ -150,7 +199,14 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Makes a convolution weight [o, c, ...] pass as many channels through as it can."""
+    """Makes a convolution weight [o, c, ...] pass as many channels through as it can.
+
+    Raises ValueError for other than 3 to 5 dimensions, and for groups that do not divide o.
+
+    >>> weft.nn.init.dirac_(weft.empty(2, 2, 1)).flatten(1)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     if tensor.dim() not in (3, 4, 5):
         raise ValueError(f"dirac_: expected 3 to 5 dimensions, got shape {tuple(tensor.shape)}")
     outputs, inputs, *window = tensor.shape
@@ -168,7 +224,14 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Draws from U(-a, a), a = gain * sqrt(6 / (fan_in + fan_out))."""
+    """Draws from U(-a, a), a = gain * sqrt(6 / (fan_in + fan_out)).
+
+    fan_in counts the inputs of an output, fan_out the outputs of an input. Raises ValueError for
+    fewer than two dimensions.
+
+    >>> bool(weft.nn.init.xavier_uniform_(weft.empty(3, 3)).abs().amax() <= 1.0)
+    True
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
@@ -176,7 +239,14 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Draws from N(0, std^2), std = gain * sqrt(2 / (fan_in + fan_out))."""
+    """Draws from N(0, std^2), std = gain * sqrt(2 / (fan_in + fan_out)).
+
+    Fans and errors are those of xavier_uniform_.
+
+    >>> weft.nn.init.xavier_normal_(weft.empty(2, 3), gain=0.0)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
@@ -188,7 +258,14 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Draws from U(-bound, bound), bound = gain * sqrt(3 / fan)."""
+    """Draws from U(-bound, bound), bound = gain * sqrt(3 / fan).
+
+    gain is calculate_gain(nonlinearity, a), fan that of `mode`, "fan_in" or "fan_out". Raises
+    ValueError for another mode or nonlinearity and for fewer than two dimensions.
+
+    >>> bool(weft.nn.init.kaiming_uniform_(weft.empty(2, 6)).abs().amax() <= 1.0)
+    True
+    """
     if 0 in tensor.shape:
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
@@ -203,7 +280,13 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Draws from N(0, std^2), std = gain / sqrt(fan)."""
+    """Draws from N(0, std^2), std = gain / sqrt(fan).
+
+    Arguments and errors are those of kaiming_uniform_.
+
+    >>> weft.nn.init.kaiming_normal_(weft.empty(2, 3), nonlinearity="relu").shape
+    torch.Size([2, 3])
+    """
     if 0 in tensor.shape:
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
@@ -211,7 +294,15 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Makes the rows (or columns) of the tensor, seen as a matrix, orthonormal times gain."""
+    """Makes the rows (or columns) of the tensor, seen as a matrix, orthonormal times gain.
+
+    Raises ValueError for fewer than two dimensions.
+
+    >>> q = weft.nn.init.orthogonal_(weft.empty(2, 3))
+    >>> (q @ q.T).round(decimals=3).abs()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     if tensor.dim() < 2:
         raise ValueError(
             f"orthogonal_: expected at least 2 dimensions, got shape {tuple(tensor.shape)}"
@@ -240,7 +331,13 @@ def _orthonormal(matrix: Tensor) -> Tensor:
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Draws from N(0, std^2) and zeroes the share `sparsity` of each column."""
+    """Draws from N(0, std^2) and zeroes the share `sparsity` of each column.
+
+    Raises ValueError for other than two dimensions.
+
+    >>> int((weft.nn.init.sparse_(weft.empty(4, 2), 0.5) == 0).sum())
+    4
+    """
     if tensor.dim() != 2:
         raise ValueError(f"sparse_: expected 2 dimensions, got shape {tuple(tensor.shape)}")
     rows, columns = tensor.shape

@@ -13,6 +13,11 @@ class Parameter(Tensor):
 
     `data` is shared, not copied; it may have any shape and dtype (a gradient needs a floating or
     complex one). Operators on a Parameter return plain tensors.
+
+    >>> layer = weft.nn.Module()
+    >>> layer.weight = weft.nn.Parameter(weft.ones(2))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['weight']
     """
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:

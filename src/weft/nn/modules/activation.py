@@ -8,7 +8,13 @@ from weft.nn.modules.module import Module
 
 
 class ReLU(Module):
-    """max(input, 0)."""
+    """max(input, 0).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.relu.
+
+    >>> weft.nn.ReLU()(weft.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -22,7 +28,13 @@ class ReLU(Module):
 
 
 class GELU(Module):
-    """input * P(X <= input) for a normal X; approximate='tanh' uses the tanh formula."""
+    """input * P(X <= input) for a normal X; approximate='tanh' uses the tanh formula.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.gelu.
+
+    >>> weft.nn.GELU()(weft.tensor([-1.0, 2.0]))
+    tensor([-0.1587,  1.9545])
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -36,7 +48,13 @@ class GELU(Module):
 
 
 class SiLU(Module):
-    """input * sigmoid(input)."""
+    """input * sigmoid(input).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.silu.
+
+    >>> weft.nn.SiLU()(weft.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -50,7 +68,13 @@ class SiLU(Module):
 
 
 class LeakyReLU(Module):
-    """input where positive, otherwise negative_slope * input."""
+    """input where positive, otherwise negative_slope * input.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.leaky_relu.
+
+    >>> weft.nn.LeakyReLU(0.1)(weft.tensor([-1.0, 2.0]))
+    tensor([-0.1000,  2.0000])
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -66,21 +90,39 @@ class LeakyReLU(Module):
 
 
 class Tanh(Module):
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.tanh.
+
+    >>> weft.nn.Tanh()(weft.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return input.tanh()
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-input))."""
+    """1 / (1 + exp(-input)).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.sigmoid.
+
+    >>> weft.nn.Sigmoid()(weft.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return input.sigmoid()
 
 
 class Softmax(Module):
-    """exp(input) / sum(exp(input)) along `dim`."""
+    """exp(input) / sum(exp(input)) along `dim`.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.softmax.
+
+    >>> weft.nn.Softmax(0)(weft.tensor([1.0, 3.0]))
+    tensor([0.1192, 0.8808])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -94,7 +136,15 @@ class Softmax(Module):
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of [n, c, h, w] or [c, h, w]."""
+    """Softmax over the channels of [n, c, h, w] or [c, h, w].
+
+    Raises ValueError for other numbers of dimensions.
+
+    >>> weft.nn.Softmax2d()(weft.zeros(2, 1, 2))
+    tensor([[[0.5000, 0.5000]],
+    <BLANKLINE>
+            [[0.5000, 0.5000]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
@@ -103,7 +153,13 @@ class Softmax2d(Module):
 
 
 class LogSoftmax(Module):
-    """log(softmax(input)) along `dim`."""
+    """log(softmax(input)) along `dim`.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.log_softmax.
+
+    >>> weft.nn.LogSoftmax(0)(weft.tensor([1.0, 3.0]))
+    tensor([-2.1269, -0.1269])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()

@@ -37,35 +37,65 @@ class _Activation(Module):
 
 
 class ELU(_Activation):
-    """input where positive, otherwise alpha * (exp(input) - 1)."""
+    """input where positive, otherwise alpha * (exp(input) - 1).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.elu.
+
+    >>> weft.nn.ELU()(weft.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
 
     _function = staticmethod(F.elu)
     _defaults: ClassVar = {"alpha": 1.0, "inplace": False}
 
 
 class CELU(_Activation):
-    """input where positive, otherwise alpha * (exp(input / alpha) - 1)."""
+    """input where positive, otherwise alpha * (exp(input / alpha) - 1).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.celu.
+
+    >>> weft.nn.CELU(alpha=2.0)(weft.tensor([-1.0, 2.0]))
+    tensor([-0.7869,  2.0000])
+    """
 
     _function = staticmethod(F.celu)
     _defaults: ClassVar = {"alpha": 1.0, "inplace": False}
 
 
 class SELU(_Activation):
-    """Scaled ELU that keeps mean 0 and variance 1."""
+    """Scaled ELU that keeps mean 0 and variance 1.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.selu.
+
+    >>> weft.nn.SELU()(weft.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
 
     _function = staticmethod(F.selu)
     _defaults: ClassVar = {"inplace": False}
 
 
 class Hardtanh(_Activation):
-    """input cut to [min_val, max_val]."""
+    """input cut to [min_val, max_val].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.hardtanh.
+
+    >>> weft.nn.Hardtanh(-2.0, 2.0)(weft.tensor([-3.0, 0.5]))
+    tensor([-2.0000,  0.5000])
+    """
 
     _function: ClassVar[Callable[..., Tensor]] = staticmethod(F.hardtanh)
     _defaults: ClassVar = {"min_val": -1.0, "max_val": 1.0, "inplace": False}
 
 
 class ReLU6(Hardtanh):
-    """input cut to [0, 6]."""
+    """input cut to [0, 6].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.relu6.
+
+    >>> weft.nn.ReLU6()(weft.tensor([-1.0, 8.0]))
+    tensor([0., 6.])
+    """
 
     _function = staticmethod(F.relu6)
     min_val, max_val = 0.0, 6.0
@@ -82,44 +112,86 @@ class _Unshown(_Activation):
 
 
 class Hardsigmoid(_Unshown):
-    """input / 6 + 1 / 2, cut to [0, 1]."""
+    """input / 6 + 1 / 2, cut to [0, 1].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.hardsigmoid.
+
+    >>> weft.nn.Hardsigmoid()(weft.tensor([0.0, 1.5, 9.0]))
+    tensor([0.5000, 0.7500, 1.0000])
+    """
 
     _function = staticmethod(F.hardsigmoid)
 
 
 class Hardswish(_Unshown):
-    """input * hardsigmoid(input)."""
+    """input * hardsigmoid(input).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.hardswish.
+
+    >>> weft.nn.Hardswish()(weft.tensor([0.0, 1.0, 9.0]))
+    tensor([0.0000, 0.6667, 9.0000])
+    """
 
     _function = staticmethod(F.hardswish)
 
 
 class Mish(_Activation):
-    """input * tanh(softplus(input))."""
+    """input * tanh(softplus(input)).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.mish.
+
+    >>> weft.nn.Mish()(weft.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
 
     _function = staticmethod(F.mish)
     _defaults: ClassVar = {"inplace": False}
 
 
 class LogSigmoid(_Activation):
-    """log(sigmoid(input))."""
+    """log(sigmoid(input)).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.logsigmoid.
+
+    >>> weft.nn.LogSigmoid()(weft.tensor([0.0, 2.0]))
+    tensor([-0.6931, -0.1269])
+    """
 
     _function = staticmethod(F.logsigmoid)
 
 
 class Softsign(_Activation):
-    """input / (1 + |input|)."""
+    """input / (1 + |input|).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.softsign.
+
+    >>> weft.nn.Softsign()(weft.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
+    """
 
     _function = staticmethod(F.softsign)
 
 
 class Tanhshrink(_Activation):
-    """input - tanh(input)."""
+    """input - tanh(input).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.tanhshrink.
+
+    >>> weft.nn.Tanhshrink()(weft.tensor([0.0, 2.0]))
+    tensor([0.0000, 1.0360])
+    """
 
     _function = staticmethod(F.tanhshrink)
 
 
 class Softplus(_Activation):
-    """log(1 + exp(beta * input)) / beta; input itself where beta * input > threshold."""
+    """log(1 + exp(beta * input)) / beta; input itself where beta * input > threshold.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.softplus.
+
+    >>> weft.nn.Softplus()(weft.tensor([0.0, 30.0]))
+    tensor([ 0.6931, 30.0000])
+    """
 
     _function = staticmethod(F.softplus)
     _defaults: ClassVar = {"beta": 1.0, "threshold": 20.0}
@@ -133,33 +205,63 @@ class _Shrink(_Activation):
 
 
 class Hardshrink(_Shrink):
-    """input where |input| > lambd, otherwise 0."""
+    """input where |input| > lambd, otherwise 0.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.hardshrink.
+
+    >>> weft.nn.Hardshrink()(weft.tensor([-0.25, 2.0]))
+    tensor([0., 2.])
+    """
 
     _function = staticmethod(F.hardshrink)
 
 
 class Softshrink(_Shrink):
-    """input moved by lambd towards 0."""
+    """input moved by lambd towards 0.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.softshrink.
+
+    >>> weft.nn.Softshrink()(weft.tensor([-0.25, 2.0]))
+    tensor([0.0000, 1.5000])
+    """
 
     _function = staticmethod(F.softshrink)
 
 
 class GLU(_Activation):
-    """The first half along `dim` times the sigmoid of the second."""
+    """The first half along `dim` times the sigmoid of the second.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.glu.
+
+    >>> weft.nn.GLU()(weft.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
 
     _function = staticmethod(F.glu)
     _defaults: ClassVar = {"dim": -1}
 
 
 class Softmin(_Activation):
-    """softmax of -input along `dim`."""
+    """softmax of -input along `dim`.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.softmin.
+
+    >>> weft.nn.Softmin(0)(weft.tensor([1.0, 3.0]))
+    tensor([0.8808, 0.1192])
+    """
 
     _function = staticmethod(F.softmin)
     _defaults: ClassVar = {"dim": None}
 
 
 class Threshold(Module):
-    """input where above the threshold, otherwise value."""
+    """input where above the threshold, otherwise value.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.threshold.
+
+    >>> weft.nn.Threshold(1.0, -1.0)(weft.tensor([0.5, 2.0]))
+    tensor([-1.,  2.])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -176,7 +278,13 @@ class Threshold(Module):
 
 
 class PReLU(Module):
-    """input where positive, otherwise a learned weight (one, or one a channel) times input."""
+    """input where positive, otherwise a learned weight (one, or one a channel) times input.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.prelu.
+
+    >>> weft.nn.PReLU()(weft.tensor([-4.0, 2.0])).detach()
+    tensor([-1.,  2.])
+    """
 
     weight: Parameter
 
@@ -196,7 +304,13 @@ class PReLU(Module):
 
 
 class RReLU(Module):
-    """input where positive, otherwise input times a slope drawn from [lower, upper] in training."""
+    """input where positive, otherwise input times a slope drawn from [lower, upper] in training.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.rrelu.
+
+    >>> weft.nn.RReLU(0.25, 0.75).eval()(weft.tensor([-4.0, 2.0]))
+    tensor([-2.,  2.])
+    """
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False

@@ -18,6 +18,15 @@ class MultiheadAttention(Module):
 
     add_bias_kv: learns one more key and value; add_zero_attn: adds one of zeros. Programs of
     weft.jit have neither.
+
+    Query [t, n, embed_dim], key [s, n, kdim] and value [s, n, vdim], all without n or batched first
+    too, give [t, n, embed_dim] and, with need_weights, weights [n, t, s]. Masks are boolean (true:
+    not attended to) or added. Raises ValueError for an embed_dim that num_heads does not divide.
+
+    >>> x = weft.ones(5, 2, 4)
+    >>> output, weights = weft.nn.MultiheadAttention(4, 2)(x, x, x)
+    >>> output.shape, weights.shape
+    (torch.Size([5, 2, 4]), torch.Size([2, 5, 5]))
     """
 
     in_proj_weight: Parameter | None

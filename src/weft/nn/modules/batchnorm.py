@@ -131,19 +131,40 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of [n, c] or [n, c, l]."""
+    """Batch normalisation of [n, c] or [n, c, l].
+
+    Statistics of the batch in training, which the running ones follow by momentum (None: their mean
+    so far), otherwise these. affine: learns a scale and a shift a channel. Raises ValueError for
+    other numbers of dimensions, and for a single value a channel in training.
+
+    >>> weft.nn.BatchNorm1d(1)(weft.tensor([[1.0], [3.0]])).detach()
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
 
     _input_dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of [n, c, h, w]."""
+    """Batch normalisation of [n, c, h, w].
+
+    Arguments and errors are those of BatchNorm1d.
+
+    >>> weft.nn.BatchNorm2d(3)(weft.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
+    """
 
     _input_dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of [n, c, d, h, w]."""
+    """Batch normalisation of [n, c, d, h, w].
+
+    Arguments and errors are those of BatchNorm1d.
+
+    >>> weft.nn.BatchNorm3d(3)(weft.ones(2, 3, 4, 4, 4)).shape
+    torch.Size([2, 3, 4, 4, 4])
+    """
 
     _input_dims = (5,)
 
@@ -190,18 +211,37 @@ class _InstanceNorm(_BatchNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of [n, c, l] or [c, l]."""
+    """Instance normalisation of [n, c, l] or [c, l].
+
+    affine: learns a scale and a shift a channel; track_running_stats: keeps statistics, by which it
+    normalises outside of training. Raises ValueError for other numbers of dimensions.
+
+    >>> weft.nn.InstanceNorm1d(1)(weft.tensor([[1.0, 3.0]]))
+    tensor([[-1.0000,  1.0000]])
+    """
 
     _input_dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of [n, c, h, w] or [c, h, w]."""
+    """Instance normalisation of [n, c, h, w] or [c, h, w].
+
+    Arguments and errors are those of InstanceNorm1d.
+
+    >>> weft.nn.InstanceNorm2d(1)(weft.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
 
     _input_dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of [n, c, d, h, w] or [c, d, h, w]."""
+    """Instance normalisation of [n, c, d, h, w] or [c, d, h, w].
+
+    Arguments and errors are those of InstanceNorm1d.
+
+    >>> weft.nn.InstanceNorm3d(1)(weft.tensor([[[[1.0, 3.0]]]]))
+    tensor([[[[-1.0000,  1.0000]]]])
+    """
 
     _input_dims = (4, 5)

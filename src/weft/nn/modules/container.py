@@ -78,6 +78,9 @@ class Sequential(_Indexed):
     """Calls its modules one after the other: Sequential(a, b)(x) is b(a(x)).
 
     Takes modules, or one OrderedDict of names and modules.
+
+    >>> weft.nn.Sequential(weft.nn.Linear(2, 4), weft.nn.ReLU())(weft.ones(3, 2)).shape
+    torch.Size([3, 4])
     """
 
     def __init__(self, *args: Any) -> None:
@@ -114,7 +117,12 @@ class Sequential(_Indexed):
 
 
 class ModuleList(_Indexed):
-    """A list whose modules count as children."""
+    """A list whose modules count as children.
+
+    >>> layers = weft.nn.ModuleList([weft.nn.Linear(2, 2) for _ in range(3)])
+    >>> len(layers), len(list(layers.parameters()))
+    (3, 6)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -153,7 +161,13 @@ class ModuleList(_Indexed):
 
 
 class ModuleDict(Module):
-    """A dict whose modules count as children."""
+    """A dict whose modules count as children.
+
+    >>> layers = weft.nn.ModuleDict({"a": weft.nn.Linear(2, 3)})
+    >>> layers["b"] = weft.nn.ReLU()
+    >>> list(layers)
+    ['a', 'b']
+    """
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -206,7 +220,13 @@ class ModuleDict(Module):
 
 
 class ParameterList(Module):
-    """A list whose tensors count as parameters."""
+    """A list whose tensors count as parameters.
+
+    >>> weights = weft.nn.ParameterList([weft.ones(2)])
+    >>> _ = weights.append(weft.zeros(1))
+    >>> list(weights.state_dict())
+    ['0', '1']
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()

@@ -124,7 +124,13 @@ class _ConvNd(Module):
 
 
 class Conv1d(_ConvNd):
-    """Convolution (cross-correlation) of [n, in_channels, l]: [n, out_channels, l_out]."""
+    """Convolution (cross-correlation) of [n, in_channels, l]: [n, out_channels, l_out].
+
+    The arguments are those of Conv2d, for one dimension; so are the errors.
+
+    >>> weft.nn.Conv1d(3, 4, 5, padding="same")(weft.ones(2, 3, 10)).shape
+    torch.Size([2, 4, 10])
+    """
 
     _dims = 1
 
@@ -137,7 +143,17 @@ class Conv1d(_ConvNd):
 
 
 class Conv2d(_ConvNd):
-    """Convolution (cross-correlation) of [n, in_channels, h, w]: [n, out_channels, h', w']."""
+    """Convolution (cross-correlation) of [n, in_channels, h, w]: [n, out_channels, h', w'].
+
+    h' = (h + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1, and w' alike; sizes are
+    numbers, or one for each dimension. padding may be "valid" or "same"; padding_mode says what is
+    put there: "zeros", "reflect", "replicate" or "circular". Without n there is one dimension less.
+    Raises ValueError for groups that do not divide the channels and for another padding_mode,
+    RuntimeError for inputs that do not fit.
+
+    >>> weft.nn.Conv2d(3, 4, 3, stride=2, padding=1)(weft.ones(2, 3, 8, 8)).shape
+    torch.Size([2, 4, 4, 4])
+    """
 
     _dims = 2
 
@@ -150,7 +166,13 @@ class Conv2d(_ConvNd):
 
 
 class Conv3d(_ConvNd):
-    """Convolution of [n, in_channels, d, h, w]: [n, out_channels, d', h', w']."""
+    """Convolution of [n, in_channels, d, h, w]: [n, out_channels, d', h', w'].
+
+    The arguments are those of Conv2d, for three dimensions; so are the errors.
+
+    >>> weft.nn.Conv3d(1, 2, 2)(weft.ones(1, 1, 4, 4, 4)).shape
+    torch.Size([1, 2, 3, 3, 3])
+    """
 
     _dims = 3
 

@@ -63,7 +63,13 @@ class _ConvTranspose(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """What the gradient of Conv1d does: [n, in_channels, l] grows by the stride."""
+    """What the gradient of Conv1d does: [n, in_channels, l] grows by the stride.
+
+    The arguments are those of ConvTranspose2d, for one dimension; so are the errors.
+
+    >>> weft.nn.ConvTranspose1d(3, 4, 2, stride=2)(weft.ones(1, 3, 5)).shape
+    torch.Size([1, 4, 10])
+    """
 
     _dims = 1
 
@@ -76,7 +82,16 @@ class ConvTranspose1d(_ConvTranspose):
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """What the gradient of Conv2d does: [n, in_channels, h, w] grows by the stride."""
+    """What the gradient of Conv2d does: [n, in_channels, h, w] grows by the stride.
+
+    Gives [n, out_channels, h', w'] with h' = (h - 1) * stride - 2 * padding + dilation *
+    (kernel_size - 1) + output_padding + 1, and w' alike; `output_size` of the call chooses
+    output_padding. Raises ValueError for groups that do not divide the channels and for another
+    padding_mode than "zeros", RuntimeError for inputs that do not fit.
+
+    >>> weft.nn.ConvTranspose2d(3, 4, 2, stride=2)(weft.ones(1, 3, 5, 5)).shape
+    torch.Size([1, 4, 10, 10])
+    """
 
     _dims = 2
 
@@ -89,7 +104,13 @@ class ConvTranspose2d(_ConvTranspose):
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """What the gradient of Conv3d does: [n, in_channels, d, h, w] grows by the stride."""
+    """What the gradient of Conv3d does: [n, in_channels, d, h, w] grows by the stride.
+
+    The arguments are those of ConvTranspose2d, for three dimensions; so are the errors.
+
+    >>> weft.nn.ConvTranspose3d(3, 4, 2, stride=2)(weft.ones(1, 3, 2, 2, 2)).shape
+    torch.Size([1, 4, 4, 4, 4])
+    """
 
     _dims = 3
 

@@ -22,42 +22,79 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes elements with probability p in training; the identity otherwise."""
+    """Zeroes elements with probability p in training; the identity otherwise.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.dropout.
+
+    >>> weft.nn.Dropout().eval()(weft.ones(2))
+    tensor([1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_DropoutNd):
-    """Zeroes whole channels of [n, c, l] with probability p in training."""
+    """Zeroes whole channels of [n, c, l] with probability p in training.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.dropout1d.
+
+    >>> weft.nn.Dropout1d(1.0)(weft.ones(1, 2, 2))
+    tensor([[[0., 0.],
+             [0., 0.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
-    """Zeroes whole channels of [n, c, h, w] with probability p in training."""
+    """Zeroes whole channels of [n, c, h, w] with probability p in training.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.dropout2d.
+
+    >>> weft.nn.Dropout2d().eval()(weft.ones(1, 1, 2))
+    tensor([[[1., 1.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
-    """Zeroes whole channels of [n, c, d, h, w] with probability p in training."""
+    """Zeroes whole channels of [n, c, d, h, w] with probability p in training.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.dropout3d.
+
+    >>> weft.nn.Dropout3d(1.0)(weft.ones(1, 1, 1, 2))
+    tensor([[[[0., 0.]]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout for SELU networks: mean and variance stay as they are."""
+    """Dropout for SELU networks: mean and variance stay as they are.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.alpha_dropout.
+
+    >>> weft.nn.AlphaDropout().eval()(weft.ones(2))
+    tensor([1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels."""
+    """AlphaDropout of whole channels.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.feature_alpha_dropout.
+
+    >>> weft.nn.FeatureAlphaDropout().eval()(weft.ones(1, 2))
+    tensor([[1., 1.]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -16,7 +16,11 @@ _linear = F.linear
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """Returns its input; takes and ignores any arguments.
+
+    >>> weft.nn.Identity()(weft.tensor([1, 2]))
+    tensor([1, 2])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -26,7 +30,14 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """input @ weight.T + bias: [*, in_features] to [*, out_features]."""
+    """input @ weight.T + bias: [*, in_features] to [*, out_features].
+
+    weight and bias start uniformly within 1 / sqrt(in_features). Raises RuntimeError for another
+    last size.
+
+    >>> weft.nn.Linear(3, 4)(weft.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
 
     weight: Parameter
     bias: Parameter | None

@@ -37,7 +37,13 @@ class _WeightedLoss(_Loss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy of softmax(input): input [n, c], target [n] of class numbers."""
+    """Cross entropy of softmax(input): input [n, c], target [n] of class numbers.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.cross_entropy.
+
+    >>> weft.nn.CrossEntropyLoss()(weft.tensor([[0.0, 0.0]]), weft.tensor([1]))
+    tensor(0.6931)
+    """
 
     def __init__(
         self,
@@ -64,7 +70,13 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class NLLLoss(_WeightedLoss):
-    """-input[i, target[i]] of log-probabilities [n, c]."""
+    """-input[i, target[i]] of log-probabilities [n, c].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.nll_loss.
+
+    >>> weft.nn.NLLLoss()(weft.tensor([[0.5, 0.5]]).log(), weft.tensor([1]))
+    tensor(0.6931)
+    """
 
     def __init__(
         self,
@@ -88,21 +100,39 @@ class NLLLoss(_WeightedLoss):
 
 
 class MSELoss(_Loss):
-    """(input - target) ** 2."""
+    """(input - target) ** 2.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.mse_loss.
+
+    >>> weft.nn.MSELoss()(weft.tensor([1.0, 5.0]), weft.tensor([1.0, 3.0]))
+    tensor(2.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
-    """|input - target|."""
+    """|input - target|.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.l1_loss.
+
+    >>> weft.nn.L1Loss()(weft.tensor([1.0, 5.0]), weft.tensor([1.0, 3.0]))
+    tensor(1.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Cross entropy of sigmoid(input) against targets in [0, 1]."""
+    """Cross entropy of sigmoid(input) against targets in [0, 1].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.binary_cross_entropy_with_logits.
+
+    >>> weft.nn.BCEWithLogitsLoss()(weft.tensor([0.0]), weft.tensor([1.0]))
+    tensor(0.6931)
+    """
 
     weight: Tensor | None
     pos_weight: Tensor | None

@@ -29,14 +29,26 @@ class _MarginLoss(_Loss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """max(0, margin - target * (input1 - input2))."""
+    """max(0, margin - target * (input1 - input2)).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.margin_ranking_loss.
+
+    >>> weft.nn.MarginRankingLoss()(weft.ones(1), weft.full((1,), 2.0), weft.ones(1))
+    tensor(1.)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """input where target is 1, max(0, margin - input) where it is -1."""
+    """input where target is 1, max(0, margin - input) where it is -1.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.hinge_embedding_loss.
+
+    >>> weft.nn.HingeEmbeddingLoss()(weft.tensor([0.25]), weft.tensor([-1]))
+    tensor(0.7500)
+    """
 
     def __init__(
         self,
@@ -52,7 +64,14 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.cosine_embedding_loss.
+
+    >>> x, y = weft.tensor([[3.0, 4.0]]), weft.tensor([[4.0, 3.0]])
+    >>> weft.nn.CosineEmbeddingLoss()(x, y, weft.tensor([1]))
+    tensor(0.0400)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(
@@ -61,28 +80,52 @@ class CosineEmbeddingLoss(_MarginLoss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input))."""
+    """log(1 + exp(-target * input)).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.soft_margin_loss.
+
+    >>> weft.nn.SoftMarginLoss()(weft.zeros(1), weft.ones(1))
+    tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
-    """Hinges between classes in and not in the target."""
+    """Hinges between classes in and not in the target.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.multilabel_margin_loss.
+
+    >>> weft.nn.MultiLabelMarginLoss()(weft.tensor([0.5, 0.75]), weft.tensor([1, -1]))
+    tensor(0.3750)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Binary cross entropy of sigmoid(input), the mean over the classes."""
+    """Binary cross entropy of sigmoid(input), the mean over the classes.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.multilabel_soft_margin_loss.
+
+    >>> weft.nn.MultiLabelSoftMarginLoss()(weft.zeros(1, 2), weft.tensor([[1.0, 0.0]]))
+    tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """Hinges between the target's class and the others."""
+    """Hinges between the target's class and the others.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.multi_margin_loss.
+
+    >>> weft.nn.MultiMarginLoss()(weft.tensor([[0.5, 0.75]]), weft.tensor([0]))
+    tensor(0.6250)
+    """
 
     def __init__(
         self,
@@ -106,7 +149,14 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, margin + |anchor - positive| - |anchor - negative|) by the p-norm."""
+    """max(0, margin + |anchor - positive| - |anchor - negative|) by the p-norm.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.triplet_margin_loss.
+
+    >>> anchor, near, far = weft.zeros(1, 2), weft.ones(1, 2), weft.full((1, 2), 1.5)
+    >>> weft.nn.TripletMarginLoss()(anchor, near, far)
+    tensor(0.2929)
+    """
 
     def __init__(
         self,
@@ -134,7 +184,14 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss by any distance."""
+    """TripletMarginLoss by any distance.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.triplet_margin_with_distance_loss.
+
+    >>> anchor, near, far = weft.zeros(1, 2), weft.ones(1, 2), weft.full((1, 2), 1.5)
+    >>> weft.nn.TripletMarginWithDistanceLoss()(anchor, near, far)
+    tensor(0.2929)
+    """
 
     def __init__(
         self,
@@ -159,7 +216,13 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log-likelihood of counts."""
+    """The negative log-likelihood of counts.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.poisson_nll_loss.
+
+    >>> weft.nn.PoissonNLLLoss(log_input=False)(weft.ones(1), weft.ones(1))
+    tensor(1.)
+    """
 
     def __init__(
         self,
@@ -182,7 +245,14 @@ class PoissonNLLLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Minus the log-probability that log_probs [t, n, c] spell the targets."""
+    """Minus the log-probability that log_probs [t, n, c] spell the targets.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.ctc_loss.
+
+    >>> log_probs = weft.full((2, 1, 2), 0.5).log()
+    >>> weft.nn.CTCLoss()(log_probs, weft.tensor([[1]]), [2], [1]).exp().round(decimals=4)
+    tensor(1.3333)
+    """
 
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
@@ -201,7 +271,13 @@ class CTCLoss(_Loss):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps along the last dimension."""
+    """The p-norm of x1 - x2 + eps along the last dimension.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.pairwise_distance.
+
+    >>> weft.nn.PairwiseDistance()(weft.tensor([[3.0, 4.0]]), weft.zeros(1, 2))
+    tensor([5.0000])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -214,7 +290,14 @@ class PairwiseDistance(Module):
 
 
 class LocalResponseNorm(Module):
-    """Divides by the squares of neighbouring channels."""
+    """Divides by the squares of neighbouring channels.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.local_response_norm.
+
+    >>> x = weft.tensor([1.0, 2.0, 3.0]).reshape(1, 3, 1)
+    >>> weft.nn.LocalResponseNorm(3, alpha=3.0, beta=1.0)(x).flatten()
+    tensor([0.1667, 0.1333, 0.2143])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -231,7 +314,13 @@ class LocalResponseNorm(Module):
 
 
 class Bilinear(Module):
-    """input1 [*, i] and input2 [*, j] times a weight [o, i, j], plus a bias: [*, o]."""
+    """input1 [*, i] and input2 [*, j] times a weight [o, i, j], plus a bias: [*, o].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.bilinear.
+
+    >>> weft.nn.Bilinear(2, 3, 4)(weft.ones(5, 2), weft.ones(5, 3)).shape
+    torch.Size([5, 4])
+    """
 
     bias: Parameter | None
 

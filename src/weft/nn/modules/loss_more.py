@@ -11,14 +11,26 @@ from weft.nn.modules.module import Module
 
 
 class BCELoss(_WeightedLoss):
-    """Cross entropy of probabilities in [0, 1] against targets in [0, 1]."""
+    """Cross entropy of probabilities in [0, 1] against targets in [0, 1].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.binary_cross_entropy.
+
+    >>> weft.nn.BCELoss()(weft.tensor([0.5]), weft.tensor([1.0]))
+    tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
-    """d^2 / (2 beta) where |d| < beta, otherwise |d| - beta / 2."""
+    """d^2 / (2 beta) where |d| < beta, otherwise |d| - beta / 2.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.smooth_l1_loss.
+
+    >>> weft.nn.SmoothL1Loss()(weft.tensor([0.5]), weft.zeros(1))
+    tensor(0.1250)
+    """
 
     def __init__(
         self,
@@ -35,7 +47,13 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """d^2 / 2 where |d| <= delta, otherwise delta (|d| - delta / 2)."""
+    """d^2 / 2 where |d| <= delta, otherwise delta (|d| - delta / 2).
+
+    Shapes, dtypes and errors are those of weft.nn.functional.huber_loss.
+
+    >>> weft.nn.HuberLoss()(weft.tensor([3.0]), weft.zeros(1))
+    tensor(2.5000)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -46,7 +64,14 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target * (log(target) - input) for log-probabilities `input`."""
+    """target * (log(target) - input) for log-probabilities `input`.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.kl_div.
+
+    >>> chances = weft.tensor([0.5, 0.5])
+    >>> weft.nn.KLDivLoss(reduction="sum")(weft.tensor([0.25, 0.75]).log(), chances)
+    tensor(0.1438)
+    """
 
     def __init__(
         self,
@@ -63,7 +88,13 @@ class KLDivLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """(log var + (input - target)^2 / var) / 2."""
+    """(log var + (input - target)^2 / var) / 2.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.gaussian_nll_loss.
+
+    >>> weft.nn.GaussianNLLLoss()(weft.tensor([3.0]), weft.tensor([1.0]), weft.ones(1))
+    tensor(2.)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -75,7 +106,13 @@ class GaussianNLLLoss(_Loss):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along `dim`."""
+    """The cosine of the angle between vectors along `dim`.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.cosine_similarity.
+
+    >>> weft.nn.CosineSimilarity()(weft.tensor([[3.0, 4.0]]), weft.tensor([[4.0, 3.0]]))
+    tensor([0.9600])
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

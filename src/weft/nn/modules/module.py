@@ -41,6 +41,15 @@ class Module(Stateful, Hookable):
 
     Assigning a Parameter or a Module as an attribute registers it. Calling the module calls
     `forward` with the same arguments, and the hooks around it.
+
+    >>> class Scale(weft.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = weft.nn.Parameter(weft.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> Scale()(weft.tensor([1.0, 3.0])).tolist()
+    [2.0, 6.0]
     """
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

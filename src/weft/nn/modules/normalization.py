@@ -14,7 +14,13 @@ from weft.nn.parameter import Parameter
 
 
 class LayerNorm(Module):
-    """Normalises over the last dimensions, whose sizes are normalized_shape."""
+    """Normalises over the last dimensions, whose sizes are normalized_shape.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.layer_norm.
+
+    >>> weft.nn.LayerNorm(2)(weft.tensor([1.0, 3.0])).detach()
+    tensor([-1.0000,  1.0000])
+    """
 
     weight: Parameter | None
     bias: Parameter | None

@@ -14,7 +14,14 @@ from weft.nn.parameter import Parameter
 
 
 class GroupNorm(Module):
-    """Normalises each of num_groups groups of the channels of [n, c, *]."""
+    """Normalises each of num_groups groups of the channels of [n, c, *].
+
+    affine: learns a scale and a shift a channel. Raises ValueError for a number of groups that does
+    not divide num_channels.
+
+    >>> weft.nn.GroupNorm(1, 2)(weft.tensor([[1.0, 3.0]])).detach()
+    tensor([[-1.0000,  1.0000]])
+    """
 
     weight: Parameter | None
     bias: Parameter | None
@@ -63,7 +70,13 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
-    """Divides by the root mean square over the last dimensions, normalized_shape."""
+    """Divides by the root mean square over the last dimensions, normalized_shape.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.rms_norm.
+
+    >>> weft.nn.RMSNorm(4)(weft.tensor([3.0, 4.0, 0.0, 0.0])).detach()
+    tensor([1.2000, 1.6000, 0.0000, 0.0000])
+    """
 
     weight: Parameter | None
 

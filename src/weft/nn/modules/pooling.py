@@ -37,7 +37,14 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The maximum of each window of [n, c, h, w]; the stride is the window unless given."""
+    """The maximum of each window of [n, c, h, w]; the stride is the window unless given.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.max_pool2d.
+
+    >>> weft.nn.MaxPool2d(2)(weft.arange(16).reshape(1, 4, 4))
+    tensor([[[ 5,  7],
+             [13, 15]]])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool2d(
@@ -76,7 +83,14 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """The mean of each window of [n, c, h, w]; the stride is the window unless given."""
+    """The mean of each window of [n, c, h, w]; the stride is the window unless given.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.avg_pool2d.
+
+    >>> weft.nn.AvgPool2d(2)(weft.arange(16.0).reshape(1, 4, 4))
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
@@ -91,7 +105,13 @@ class AvgPool2d(_AvgPoolNd):
 
 
 class AdaptiveAvgPool2d(Module):
-    """Averages [n, c, h, w] to [n, c, *output_size]; None keeps a size."""
+    """Averages [n, c, h, w] to [n, c, *output_size]; None keeps a size.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.adaptive_avg_pool2d.
+
+    >>> weft.nn.AdaptiveAvgPool2d((1, 2))(weft.arange(16.0).reshape(1, 4, 4))
+    tensor([[[6.5000, 8.5000]]])
+    """
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()

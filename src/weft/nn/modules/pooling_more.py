@@ -11,7 +11,13 @@ from weft.nn.modules.pooling import _AvgPoolNd, _MaxPoolNd
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The maximum of each window of [n, c, l]; the stride is the window unless given."""
+    """The maximum of each window of [n, c, l]; the stride is the window unless given.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.max_pool1d.
+
+    >>> weft.nn.MaxPool1d(2)(weft.tensor([[1, 3, 2, 0]]))
+    tensor([[3, 2]])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool1d(
@@ -21,7 +27,13 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The maximum of each window of [n, c, d, h, w]; the stride is the window unless given."""
+    """The maximum of each window of [n, c, d, h, w]; the stride is the window unless given.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.max_pool3d.
+
+    >>> weft.nn.MaxPool3d(2)(weft.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[7.]]]])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool3d(
@@ -31,7 +43,13 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class AvgPool1d(Module):
-    """The mean of each window of [n, c, l]; the stride is the window unless given."""
+    """The mean of each window of [n, c, l]; the stride is the window unless given.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.avg_pool1d.
+
+    >>> weft.nn.AvgPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[2., 1.]])
+    """
 
     def __init__(
         self,
@@ -60,7 +78,13 @@ class AvgPool1d(Module):
 
 
 class AvgPool3d(_AvgPoolNd):
-    """The mean of each window of [n, c, d, h, w]; the stride is the window unless given."""
+    """The mean of each window of [n, c, d, h, w]; the stride is the window unless given.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.avg_pool3d.
+
+    >>> weft.nn.AvgPool3d(2)(weft.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[3.5000]]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(
@@ -89,7 +113,13 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """The p-norm of each window of [n, c, l]."""
+    """The p-norm of each window of [n, c, l].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.lp_pool1d.
+
+    >>> weft.nn.LPPool1d(2, 2)(weft.tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool1d(
@@ -98,7 +128,13 @@ class LPPool1d(_LPPool):
 
 
 class LPPool2d(_LPPool):
-    """The p-norm of each window of [n, c, h, w]."""
+    """The p-norm of each window of [n, c, h, w].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.lp_pool2d.
+
+    >>> weft.nn.LPPool2d(2, (1, 2))(weft.tensor([[[3.0, 4.0]]]))
+    tensor([[[5.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(
@@ -107,7 +143,13 @@ class LPPool2d(_LPPool):
 
 
 class LPPool3d(_LPPool):
-    """The p-norm of each window of [n, c, d, h, w]."""
+    """The p-norm of each window of [n, c, d, h, w].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.lp_pool3d.
+
+    >>> weft.nn.LPPool3d(2, (1, 2, 2))(weft.ones(1, 1, 2, 2))
+    tensor([[[[2.]]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(
@@ -127,14 +169,26 @@ class _AdaptiveAvgPool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Averages [n, c, l] to [n, c, output_size]."""
+    """Averages [n, c, l] to [n, c, output_size].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.adaptive_avg_pool1d.
+
+    >>> weft.nn.AdaptiveAvgPool1d(2)(weft.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[2., 1.]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Averages [n, c, d, h, w] to [n, c, *output_size]; None keeps a size."""
+    """Averages [n, c, d, h, w] to [n, c, *output_size]; None keeps a size.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.adaptive_avg_pool3d.
+
+    >>> weft.nn.AdaptiveAvgPool3d((2, 1, None))(weft.ones(1, 4, 4, 4)).shape
+    torch.Size([1, 2, 1, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)
@@ -149,21 +203,40 @@ class _AdaptiveMaxPool(_AdaptiveAvgPool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """The greatest entries of [n, c, l], as [n, c, output_size]."""
+    """The greatest entries of [n, c, l], as [n, c, output_size].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.adaptive_max_pool1d.
+
+    >>> weft.nn.AdaptiveMaxPool1d(2)(weft.tensor([[1, 3, 2, 0]]))
+    tensor([[3, 2]])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The greatest entries of [n, c, h, w], as [n, c, *output_size]; None keeps a size."""
+    """The greatest entries of [n, c, h, w], as [n, c, *output_size]; None keeps a size.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.adaptive_max_pool2d.
+
+    >>> weft.nn.AdaptiveMaxPool2d((None, 1))(weft.arange(8).reshape(1, 2, 4))
+    tensor([[[3],
+             [7]]])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The greatest entries of [n, c, d, h, w], as [n, c, *output_size]; None keeps a size."""
+    """The greatest entries of [n, c, d, h, w], as [n, c, *output_size]; None keeps a size.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.adaptive_max_pool3d.
+
+    >>> weft.nn.AdaptiveMaxPool3d(1)(weft.arange(8).reshape(1, 2, 2, 2))
+    tensor([[[[7]]]])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
@@ -194,18 +267,38 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """What MaxPool1d took [n, c, l] from, with zeros elsewhere."""
+    """What MaxPool1d took [n, c, l] from, with zeros elsewhere.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.max_unpool1d.
+
+    >>> weft.nn.MaxUnpool1d(2)(weft.tensor([[3, 2]]), weft.tensor([[1, 2]]))
+    tensor([[0, 3, 2, 0]])
+    """
 
     _dims = 1
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """What MaxPool2d took [n, c, h, w] from, with zeros elsewhere."""
+    """What MaxPool2d took [n, c, h, w] from, with zeros elsewhere.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.max_unpool2d.
+
+    >>> weft.nn.MaxUnpool2d(2)(weft.tensor([[[7.0]]]), weft.tensor([[[3]]]))
+    tensor([[[0., 0.],
+             [0., 7.]]])
+    """
 
     _dims = 2
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """What MaxPool3d took [n, c, d, h, w] from, with zeros elsewhere."""
+    """What MaxPool3d took [n, c, d, h, w] from, with zeros elsewhere.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.max_unpool3d.
+
+    >>> weft.nn.MaxUnpool3d((1, 2, 2))(weft.ones(1, 1, 1, 1), weft.tensor([[[[3]]]]))
+    tensor([[[[0., 0.],
+              [0., 1.]]]])
+    """
 
     _dims = 3

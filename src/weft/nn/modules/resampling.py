@@ -10,7 +10,13 @@ from weft.nn.modules.module import Module
 
 
 class Upsample(Module):
-    """[n, c, *] resampled to a size, or by a factor."""
+    """[n, c, *] resampled to a size, or by a factor.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.interpolate.
+
+    >>> weft.nn.Upsample(scale_factor=2)(weft.tensor([[[1.0, 3.0]]]))
+    tensor([[[1., 1., 3., 3.]]])
+    """
 
     def __init__(
         self,
@@ -43,21 +49,41 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """[n, c, h, w] resampled by the nearest pixel."""
+    """[n, c, h, w] resampled by the nearest pixel.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.upsample_nearest.
+
+    >>> weft.nn.UpsamplingNearest2d(scale_factor=2)(weft.tensor([[[[1.0, 3.0]]]]))
+    tensor([[[[1., 1., 3., 3.],
+              [1., 1., 3., 3.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """[n, c, h, w] resampled linearly, corners aligned."""
+    """[n, c, h, w] resampled linearly, corners aligned.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.upsample_bilinear.
+
+    >>> weft.nn.UpsamplingBilinear2d(size=(1, 3))(weft.tensor([[[[1.0, 3.0]]]]))
+    tensor([[[[1., 2., 3.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
 class PixelShuffle(Module):
-    """[*, c r^2, h, w] as [*, c, h r, w r]."""
+    """[*, c r^2, h, w] as [*, c, h r, w r].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.pixel_shuffle.
+
+    >>> weft.nn.PixelShuffle(2)(weft.arange(4).reshape(1, 4, 1, 1))
+    tensor([[[[0, 1],
+              [2, 3]]]])
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -71,7 +97,13 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """[*, c, h r, w r] as [*, c r^2, h, w]."""
+    """[*, c, h r, w r] as [*, c r^2, h, w].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.pixel_unshuffle.
+
+    >>> weft.nn.PixelUnshuffle(2)(weft.arange(4).reshape(1, 1, 2, 2)).flatten()
+    tensor([0, 1, 2, 3])
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -85,7 +117,13 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of `groups` groups, taken in turn."""
+    """The channels of `groups` groups, taken in turn.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.channel_shuffle.
+
+    >>> weft.nn.ChannelShuffle(2)(weft.arange(4).reshape(1, 4, 1)).flatten()
+    tensor([0, 2, 1, 3])
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -99,7 +137,14 @@ class ChannelShuffle(Module):
 
 
 class Unfold(Module):
-    """The windows of [n, c, h, w] as columns [n, c * kernel, windows]."""
+    """The windows of [n, c, h, w] as columns [n, c * kernel, windows].
+
+    Shapes, dtypes and errors are those of weft.nn.functional.unfold.
+
+    >>> weft.nn.Unfold((1, 2))(weft.arange(4.0).reshape(1, 2, 2))
+    tensor([[0., 2.],
+            [1., 3.]])
+    """
 
     def __init__(
         self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -121,7 +166,14 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Columns [n, c * kernel, windows] added up where Unfold took them from."""
+    """Columns [n, c * kernel, windows] added up where Unfold took them from.
+
+    Shapes, dtypes and errors are those of weft.nn.functional.fold.
+
+    >>> weft.nn.Fold((2, 2), (1, 2))(weft.tensor([[0.0, 2.0], [1.0, 3.0]]))
+    tensor([[[0., 1.],
+             [2., 3.]]])
+    """
 
     def __init__(
         self,

@@ -87,7 +87,13 @@ def _fill(module: Module, hidden_size: int) -> None:
 
 
 class RNNBase(Module):
-    """What the recurrent layers share: parameters, layers and directions."""
+    """What the recurrent layers share: parameters, layers and directions.
+
+    `mode` is "LSTM", "GRU", "RNN_TANH" or "RNN_RELU"; the other arguments are those of LSTM.
+
+    >>> [name for name, _ in weft.nn.RNNBase("GRU", 3, 4).named_parameters()]
+    ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
+    """
 
     def __init__(
         self,
@@ -292,7 +298,14 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with nonlinearity='relu'."""
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with nonlinearity='relu'.
+
+    Arguments, shapes and errors are those of LSTM; the state is one tensor.
+
+    >>> output, h = weft.nn.RNN(3, 4, bidirectional=True)(weft.zeros(5, 2, 3))
+    >>> output.shape, h.shape
+    (torch.Size([5, 2, 8]), torch.Size([2, 2, 4]))
+    """
 
     def __init__(
         self,
@@ -316,7 +329,18 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory: the state is (h, c); gates are ordered i, f, g, o."""
+    """Long short-term memory: the state is (h, c); gates are ordered i, f, g, o.
+
+    Input [t, n, input_size], or [n, t, input_size] with batch_first, or [t, input_size], or a
+    PackedSequence; an initial state may follow. Gives the output [t, n, directions * hidden_size]
+    and the last state, [num_layers * directions, n, hidden_size] each; proj_size projects h. Raises
+    RuntimeError or ValueError for sizes that do not fit.
+
+    >>> lstm = weft.nn.LSTM(3, 4, num_layers=2)
+    >>> output, (h, c) = lstm(weft.zeros(5, 1, 3))
+    >>> output.shape, h.shape, c.shape
+    (torch.Size([5, 1, 4]), torch.Size([2, 1, 4]), torch.Size([2, 1, 4]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
@@ -330,7 +354,14 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent unit; gates are ordered reset, update, new."""
+    """Gated recurrent unit; gates are ordered reset, update, new.
+
+    Arguments, shapes and errors are those of LSTM; the state is one tensor.
+
+    >>> output, h = weft.nn.GRU(3, 4)(weft.zeros(5, 2, 3))
+    >>> output.shape, h.shape
+    (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("GRU", *args, **kwargs)

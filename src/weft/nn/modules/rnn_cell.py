@@ -13,7 +13,13 @@ from weft.nn.parameter import Parameter
 
 
 class RNNCellBase(Module):
-    """What the cells share: weights [gates * hidden, ...], two biases, and the step."""
+    """What the cells share: weights [gates * hidden, ...], two biases, and the step.
+
+    A subclass names its number of gates.
+
+    >>> isinstance(weft.nn.GRUCell(3, 4), weft.nn.RNNCellBase)
+    True
+    """
 
     _mode: str
 
@@ -71,7 +77,14 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with nonlinearity='relu'."""
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with nonlinearity='relu'.
+
+    Input [n, input_size] or [input_size]; the state alike, zeros unless given. Raises RuntimeError
+    for sizes that do not fit.
+
+    >>> weft.nn.RNNCell(3, 4)(weft.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
 
     _mode = "RNN_TANH"
 
@@ -102,7 +115,15 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of LSTM."""
+    """One step of LSTM.
+
+    Input [n, input_size] or [input_size]; the state is (h, c) alike, zeros unless given. Raises
+    RuntimeError for sizes that do not fit.
+
+    >>> h, c = weft.nn.LSTMCell(3, 4)(weft.ones(2, 3))
+    >>> h.shape, c.shape
+    (torch.Size([2, 4]), torch.Size([2, 4]))
+    """
 
     _mode = "LSTM"
 
@@ -115,7 +136,14 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of GRU."""
+    """One step of GRU.
+
+    Input [n, input_size] or [input_size]; the state alike, zeros unless given. Raises RuntimeError
+    for sizes that do not fit.
+
+    >>> weft.nn.GRUCell(3, 4)(weft.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
 
     _mode = "GRU"
 

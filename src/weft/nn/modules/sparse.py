@@ -75,6 +75,13 @@ class Embedding(_Table):
     """A table of num_embeddings rows; integers [*] become rows [*, embedding_dim].
 
     max_norm, norm_type, scale_grad_by_freq: as for weft.nn.functional.embedding.
+
+    Raises IndexError for an integer outside the table, ValueError for padding_idx outside,
+    NotImplementedError for sparse gradients.
+
+    >>> weft.nn.Embedding(5, 2, padding_idx=0)(weft.tensor([[0, 0]])).detach()
+    tensor([[[0., 0.],
+             [0., 0.]]])
     """
 
     _shown: ClassVar = {
@@ -133,6 +140,11 @@ class EmbeddingBag(_Table):
     """The sum, mean or max of the rows of a table that each bag of integers names.
 
     The options are those of weft.nn.functional.embedding_bag.
+
+    Raises as that function.
+
+    >>> weft.nn.EmbeddingBag(5, 2)(weft.tensor([[0, 1], [2, 3]])).shape
+    torch.Size([2, 2])
     """
 
     _shown: ClassVar = {

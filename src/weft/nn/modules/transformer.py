@@ -22,6 +22,11 @@ class TransformerEncoderLayer(Module):
     """Self-attention and a feed-forward network, each with dropout, shortcut and LayerNorm.
 
     norm_first normalises before each part instead of after it.
+
+    [s, n, d_model] gives the same shape; batch_first: [n, s, d_model].
+
+    >>> weft.nn.TransformerEncoderLayer(4, 2, 8)(weft.ones(5, 1, 4)).shape
+    torch.Size([5, 1, 4])
     """
 
     def __init__(
@@ -87,7 +92,14 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of an encoder layer, one after the other, then `norm` if given."""
+    """num_layers copies of an encoder layer, one after the other, then `norm` if given.
+
+    src [s, n, d] gives [s, n, d].
+
+    >>> layer = weft.nn.TransformerEncoderLayer(4, 2, 8)
+    >>> weft.nn.TransformerEncoder(layer, 2)(weft.ones(5, 1, 4)).shape
+    torch.Size([5, 1, 4])
+    """
 
     def __init__(
         self,

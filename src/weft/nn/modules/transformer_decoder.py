@@ -114,7 +114,15 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of a decoder layer, one after the other, then `norm` if given."""
+    """num_layers copies of a decoder layer, one after the other, then `norm` if given.
+
+    tgt [t, n, d] and memory [s, n, d] give [t, n, d].
+
+    >>> layer = weft.nn.TransformerDecoderLayer(4, 2, 8)
+    >>> decoder = weft.nn.TransformerDecoder(layer, 2)
+    >>> decoder(weft.ones(3, 1, 4), weft.ones(5, 1, 4)).shape
+    torch.Size([3, 1, 4])
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()

@@ -19,7 +19,14 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The norm of all elements of `tensors` taken together, as a 0-d tensor."""
+    """The norm of all elements of `tensors` taken together, as a 0-d tensor.
+
+    `foreach` is accepted and has no effect. Raises RuntimeError for a norm that is not finite, with
+    error_if_nonfinite.
+
+    >>> weft.nn.utils.get_total_norm([weft.tensor([3.0]), weft.tensor([4.0])])
+    tensor(5.)
+    """
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not listed:
         return weft.tensor(0.0)
@@ -50,6 +57,16 @@ def clip_grad_norm_(
     """Scales all gradients in place so that their common norm is at most max_norm.
 
     Returns the norm they had. `foreach` is accepted and has no effect.
+
+    Parameters without a gradient are passed over. Raises RuntimeError for a norm that is not
+    finite, with error_if_nonfinite.
+
+    >>> p = weft.ones(2, requires_grad=True)
+    >>> p.grad = weft.tensor([3.0, 4.0])
+    >>> weft.nn.utils.clip_grad_norm_([p], 2.5)
+    tensor(5.)
+    >>> p.grad
+    tensor([1.5000, 2.0000])
     """
     with weft.no_grad():
         grads = _gradients(parameters)
@@ -63,7 +80,16 @@ def clip_grad_norm_(
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
-    """Clamps every element of every gradient to [-clip_value, clip_value] in place."""
+    """Clamps every element of every gradient to [-clip_value, clip_value] in place.
+
+    `foreach` is accepted and has no effect.
+
+    >>> p = weft.ones(2, requires_grad=True)
+    >>> p.grad = weft.tensor([3.0, -4.0])
+    >>> weft.nn.utils.clip_grad_value_([p], 3.5)
+    >>> p.grad
+    tensor([ 3.0000, -3.5000])
+    """
     bound = float(clip_value)
     with weft.no_grad():
         for grad in _gradients(parameters):

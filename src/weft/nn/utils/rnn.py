@@ -35,6 +35,10 @@ class PackedSequence(_Packed):
     that have two, and so on, the longest sequence first. batch_sizes (int64): how many sequences
     reach each step. sorted_indices, unsorted_indices: the order by length, and back; None where the
     sequences came in that order.
+
+    >>> packed = weft.nn.utils.rnn.pack_sequence([weft.tensor([1, 2, 3]), weft.tensor([4])])
+    >>> packed.data, packed.batch_sizes
+    (tensor([1, 4, 2, 3]), tensor([2, 1, 1]))
     """
 
     __slots__ = ()

@@ -1,0 +1,138 @@
+"""The loss of sequences without an alignment; `weft.nn.functional` shows it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft._decides import decides
+from weft.nn._loss_functions import _reduced
+
+
+@decides
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Connectionist temporal classification (Graves 2006): minus the log-probability that
+    log_probs [t, n, c] (or [t, c]) spell the targets [n, s] (or all of them in one vector).
+
+    'mean' divides each loss by its target's length first.
+
+    input_lengths and target_lengths are lists or tensors of n integers (a number for a single
+    sample); label `blank` is none. Raises RuntimeError for shapes, labels and lengths that do not
+    fit, ValueError for another reduction.
+
+    >>> log_probs = weft.full((2, 1, 2), 0.5).log()
+    >>> loss = weft.nn.functional.ctc_loss(log_probs, weft.tensor([[1]]), [2], [1])
+    >>> loss.exp().round(decimals=4)
+    tensor(1.3333)
+    """
+    single = log_probs.dim() == 2
+    x = log_probs.unsqueeze(1) if single else log_probs
+    if x.dim() != 3 or not 0 <= blank < x.size(2):
+        raise RuntimeError(
+            "ctc_loss: expected log_probs (t, n, c) or (t, c) and blank in [0, c), got "
+            f"{tuple(log_probs.shape)} and {blank}"
+        )
+    kind, x = x.dtype, x.double()  # long sums of exponentials: float32 would lose digits
+    steps, batch, _ = x.shape
+    lengths = _lengths("input_lengths", input_lengths, batch, steps)
+    counts = _lengths("target_lengths", target_lengths, batch, targets.numel())
+    labels = _label_rows(targets, counts, batch)
+    # Blanks between the labels and around them: b l b l b.
+    states = 2 * labels.size(1) + 1
+    path = weft.full((batch, states), blank, dtype=weft.int64)
+    path[:, 1::2] = labels
+    emitted = x.gather(2, path.unsqueeze(0).expand(steps, -1, -1))
+    skips = weft.zeros((batch, states), dtype=weft.bool)
+    if states > 3:
+        skips[:, 2:] = (path[:, 2:] != blank).logical_and(path[:, 2:] != path[:, :-2])
+    loss = -_spelled(emitted, skips, lengths, counts) + _normality(x, lengths)
+    if zero_infinity:
+        loss = weft.where(loss == math.inf, 0.0, loss)
+    if reduction == "mean":
+        return (loss / weft.tensor(counts).clamp_min(1).to(loss.dtype)).mean().to(kind)
+    loss = _reduced("ctc_loss", loss, reduction).to(kind)
+    return loss.squeeze(0) if single and reduction == "none" else loss
+
+
+def _normality(x: Tensor, lengths: list[int]) -> Tensor:
+    """0, with the gradient exp(log_probs): what PyTorch adds, so that the gradient of each step
+    sums to 0. log_softmax before it takes this away again."""
+    used = weft.arange(x.size(0)).unsqueeze(1) < weft.tensor(lengths)
+    total = x.exp().masked_fill(used.logical_not().unsqueeze(2), 0).sum([0, 2])
+    return total - total.detach()
+
+
+def _lengths(what: str, given: Any, batch: int, limit: int) -> list[int]:
+    if isinstance(given, Tensor):
+        listed = [int(v) for v in given.reshape(-1)]
+    elif isinstance(given, (list, tuple)):
+        listed = [int(v) for v in given]
+    else:
+        listed = [int(given)]
+    if len(listed) != batch or any(not 0 <= v <= limit for v in listed):
+        raise RuntimeError(f"ctc_loss: expected {batch} {what} in [0, {limit}], got {listed}")
+    return listed
+
+
+def _label_rows(targets: Tensor, counts: list[int], batch: int) -> Tensor:
+    """[n, longest] labels, 0 behind the shorter ones."""
+    longest = max([0, *counts])
+    if targets.dim() == 2:
+        return targets[:, :longest].to(weft.int64)
+    if sum(counts) > targets.numel():
+        raise RuntimeError(f"ctc_loss: expected {sum(counts)} targets, got {targets.numel()}")
+    rows, start = weft.zeros((batch, longest), dtype=weft.int64), 0
+    for row, count in enumerate(counts):
+        rows[row, :count] = targets.reshape(-1)[start : start + count].to(weft.int64)
+        start += count
+    return rows
+
+
+def _spelled(emitted: Tensor, skips: Tensor, lengths: list[int], counts: list[int]) -> Tensor:
+    """The forward algorithm in logarithms: [t, n, states] to [n]."""
+    steps, batch, states = emitted.shape
+    nothing = weft.full((batch, states), -math.inf, dtype=emitted.dtype)
+    first = weft.arange(states) < 2
+    now = weft.where(first, emitted[0], nothing) if steps else nothing
+    if not steps:
+        now = weft.where(weft.arange(states) < 1, 0.0, nothing)
+    history = [now]
+    for t in range(1, steps):
+        one = weft.cat([nothing[:, :1], now[:, :-1]], 1)
+        ways = [now, one]
+        if states > 2:
+            two = weft.cat([nothing[:, :2], now[:, :-2]], 1)
+            ways.append(weft.where(skips, two, nothing))
+        now = _log_sum(weft.stack(ways, 0)) + emitted[t]
+        history.append(now)
+    ends = []
+    for row, (length, count) in enumerate(zip(lengths, counts)):
+        if length == 0:
+            ends.append(emitted.new_zeros(()) if count == 0 else nothing[0, 0])
+            continue
+        last = history[length - 1][row, max(2 * count - 1, 0) : 2 * count + 1]
+        ends.append(_log_sum(last))
+    return weft.stack(ends)
+
+
+def _log_sum(x: Tensor) -> Tensor:
+    """logsumexp over dimension 0 whose gradient is 0, not NaN, where nothing is possible."""
+    top = x.detach().amax([0])
+    shut = top == -math.inf
+    total = (x - top.masked_fill(shut, 0)).exp().sum(0)
+    return (total.masked_fill(shut, 1).log() + top.masked_fill(shut, 0)).masked_fill(
+        shut, -math.inf
+    )
+
+
+__all__ = ["ctc_loss"]

@@ -1,0 +1,97 @@
+"""Maxima back in their places; `weft.nn.functional` shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft._decides import decides
+from weft.nn._pooling_functions import _check_dims, _stride, _times
+
+
+def _unpool(
+    function: str, x: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
+    output_size: Any, spatial: int,
+) -> Tensor:  # fmt: skip
+    """Zeros with the maxima where they came from."""
+    _check_dims(function, x, spatial)
+    if indices.shape != x.shape or indices.dtype != weft.int64:
+        raise RuntimeError(
+            f"{function}: expected int64 indices of shape {tuple(x.shape)}, got {indices.dtype} of "
+            f"shape {tuple(indices.shape)}"
+        )
+    kernel = _times(function, "kernel_size", kernel_size, spatial)
+    step = _stride(function, stride, kernel)
+    room = _times(function, "padding", padding, spatial)
+    if output_size is None:
+        sizes = [
+            (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[-spatial:], step, room, kernel)
+        ]
+    else:
+        sizes = [int(n) for n in tuple(output_size)[-spatial:]]
+    lead = list(x.shape[:-spatial])
+    count = 1
+    for n in sizes:
+        count *= n
+    if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < count:
+        raise RuntimeError(
+            f"{function}: expected indices in [0, {count - 1}], got {int(indices.min())} to "
+            f"{int(indices.max())}"
+        )
+    flat = x.new_zeros([*lead, count])
+    inner = x.reshape(*lead, -1)
+    return flat.scatter(-1, indices.reshape(inner.shape), inner).reshape(*lead, *sizes)
+
+
+@decides
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """What max_pool1d took [n, c, l] from, with zeros elsewhere.
+
+    indices are those that max_pool1d gave; output_size: the sizes that it took, where others give
+    the same windows. Raises RuntimeError for indices of another shape, other than int64, or outside
+    the result.
+
+    >>> maxima = weft.nn.functional.max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2, return_indices=True)
+    >>> weft.nn.functional.max_unpool1d(*maxima, 2)
+    tensor([[0, 3, 2, 0]])
+    """
+    return _unpool("max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1)
+
+
+@decides
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """What max_pool2d took [n, c, h, w] from, with zeros elsewhere.
+
+    Arguments and errors are those of max_unpool1d.
+
+    >>> weft.nn.functional.max_unpool2d(weft.tensor([[[7.0]]]), weft.tensor([[[3]]]), 2)
+    tensor([[[0., 0.],
+             [0., 7.]]])
+    """
+    return _unpool("max_unpool2d", input, indices, kernel_size, stride, padding, output_size, 2)
+
+
+@decides
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """What max_pool3d took [n, c, d, h, w] from, with zeros elsewhere.
+
+    Arguments and errors are those of max_unpool1d.
+
+    >>> weft.nn.functional.max_unpool3d(weft.ones(1, 1, 1, 1), weft.tensor([[[[3]]]]), (1, 2, 2))
+    tensor([[[[0., 0.],
+              [0., 1.]]]])
+    """
+    return _unpool("max_unpool3d", input, indices, kernel_size, stride, padding, output_size, 3)
+
+
+__all__ = ["max_unpool1d", "max_unpool2d", "max_unpool3d"]
