@@ -32,12 +32,8 @@ ALLOWED = {
 OFFENDERS = {
     "src/weft/jit/frontend/language/subscripts.py": 3,
     "src/weft/jit/passes/list_lowering.py": 5,
-    "src/weft/jit/passes/shape_dtypes.py": 47,
-    "src/weft/jit/passes/shape_rules.py": 84,
-    "src/weft/jit/passes/shape_views.py": 9,
     "src/weft/jit/pipeline.py": 4,
     "src/weft/jit/schemas.py": 3,
-    "csrc/runtime/fused_head.cpp": 14,
     "csrc/runtime/fused_totals.cpp": 3,
 }
 

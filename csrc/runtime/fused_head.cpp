@@ -7,8 +7,6 @@
 #include "autograd/mode.h"
 #include "autograd/node.h"
 #include "core/error.h"
-#include "ops/conv.h"
-#include "ops/heads.h"
 #include "ops/programs.h"
 
 namespace weft {
@@ -20,90 +18,9 @@ using Over = FusedStep::Over;
 // Elements of a product that is kept: fewer are still in a cache when it is there as a whole.
 constexpr int64_t kWorthRecording = int64_t{1} << 19;
 
-// The sizes of results; of what the operator refuses, anything.
-
-Dims linear_sizes(const Value* a) {
-  Dims sizes = a[0].to_tensor().sizes();
-  const Dims& weight = a[1].to_tensor().sizes();
-  if (sizes.empty() || weight.size() != 2) return {};
-  sizes.back() = weight[0];
-  return sizes;
-}
-
-template <size_t Left>
-Dims product_sizes(const Value* a) {
-  Dims sizes = a[Left].to_tensor().sizes();
-  const Dims& right = a[Left + 1].to_tensor().sizes();
-  if (sizes.empty() || right.size() != sizes.size()) return {};
-  sizes.back() = right.back();
-  return sizes;
-}
-
-Dims matmul_sizes(const Value* a) {
-  const Tensor &left = a[0].to_tensor(), &right = a[1].to_tensor();
-  if (left.dim() < 2 || right.dim() < 2) return {};
-  const IntList x(left.sizes()), y(right.sizes());
-  Dims sizes = broadcast_sizes("matmul", x.first(x.size() - 2), y.first(y.size() - 2));
-  sizes.push_back(left.size(-2));
-  sizes.push_back(right.size(-1));
-  return sizes;
-}
-
-Dims conv_sizes(const Value* a) {
-  const Dims& input = a[0].to_tensor().sizes();
-  const native::conv::Geometry g =
-      native::conv::geometry("conv2d", input, a[1].to_tensor().sizes(),
-                             {a[3].to_ints(), a[4].to_ints(), a[5].to_ints(), a[6].to_int()});
-  Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
-  if (input.size() == 3) sizes.erase(0);
-  return sizes;
-}
-
-struct Head {
-  std::string_view id;  // of the row
-  const char* kind;     // as programs call it
-  size_t operand;       // the argument that a prologue may make; of products, the next one too
-  FusedHead::Sizes sizes;
-  FusedHead::Call call;
-};
-
-const Head kHeads[] = {
-    {"linear", "aten::linear", 0, linear_sizes,
-     [](const Value* a, const Around& around) {
-       return native::linear(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), around);
-     }},
-    {"mm", "aten::mm", 0, product_sizes<0>,
-     [](const Value* a, const Around& around) {
-       return native::mm(a[0].to_tensor(), a[1].to_tensor(), around);
-     }},
-    {"addmm", "aten::addmm", 1, product_sizes<1>,
-     [](const Value* a, const Around& around) {
-       return native::addmm(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), a[3].to_scalar(),
-                            a[4].to_scalar(), around);
-     }},
-    {"matmul", "aten::matmul", 0, matmul_sizes,
-     [](const Value* a, const Around& around) {
-       return native::matmul(a[0].to_tensor(), a[1].to_tensor(), around);
-     }},
-    {"bmm", "aten::bmm", 0, product_sizes<0>,
-     [](const Value* a, const Around& around) {
-       return native::bmm(a[0].to_tensor(), a[1].to_tensor(), around);
-     }},
-    {"baddbmm", "aten::baddbmm", 1, product_sizes<1>,
-     [](const Value* a, const Around& around) {
-       return native::baddbmm(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(),
-                              a[3].to_scalar(), a[4].to_scalar(), around);
-     }},
-    {"conv2d", "aten::conv2d", 0, conv_sizes,
-     [](const Value* a, const Around& around) {
-       return native::conv2d(a[0].to_tensor(), a[1].to_tensor(), a[2].to_tensor(), a[3].to_ints(),
-                             a[4].to_ints(), a[5].to_ints(), a[6].to_int(), around);
-     }},
-};
-
-const Head& find_head(const std::string& id) {
-  for (const Head& head : kHeads) {
-    if (head.id == id) return head;
+const FusedProduct& find_product(const std::string& id) {
+  for (const FusedProduct& product : fused_products()) {
+    if (product.id == id) return product;
   }
   fail(ErrorKind::Runtime, str("fused: expected a product or a convolution, got '", id, "'"));
 }
@@ -198,15 +115,15 @@ FusedSpec behind_head(const FusedSpec& spec, size_t head, size_t product) {
 bool FusedHead::is_in(const FusedSpec& spec) { return std::ranges::any_of(spec.steps, is_head); }
 
 FusedHead::FusedHead(const FusedSpec& spec)
-    : spec_(spec), step_(spec.steps[head_of(spec)]), product_(results_of(spec, head_of(spec))) {
-  const Head& head = find_head(step_.op);
-  call_ = head.call;
-  const size_t at = head_of(spec), next = head.operand + 1;
-  right_ = at > 0 && head.sizes != conv_sizes && next < step_.numbers.size() &&
+    : spec_(spec),
+      step_(spec.steps[head_of(spec)]),
+      kind_(find_product(step_.op)),
+      product_(results_of(spec, head_of(spec))) {
+  const size_t at = head_of(spec), next = kind_.operand + 1;
+  right_ = at > 0 && !kind_.is_convolution && next < step_.numbers.size() &&
            step_.numbers[next].kind == Kind::Step;
-  operand_ = right_ ? next : head.operand;
-  sizes_ = head.sizes;
-  operator_ = find_operator(head.kind);
+  operand_ = right_ ? next : kind_.operand;
+  operator_ = find_operator(kind_.kind);
   WEFT_CHECK(!spec.dropped_inputs && spec.input_count < 64,
              "fused: expected at most 63 inputs of a group with a head");
   check_arguments();
@@ -262,11 +179,11 @@ bool FusedHead::gather(const Value* args, Arguments& arguments, bool& records) c
 bool FusedHead::compute(const Value* arguments, FusedPrologue* prologue, FusedArgs& inputs,
                         Value* results) const {
   if (!rest_) {
-    results[0] = Value(call_(arguments, {nullptr, prologue, right_}));
+    results[0] = Value(kind_.call(arguments, {nullptr, prologue, right_}));
     return true;
   }
   FusedEpilogue epilogue(*rest_, inputs, keeps_);
-  const Value product(call_(arguments, {&epilogue, prologue, right_}));
+  const Value product(kind_.call(arguments, {&epilogue, prologue, right_}));
   std::vector<Value> apart(keeps_ ? rest_outputs_ : 0);
   Value* const made = keeps_ ? apart.data() : results;
   if (epilogue.has_begun()) {
@@ -306,10 +223,10 @@ bool FusedHead::compute_all(const Value* args, Arguments& arguments, Value* resu
 // part into memory of its own, is recorded as one node, which reads the product.
 bool FusedHead::run_recorded(const Value* arguments, FusedArgs& inputs, Value* results) const {
   FusedEpilogue epilogue(*rest_, inputs, true);
-  const Dims sizes = sizes_(arguments);
-  // Of more dimensions, matmul is recorded as a product of other sizes and a view.
+  const Dims sizes = kind_.sizes(arguments);
+  // What is composed is recorded, of more dimensions, as a product of other sizes and a view.
   const bool in_parts = checked_numel("fused", sizes) >= kWorthRecording &&
-                        (sizes_ != matmul_sizes || sizes.size() == 2);
+                        (!kind_.is_composite || sizes.size() == 2);
   Value product;
   {
     const EpilogueScope scope(in_parts ? &epilogue : nullptr);
@@ -336,7 +253,7 @@ bool FusedHead::run_recorded(const Value* arguments, FusedArgs& inputs, Value* r
 // Whether the rest runs on such a product, with nothing done.
 bool FusedHead::rows_fit(const Value* arguments, FusedArgs& inputs) const {
   const Tensor& operand = arguments[operand_].to_tensor();
-  const Dims sizes = sizes_(arguments);
+  const Dims sizes = kind_.sizes(arguments);
   const auto nbytes = static_cast<size_t>(checked_numel("fused", sizes)) * operand.item_size();
   const Value product(Tensor(Storage::wrap(nullptr, nbytes, nullptr, nullptr),
                              Layout::contiguous(sizes), operand.dtype()));

@@ -2,11 +2,27 @@
 // group that is computed from its result.
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "runtime/fused_epilogue.h"
 #include "runtime/fused_prologue.h"
 #include "runtime/operator.h"
 
 namespace weft {
+
+// A row that may be the head of a group (made by tools/gen/products.py).
+struct FusedProduct {
+  std::string_view id;  // of the row
+  const char* kind;     // as programs call it
+  size_t operand;       // the argument that a prologue may make; of products, the next one too
+  bool is_convolution;
+  bool is_composite;                 // recorded as what it is made of
+  Dims (*sizes)(const Value* args);  // of the result; of what the operator refuses, anything
+  Tensor (*call)(const Value* args, const Around& around);
+};
+
+std::span<const FusedProduct> fused_products();
 
 class FusedHead {
  public:
@@ -19,9 +35,6 @@ class FusedHead {
   bool run(const Value* args, Value* results, uint64_t dying) const;
 
   static bool is_in(const FusedSpec& spec);
-
-  using Sizes = Dims (*)(const Value* args);
-  using Call = Tensor (*)(const Value* args, const Around& around);
 
  private:
   static constexpr size_t kMostArguments = 8;
@@ -38,10 +51,9 @@ class FusedHead {
 
   const FusedSpec& spec_;
   const FusedStep& step_;  // the head
-  const size_t product_;   // the number of its result
-  Call call_;
+  const FusedProduct& kind_;
+  const size_t product_;  // the number of its result
   const Operator* operator_;
-  Sizes sizes_;               // of its result
   size_t operand_;            // the argument that is made by what stands before, or may be
   bool right_ = false;        // it is the right operand
   Ref<FusedGroup> before_;    // null: nothing; its inputs: those of the whole

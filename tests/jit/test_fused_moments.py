@@ -20,10 +20,14 @@ from jit.groups import (
     inputs,
     make,
     no_other_requests,
+    only_group,
     optimised,
     results,
 )
+from weft.jit import pipeline
 from weft.jit.codegen import tiles
+from weft.jit.codegen.rows import RowStep
+from weft.jit.passes.options import Options
 
 __all__ = ["no_other_requests"]  # a fixture
 
@@ -260,11 +264,7 @@ def mask_count(x, y):
     return (x * y > 0).sum(-1)
 
 
-def product(x, y):
-    return (x * y).prod(-1)
-
-
-@pytest.mark.parametrize("function", [variance_of_all, mask_count, product])
+@pytest.mark.parametrize("function", [variance_of_all, mask_count])
 def test_what_does_not_join(function):
     """All elements at once take several passes; a mask is counted in int64."""
     groups = [n for n in optimised(function).walk() if n.kind == tiles.FUSED]
@@ -273,6 +273,48 @@ def test_what_does_not_join(function):
     scripted = weft.jit.script(function)
     for _ in range(3):
         assert bits(scripted(x, y)) == bits(function(x, y))
+
+
+def squared_distance(x, y):
+    return F.mse_loss(x * y, y.tanh())
+
+
+def absolute_distance(x, y):
+    return F.l1_loss(x * y, y.tanh(), reduction="sum")
+
+
+def surprise(x, y):
+    return F._bce_with_logits(x * y, y.sigmoid(), None, None, 1)
+
+
+def without_nan(x, y):
+    return (x / y).nansum(-1, keepdim=True) * x
+
+
+def product_of_rows(x, y):
+    return (x * y).prod(-1, keepdim=True) * y
+
+
+TAGGED = [squared_distance, absolute_distance, surprise, without_nan, product_of_rows]
+
+
+@pytest.mark.parametrize("function", TAGGED)
+def test_reductions_join_by_the_tag_of_their_row(function):
+    x, y = weft.randn(7, 33), weft.randn(7, 33)
+    x[0, 3] = y[0, 3] = 0.0
+    traced = weft.jit.trace(function, (x, y))
+    graph = traced.graph.copy()
+    pipeline.optimize_graph(graph, 2, Options(), None)
+    steps = tiles.spec(only_group(graph)).steps
+    assert any(isinstance(op, RowStep) for op, _, _ in steps)
+    for grad in (False, True):
+        mine, others = ([a.clone().requires_grad_(grad) for a in (x, y)] for _ in range(2))
+        for _ in range(3):
+            got, wanted = traced(*mine), function(*others)
+            assert same_numbers(got) == same_numbers(wanted)
+        if grad:
+            a, b = (weft.autograd.grad(r.sum(), i) for r, i in ((got, mine), (wanted, others)))
+            assert [same_numbers(g) for g in a] == [same_numbers(g) for g in b]
 
 
 def test_what_is_written_over_keeps_its_gradient():

@@ -628,7 +628,7 @@ def test_groups_do_not_move_over_other_readers_of_the_same_tensor():
     assert is_fused(lines.format(between), "%d, %v", INFERENCE)
 
 
-@pytest.mark.parametrize("name", ["shape", "shape_rules"])
+@pytest.mark.parametrize("name", ["shape", "shape_words"])
 def test_doctests(name):
     results = doctest.testmod(importlib.import_module(f"weft.jit.passes.{name}"))
     assert results.attempted > 0 and results.failed == 0

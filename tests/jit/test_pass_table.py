@@ -11,7 +11,7 @@ from op_cases.realise import realise, to_library
 import weft
 from weft.jit import ir, schemas
 from weft.jit.ir import Graph, ShapeInfo
-from weft.jit.passes import shape
+from weft.jit.passes import shape, shape_words
 
 KEYS = [key for key in CASES if key in calling.ROWS]
 
@@ -116,6 +116,13 @@ def test_shapes(key):
                 )
                 for size, true in zip(value.shape.sizes, real.sizes):
                     assert size in (None, true), f"{operator.text}: {real}, not {value.shape}"
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_formulas_name_arguments_and_words(key):
+    operator = schemas.of(f"aten::{key}")
+    names = set(compile(operator.row.shape or "0", key, "eval").co_names)
+    assert names <= {arg.name for arg in operator.args} | shape_words.WORDS.keys()
 
 
 def told(key):

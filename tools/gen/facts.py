@@ -111,6 +111,8 @@ def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
         "no_gradient": bool(row.no_gradient),
         "has_gradient": bool(row.grad),
         "product": [names.index(name) for name in row.product],
+        "shape": row.shape,
+        "dtypes": _told_dtypes(row),
         "mask": row.result[:1] in (("bool",), ("truth",)),
     }
     if is_elementwise(row) or _is_composed(row) or row.kind in ALONG_ROWS:
@@ -126,7 +128,14 @@ def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
         facts["attributes"] = row.attributes
         facts["results"] = len(row.schema.returns)
         facts["per_row"] = row.per_row
-    return {key: value for key, value in facts.items() if value not in (False, [], (), None)}
+    return {key: value for key, value in facts.items() if value not in (False, [], (), None, "")}
+
+
+def _told_dtypes(row: Row) -> Sequence[str]:
+    """The dtypes of the results as words, where no kernel decides them."""
+    if row.kind == "view" and "retypes" not in row.tags:
+        return [row.operands[0]]
+    return () if row.is_program or set(row.result) <= {"compute"} else row.result
 
 
 def is_elementwise(row: Row) -> bool:

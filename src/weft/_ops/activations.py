@@ -232,6 +232,7 @@ op(
     compose=_gelu,
     variants="nn",
     out="out",
+    shape="self",
 )
 op(
     'gelu_(Tensor(a!) self, *, str approximate="none") -> Tensor(a!)',

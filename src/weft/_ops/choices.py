@@ -83,6 +83,7 @@ op(
     compose=_clamp,
     out="out",
     tags=("cheap",),
+    shape="self",
 )
 op(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
@@ -90,6 +91,7 @@ op(
     compose=_clamp_tensor,
     out="Tensor_out",
     tags=("cheap",),
+    shape="broadcast(self, min, max)",
 )
 op(
     "clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
@@ -222,6 +224,7 @@ op(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
     doc="self with the 0-d tensor `value` where mask holds.",
     compose=_masked_fill,
+    result="self",
 )
 op(
     "masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",

@@ -18,6 +18,8 @@ op(
     },
     tags=("autocast_lower", "layer", "convolution"),
     product=("input",),
+    shape="convolved(input, weight, stride, padding, dilation)",
+    result="input",
 )
 op(
     "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
@@ -25,6 +27,8 @@ op(
     doc="conv2d with padding 'valid' (none) or 'same' (the result has the size of the input).",
     native="conv2d",
     tags=("composite",),
+    shape="convolved(input, weight, stride, padding, dilation)",
+    result="input",
 )
 op(
     "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
@@ -32,6 +36,8 @@ op(
     doc="The cross-correlation of signals (N, C, L) with filters (O, C / groups, k).",
     native="conv1d",
     tags=("composite", "layer", "convolution"),
+    shape="convolved(input, weight, stride, padding, dilation)",
+    result="input",
 )
 op(
     "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, "
@@ -39,6 +45,8 @@ op(
     doc="conv1d with padding 'valid' (none) or 'same' (the result has the size of the input).",
     compose="conv2d(input.unsqueeze(-2), weight.unsqueeze(-2), bias, [1] + stride, padding, "
     "[1] + dilation, groups).squeeze(-2)",
+    shape="convolved(input, weight, stride, padding, dilation)",
+    result="input",
 )
 op(
     "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
@@ -87,6 +95,8 @@ op(
     native="max_pool2d",
     tags=("composite",),
     variants="f",
+    shape="pooled(self, kernel_size, stride, padding, dilation, ceil_mode)",
+    result="self",
 )
 backward_op(
     "_max_pool2d_backward(Tensor grad_output, Tensor indices, int[] input_size) -> Tensor",
@@ -112,6 +122,8 @@ op(
         "count_include_pad, divisor_override)"
     },
     variants="nn",
+    shape="pooled(self, kernel_size, stride, padding, 1, ceil_mode)",
+    result="self",
 )
 backward_op(
     "_avg_pool2d_backward(Tensor grad_output, int[] input_size, int[2] kernel_size, "
@@ -130,6 +142,8 @@ op(
     native="adaptive_avg_pool2d",
     grad={"self": "_adaptive_avg_pool2d_backward(grad, self.shape, output_size)"},
     variants="nn",
+    shape="[*self[:-2], output_size[0], output_size[1]]",
+    result="self",
 )
 backward_op(
     "_adaptive_avg_pool2d_backward.sizes(Tensor grad_output, int[] input_size, int[2] output_size)"
@@ -148,6 +162,8 @@ op(
     "update the running ones; else by the running ones), then weight and bias.",
     native="batch_norm",
     tags=("composite", "writes_statistics"),
+    shape="input",
+    result="input",
 )
 backward_op(
     "_batch_norm_train(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "

@@ -38,6 +38,8 @@ op(
     doc="A copy with memory of its own; gradients flow through.",
     native="clone",
     grad={"self": "grad"},
+    shape="self",
+    result="self",
 )
 op(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
@@ -45,6 +47,8 @@ op(
     native="contiguous",
     tags=("composite",),
     variants="m",
+    shape="self",
+    result="self",
 )
 op(
     "item(Tensor self) -> Scalar",
@@ -63,6 +67,7 @@ op(
     native="_to_copy",
     grad={"self": "grad"},
     variants="",
+    shape="self",
 )
 
 
@@ -92,6 +97,8 @@ op(
     doc="self in another dtype or on another device; self itself where nothing changes.",
     compose=_to_dtype_layout,
     variants="m",
+    shape="self",
+    result="self",
 )
 op(
     "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, "
@@ -100,6 +107,8 @@ op(
     compose="to(self, dtype=dtype, layout=None, device=device, non_blocking=non_blocking, "
     "copy=copy, memory_format=memory_format)",
     variants="m",
+    shape="self",
+    result="self",
 )
 op(
     "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
@@ -108,6 +117,8 @@ op(
     compose="to(self, dtype=dtype, layout=None, non_blocking=non_blocking, copy=copy, "
     "memory_format=memory_format)",
     variants="m",
+    shape="self",
+    result="self",
 )
 op(
     "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
@@ -116,6 +127,8 @@ op(
     compose="to(self, dtype=other.dtype, layout=None, device=other.device, "
     "non_blocking=non_blocking, copy=copy, memory_format=memory_format)",
     variants="m",
+    shape="self",
+    result="other",
 )
 op(
     "type_as(Tensor self, Tensor other) -> Tensor",
@@ -123,4 +136,6 @@ op(
     compose="to(self, other)",
     variants="m",
     tags=("may_give_input",),
+    shape="self",
+    result="other",
 )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft._ops.table import op
 
 _SEARCH = "bool out_int32=False, bool right=False"
 
 
-def _count(
-    schema: str, doc: str, native: str, variants: str | None = None, out: bool | None = None
-) -> None:
-    op(schema, doc=doc, native=native, tags=("nondifferentiable",), variants=variants, out=out)
+def _count(schema: str, doc: str, native: str, **rest: Any) -> None:
+    op(schema, doc=doc, native=native, tags=("nondifferentiable",), **rest)
 
 
 _count(
@@ -45,6 +45,7 @@ _count(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
     "How often each of 0, 1, ... occurs in a vector; with weights, the sums of those.",
     "bincount",
+    shape="[unknown]",
 )
 _count(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft._ops.table import op
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _FORMAT = "MemoryFormat? memory_format=None"
 
 
-def _factory(
-    schema: str, doc: str, variants: str | None = None, out: str | bool | None = None
-) -> None:
+def _factory(schema: str, doc: str, *, out: str | bool | None = None, **rest: Any) -> None:
     name = schema.split("(")[0].split(".")[0]
     schema = schema.replace("OPTIONS", _OPTIONS).replace("FORMAT", _FORMAT)
     op(
@@ -18,8 +18,8 @@ def _factory(
         doc=doc,
         native=name,
         tags=("factory", "nondifferentiable"),
-        variants=variants,
         out=out,
+        **rest,
     )
 
 
@@ -27,60 +27,77 @@ _factory(
     "empty.memory_format(int[] size, *, OPTIONS, FORMAT)",
     "A tensor of undefined contents.",
     out="out",
+    shape="size",
 )
 _factory(
     "empty_strided(int[] size, int[] stride, *, OPTIONS)",
     "A tensor of undefined contents with the given strides.",
 )
-_factory("zeros(int[] size, *, OPTIONS)", "A tensor of zeros.", out=True)
-_factory("ones(int[] size, *, OPTIONS)", "A tensor of ones.", out=True)
+_factory("zeros(int[] size, *, OPTIONS)", "A tensor of zeros.", out=True, shape="size")
+_factory("ones(int[] size, *, OPTIONS)", "A tensor of ones.", out=True, shape="size")
 _factory(
-    "full(int[] size, Scalar fill_value, *, OPTIONS)", "A tensor filled with a number.", out=True
+    "full(int[] size, Scalar fill_value, *, OPTIONS)",
+    "A tensor filled with a number.",
+    out=True,
+    shape="size",
 )
 _factory(
     "arange(Scalar end, *, OPTIONS)",
     "0, 1, ... below end; int64 for integers, else the default.",
     out=True,
+    shape="[unknown]",
 )
 _factory(
     "arange.start(Scalar start, Scalar end, *, OPTIONS)",
     "start, start + 1, ... below end.",
+    shape="[unknown]",
 )
 _factory(
     "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, OPTIONS)",
     "start, start + step, ... up to, without, end.",
     out="start_out",
+    shape="[unknown]",
 )
 _factory(
     "linspace(Scalar start, Scalar end, int steps, *, OPTIONS)",
     "`steps` numbers at equal distances from start to end, both included.",
     out=True,
+    shape="[steps]",
 )
-_factory("eye(int n, *, OPTIONS)", "The identity matrix of n rows.", out=True)
+_factory("eye(int n, *, OPTIONS)", "The identity matrix of n rows.", out=True, shape="[n, n]")
 _factory(
     "eye.m(int n, int m, *, OPTIONS)",
     "A matrix of n rows, m columns with ones on the diagonal.",
     out=True,
+    shape="[n, m]",
 )
-_factory("scalar_tensor(Scalar s, *, OPTIONS)", "A 0-d tensor holding a number.")
+_factory("scalar_tensor(Scalar s, *, OPTIONS)", "A 0-d tensor holding a number.", shape="[]")
 for _name, _what in (("empty", "undefined contents"), ("zeros", "zeros"), ("ones", "ones")):
     _factory(
         f"{_name}_like(Tensor self, *, OPTIONS, FORMAT)",
         f"A tensor of {_what} with the shape, dtype and device of self.",
         variants="f",
+        shape="self",
+        result="self",
     )
     _factory(
         f"new_{_name}(Tensor self, int[] size, *, OPTIONS)",
         f"A tensor of {_what} with the dtype and device of self.",
         variants="m",
+        shape="size",
+        result="self",
     )
 _factory(
     "full_like(Tensor self, Scalar fill_value, *, OPTIONS, FORMAT)",
     "A tensor filled with a number, with the shape, dtype and device of self.",
     variants="f",
+    shape="self",
+    result="self",
 )
 _factory(
     "new_full(Tensor self, int[] size, Scalar fill_value, *, OPTIONS)",
     "A tensor filled with a number, with the dtype and device of self.",
     variants="m",
+    shape="size",
+    result="self",
 )

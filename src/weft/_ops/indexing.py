@@ -15,6 +15,8 @@ op(
     grad={"tensors": "split_with_sizes(grad, tensors.sizes(dim), dim)"},
     out="out",
     tags=("autocast_widest",),
+    shape="joined(tensors, dim)",
+    result="tensors",
 )
 op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
@@ -22,18 +24,24 @@ op(
     native="stack",
     tags=("composite", "autocast_widest"),
     out="out",
+    shape="stacked(tensors, dim)",
+    result="tensors",
 )
 op(
     "flip(Tensor self, int[] dims) -> Tensor",
     doc="A copy with the order of the dimensions `dims` reversed.",
     native="flip",
     grad={"self": "grad.flip(dims)"},
+    shape="self",
+    result="self",
 )
 op(
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
     doc="A copy with entries moved on by `shifts`; those that fall off come in at the start.",
     native="roll",
     grad={"self": "grad.roll(negated(shifts), dims)"},
+    shape="self",
+    result="self",
 )
 op(
     "repeat(Tensor self, int[] repeats) -> Tensor",
@@ -81,6 +89,8 @@ op(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     doc="A copy of self with values written at the indices, or added.",
     compose="self.clone().index_put_(indices, values, accumulate)",
+    shape="self",
+    result="self",
 )
 op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
@@ -89,6 +99,8 @@ op(
     constants=("index",),
     grad={"self": "grad.new_zeros(self.shape).index_add(dim, index, grad)"},
     out="out",
+    shape="resized(self, dim, index[0])",
+    result="self",
 )
 op(
     "index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)"
@@ -103,6 +115,8 @@ op(
     doc="A copy of self with alpha times source added at index.",
     compose="self.clone().index_add_(dim, index, source, alpha=alpha)",
     out="out",
+    shape="self",
+    result="self",
 )
 op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
@@ -111,6 +125,8 @@ op(
     constants=("mask",),
     grad={"self": "_masked_select_backward(grad, broadcast_sizes(self.shape, mask.shape), mask)"},
     out="out",
+    shape="[unknown]",
+    result="self",
 )
 backward_op(
     "_masked_select_backward(Tensor grad_output, int[] input_size, Tensor mask) -> Tensor",
@@ -129,6 +145,8 @@ op(
     constants=("index",),
     grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, index, grad)"},
     out="out",
+    shape="index",
+    result="self",
 )
 
 
@@ -156,6 +174,8 @@ for _suffix, _self, _result, _how in (
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"},
         out=True,
+        shape="self",
+        result="self",
     )
     op(
         f"scatter{_suffix}.value({_self}, int dim, Tensor index, Scalar value) -> {_result}",
@@ -164,6 +184,8 @@ for _suffix, _self, _result, _how in (
         constants=("index",),
         grad={"self": "grad.scatter(dim, index, 0)"},
         out=True,
+        shape="self",
+        result="self",
     )
     op(
         f"scatter{_suffix}.reduce({_self}, int dim, Tensor index, Tensor src, *, str reduce)"
@@ -171,6 +193,8 @@ for _suffix, _self, _result, _how in (
         doc=f'{_how} the elements of src folded in by reduce, "add" or "multiply".',
         compose=f"self.scatter_reduce{_suffix}(dim, index, src, _folding(reduce))",
         out=True,
+        shape="self",
+        result="self",
     )
     op(
         f"scatter{_suffix}.value_reduce({_self}, int dim, Tensor index, Scalar value, *, "
@@ -179,6 +203,8 @@ for _suffix, _self, _result, _how in (
         compose=f"self.scatter_reduce{_suffix}(dim, index, "
         "scalar_tensor(value, dtype=self.dtype).expand(index.shape), _folding(reduce))",
         out=True,
+        shape="self",
+        result="self",
     )
     op(
         f"scatter_add{_suffix}({_self}, int dim, Tensor index, Tensor src) -> {_result}",
@@ -187,6 +213,8 @@ for _suffix, _self, _result, _how in (
         constants=("index",),
         grad={"self": "grad", "src": "grad.gather(dim, index)"},
         out=True,
+        shape="self",
+        result="self",
     )
 
 # ---- embedding ----
@@ -201,6 +229,8 @@ op(
         "weight": "embedding_dense_backward(grad, indices, weight.size(0), padding_idx, "
         "scale_grad_by_freq)"
     },
+    shape="[*indices, weight[1]]",
+    result="weight",
 )
 backward_op(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, "
@@ -236,6 +266,8 @@ op(
     native="sort",
     grad={"self": _SELECTED},
     out="values",
+    shape="self",
+    result=("self", "int64"),
 )
 op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)"
@@ -244,18 +276,24 @@ op(
     native="sort",
     grad={"self": _SELECTED},
     out="values_stable",
+    shape="self",
+    result=("self", "int64"),
 )
 op(
     "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
     doc="Where the entries along `dim` are in order.",
     compose="sort(self, dim, descending)[1]",
     tags=("nondifferentiable",),
+    shape="self",
+    result="int64",
 )
 op(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     doc="argsort; with stable, equal entries keep their order.",
     compose="sort(self, stable=stable, dim=dim, descending=descending)[1]",
     tags=("nondifferentiable",),
+    shape="self",
+    result="int64",
 )
 op(
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)"
@@ -264,6 +302,8 @@ op(
     native="topk",
     grad={"self": _SELECTED},
     out="values",
+    shape="resized(self, dim, k)",
+    result=("self", "int64"),
 )
 op(
     "nonzero(Tensor self) -> Tensor",
@@ -271,6 +311,8 @@ op(
     native="nonzero",
     tags=("nondifferentiable",),
     out="out",
+    shape="[unknown, rank(self)]",
+    result="int64",
 )
 
 
@@ -289,6 +331,7 @@ op(
     native="cumsum",
     grad={"self": "_cumsum_backward(grad, dim)"},
     out="out",
+    shape="self",
 )
 backward_op(
     "_cumsum_backward(Tensor grad, int dim) -> Tensor",
@@ -301,6 +344,8 @@ op(
     native="tril",
     grad={"self": "grad.tril(diagonal)"},
     out="out",
+    shape="self",
+    result="self",
 )
 op(
     "triu(Tensor self, int diagonal=0) -> Tensor",
@@ -308,4 +353,6 @@ op(
     native="triu",
     grad={"self": "grad.triu(diagonal)"},
     out="out",
+    shape="self",
+    result="self",
 )

@@ -14,6 +14,8 @@ op(
     out="out",
     tags=("autocast_lower",),
     product=("self", "mat2"),
+    shape="[self[0], mat2[1]]",
+    result="self",
 )
 op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
@@ -23,6 +25,8 @@ op(
     out="out",
     tags=("autocast_lower",),
     product=("self", "mat2"),
+    shape="[same(self[0], mat2[0]), self[1], mat2[2]]",
+    result="self",
 )
 op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -36,6 +40,8 @@ op(
     out="out",
     tags=("autocast_lower",),
     product=("mat1", "mat2"),
+    shape="[mat1[0], mat2[1]]",
+    result="self",
 )
 op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)"
@@ -50,6 +56,8 @@ op(
     out="out",
     tags=("autocast_lower",),
     product=("batch1", "batch2"),
+    shape="[same(batch1[0], batch2[0]), batch1[1], batch2[2]]",
+    result="self",
 )
 op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
@@ -92,6 +100,8 @@ op(
     tags=("composite", "autocast_lower"),
     out="out",
     product=("self", "other"),
+    shape="matmul(self, other)",
+    result="self",
 )
 op(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
@@ -106,6 +116,8 @@ op(
     tags=("autocast_lower", "layer"),
     out="out",
     product=("input", "weight"),
+    shape="matmul(input, weight[::-1])",
+    result="input",
 )
 backward_op(
     "_linear_backward_weight(Tensor grad_output, Tensor input) -> Tensor",

@@ -26,14 +26,14 @@ op(
     doc="The squared distance of self to target.",
     compose="_reduced(_squared_difference(self, target), reduction)",
     variants="nn",
-    tags=("autocast_float32",),
+    tags=("autocast_float32", "fusible"),
 )
 op(
     "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     doc="The absolute distance of self to target.",
     compose="_reduced((self - target).abs(), reduction)",
     variants="nn",
-    tags=("autocast_float32",),
+    tags=("autocast_float32", "fusible"),
 )
 backward_op(
     "_squared_difference(Tensor self, Tensor target) -> Tensor",
@@ -209,5 +209,5 @@ op(
     doc="The cross entropy of sigmoid(self) to the probabilities target, without overflow.",
     compose=_bce_with_logits,
     variants="f",
-    tags=("autocast_float32",),
+    tags=("autocast_float32", "fusible"),
 )

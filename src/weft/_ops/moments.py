@@ -91,6 +91,7 @@ for _name, _formula, _doc in (
         doc=f"{_doc} of all elements; unbiased divides by one less than their count.",
         compose=f"{_formula}(self, None, 1.0 if unbiased else 0.0, False)",
         tags=("fusible",),
+        shape="[]",
     )
     op(
         f"{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
@@ -98,6 +99,7 @@ for _name, _formula, _doc in (
         compose=f"{_formula}(self, dim, 1.0 if unbiased else 0.0, keepdim)",
         out="out",
         tags=("fusible",),
+        shape="reduced(self, dim, keepdim)",
     )
     op(
         f"{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
@@ -106,6 +108,7 @@ for _name, _formula, _doc in (
         compose=f"{_formula}(self, dim, 1.0 if correction is None else float(correction), keepdim)",
         out="correction_out",
         tags=("fusible",),
+        shape="reduced(self, dim, keepdim)",
     )
 
 # ---- norms ----
@@ -189,29 +192,34 @@ op(
     compose=_vector_norm,
     variants="",
     tags=("fusible",),
+    shape="reduced(self, dim, keepdim)",
 )
 op(
     "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
     doc="The p-norm of all elements.",
     compose="linalg_vector_norm(self, p, None, False, dtype=None)",
     tags=("fusible",),
+    shape="[]",
 )
 op(
     "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
     doc="The p-norm over the dimensions `dim` (p None: 2).",
     compose="linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=None)",
     tags=("fusible",),
+    shape="reduced(self, dim, keepdim)",
 )
 op(
     "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, "
     "ScalarType dtype) -> Tensor",
     doc="The p-norm over the dimensions `dim`, computed in `dtype`.",
     compose="linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)",
+    shape="reduced(self, dim, keepdim)",
 )
 op(
     "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
     doc="The p-norm of all elements, computed in `dtype`.",
     compose="linalg_vector_norm(self, 2 if p is None else p, None, False, dtype=dtype)",
+    shape="[]",
 )
 
 # ---- logsumexp ----
@@ -247,10 +255,12 @@ op(
     doc="How many elements are not 0, over the dimensions `dim`.",
     compose="(self != 0).sum(dim)",
     tags=("nondifferentiable",),
+    shape="reduced(self, dim)",
 )
 op(
     "count_nonzero(Tensor self, int? dim=None) -> Tensor",
     doc="How many elements are not 0 (along `dim`, or all).",
     compose="(self != 0).sum(None if dim is None else [dim])",
     tags=("nondifferentiable",),
+    shape="reduced(self, dim)",
 )

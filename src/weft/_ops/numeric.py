@@ -214,6 +214,7 @@ op(
     doc="log(self / (1 - self)); with eps, of self held between eps and 1 - eps.",
     compose="_logit(self) if eps is None else _logit(self.clamp(0.0 + eps, 1.0 - eps))",
     out="out",
+    shape="self",
 )
 
 
@@ -333,6 +334,7 @@ op(
     doc="self with `nan` (or 0) for NaN, and numbers (or the limits of the dtype) for infinities.",
     compose=_nan_to_num,
     out="out",
+    shape="self",
 )
 op(
     "nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None)"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft._ops.table import op
 
 _REST = "Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -17,44 +19,49 @@ def _random(
     variants: str | None = None,
     factory: bool = False,
     out: bool | None = None,
+    **rest: Any,
 ) -> None:
     tags = (
         ("random", "nondifferentiable", "factory") if factory else ("random", "nondifferentiable")
     )
     name = schema.split("(")[0].split(".")[0]
-    op(f"{schema} -> Tensor", doc=doc, random=name, tags=tags, variants=variants, out=out)
+    op(f"{schema} -> Tensor", doc=doc, random=name, tags=tags, variants=variants, out=out, **rest)
 
 
-def _fresh(head: str, doc: str, options: str = _OPTIONS) -> None:
+def _fresh(head: str, doc: str, options: str = _OPTIONS, shape: str = "size") -> None:
     """A row and its twin with a generator: "rand(int[] size" and "rand.generator(...)"."""
     name, args = head.split("(")
     base, _, overload = name.partition(".")
     with_generator = f"{base}.{overload}_generator" if overload else f"{base}.generator"
-    _random(f"{name}({args}, *, {options})", doc, factory=True, out=True)
+    _random(f"{name}({args}, *, {options})", doc, factory=True, out=True, shape=shape)
     with_generator = f"{with_generator}({args}, *, Generator? generator, {options})"
-    _random(with_generator, doc, factory=True, out=True)
+    _random(with_generator, doc, factory=True, out=True, shape=shape)
 
 
 _fresh("rand(int[] size", "Uniform numbers in [0, 1).")
 _fresh("randn(int[] size", "Normal numbers of mean 0 and variance 1.")
 _fresh("randint(int high, int[] size", "Integers in [0, high).", _INT_OPTIONS)
 _fresh("randint.low(int low, int high, int[] size", "Integers in [low, high).", _INT_OPTIONS)
-_fresh("randperm(int n", "The integers 0 to n - 1 in random order.", _INT_OPTIONS)
+_fresh("randperm(int n", "The integers 0 to n - 1 in random order.", _INT_OPTIONS, shape="[n]")
 _random(
     f"rand_like(Tensor self, *, {_OPTIONS}, {_FORMAT})",
     "Uniform numbers in [0, 1), as many as in self.", "f", True,
+    shape="self", result="self",
 )  # fmt: skip
 _random(
     f"randn_like(Tensor self, *, {_OPTIONS}, {_FORMAT})",
     "Normal numbers of mean 0 and variance 1, as many as in self.", "f", True,
+    shape="self", result="self",
 )  # fmt: skip
 _random(
     f"randint_like(Tensor self, int high, *, {_OPTIONS}, {_FORMAT})",
     "Integers in [0, high), as many as in self.", "f", True,
+    shape="self",
 )  # fmt: skip
 _random(
     f"randint_like.low_dtype(Tensor self, int low, int high, *, {_OPTIONS}, {_FORMAT})",
     "Integers in [low, high), as many as in self.", "f", True,
+    shape="self",
 )  # fmt: skip
 _random(
     f"bernoulli(Tensor self, *, {_GENERATOR})",
@@ -127,8 +134,7 @@ _fill(
 )
 _fill(f"random_.to(Tensor(a!) self, int to, *, {_GENERATOR})", "Writes integers in [0, to).")
 _fill(
-    f"random_(Tensor(a!) self, *, {_GENERATOR})",
-    "Writes integers that the dtype can hold exactly.",
+    f"random_(Tensor(a!) self, *, {_GENERATOR})", "Writes integers that the dtype can hold exactly."
 )
 _fill(
     f"exponential_(Tensor(a!) self, float lambd=1, *, {_GENERATOR})",
@@ -154,4 +160,6 @@ op(
     doc="In training, elements set to 0 with probability p and the others divided by 1 - p.",
     random="dropout",
     tags=("random", "composite", "may_give_input"),
+    shape="input",
+    result="input",
 )

@@ -129,7 +129,7 @@ op(
     dtypes=("bool", *NUMBERS),
     grad={"self": "_prod_dim_backward(grad, self, result, dim)"},
     out="int_out",
-    tags=("autocast_float32",),
+    tags=("autocast_float32", "fusible_rows"),
 )
 backward_op(
     "_prod_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
@@ -232,6 +232,7 @@ for _name, _body, _word in (("max", _max, "greatest"), ("min", _min, "least")):
         doc=f"The {_word} of both, element by element; NaN wins.",
         compose=f"{_name}imum(self, other)",
         out="out",
+        shape="broadcast(self, other)",
     )
 
 

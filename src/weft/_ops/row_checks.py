@@ -19,7 +19,8 @@ def check(row: Row, known: Container[str]) -> None:
     _one_of(schema, "promotion", row.promotion, ("common", "floating", "sum"))
     _one_of(schema, "variants", row.variants, VARIANTS)
     for result in row.result:
-        _one_of(schema, "result", result, ("compute", "bool", "int64", "real", "truth"))
+        allowed = () if row.is_program else tuple(arg.name for arg in schema.args)
+        _one_of(schema, "result", result, ("compute", "bool", "int64", "real", "truth", *allowed))
     for tag in row.tags:
         _one_of(schema, "tags", tag, sorted(TAGS))
     if len(row.result) != len(schema.returns):

@@ -42,6 +42,7 @@ op(
     dtypes=FLOATS,
     grad={"self": "_softmax_backward_data(grad, result, dim, self.dtype)"},
     tags=("fusible",),
+    shape="self",
 )
 backward_op(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype)"
@@ -67,6 +68,7 @@ op(
     dtypes=FLOATS,
     grad={"self": "_log_softmax_backward_data(grad, result, dim, self.dtype)"},
     tags=("fusible",),
+    shape="self",
 )
 backward_op(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
@@ -164,6 +166,8 @@ op(
     "then scaled by weight and shifted by bias.",
     compose=_layer_norm,
     tags=("fusible",),
+    shape="input",
+    result="input",
 )
 backward_op(
     "_layer_norm(Tensor input, int[] normalized_shape, float eps) -> (Tensor, Tensor, Tensor)",

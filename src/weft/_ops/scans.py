@@ -54,6 +54,7 @@ op(
     native="cumprod",
     grad={"self": "_cumprod_backward(grad, self.conj(), result.conj(), dim)"},
     out="out",
+    shape="self",
 )
 backward_op(
     "_cumprod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
@@ -67,6 +68,8 @@ for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
         native=_name,
         grad={"self": "grad.new_zeros(self.shape).scatter_add(dim, result1, grad)"},
         out=True,
+        shape="self",
+        result=("self", "int64"),
     )
 op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
@@ -74,6 +77,7 @@ op(
     native="logcumsumexp",
     grad={"self": "_logcumsumexp_backward(grad, self, result, dim)"},
     out="out",
+    shape="self",
 )
 backward_op(
     "_logcumsumexp_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
@@ -96,6 +100,8 @@ op(
     doc="The sum over the dimensions `dim` (None: all), NaN counted as 0.",
     compose="self.masked_fill(self.isnan(), 0).sum(dim, keepdim, dtype=dtype)",
     out="out",
+    shape="reduced(self, dim, keepdim)",
+    tags=("fusible",),
 )
 op(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
@@ -104,6 +110,7 @@ op(
     compose="self.nansum(dim, keepdim, dtype=dtype) / "
     "self.isnan().logical_not().sum(dim, keepdim, dtype=None)",
     out="out",
+    shape="reduced(self, dim, keepdim)",
 )
 for _name, _doc in (("var", "variance"), ("std", "standard deviation")):
     op(
@@ -154,6 +161,8 @@ for _name, _doc in (
         doc=f"{_doc}, of all elements.",
         native=_name,
         grad={"self": "_extremum_backward(grad, self, result, [], True)"},
+        shape="[]",
+        result="self",
     )
     op(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -161,6 +170,8 @@ for _name, _doc in (
         native=_name,
         grad={"self": _SELECTED},
         out="dim_values",
+        shape="reduced(self, dim, keepdim)",
+        result=("self", "int64"),
     )
 op(
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)"
@@ -169,6 +180,8 @@ op(
     native="kthvalue",
     grad={"self": _SELECTED},
     out="values",
+    shape="reduced(self, dim, keepdim)",
+    result=("self", "int64"),
 )
 op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -176,4 +189,6 @@ op(
     native="mode",
     grad={"self": _SELECTED},
     out="values",
+    shape="reduced(self, dim, keepdim)",
+    result=("self", "int64"),
 )

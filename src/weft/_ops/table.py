@@ -100,6 +100,7 @@ class Row:
     precheck: str | None
     product: tuple[str, ...]
     per_row: tuple[str, ...]
+    shape: str
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
@@ -194,6 +195,7 @@ def op(
     precheck: str | None = None,
     product: Sequence[str] = (),
     per_row: Sequence[str] = (),
+    shape: str | None = None,
 ) -> None:
     """Appends one operator to TABLE.
 
@@ -203,7 +205,7 @@ def op(
 
     - promotion: how input dtypes give the compute dtype: "common", "floating" or "sum".
     - result: dtype of each result: "compute", "bool", "int64", "real" or "truth" (bool, but uint8
-      for uint8).
+      for uint8); of rows without kernels, the argument that has it, where it is one's.
     - dtypes: restricts the compute dtypes that kernels exist for.
     - bool_inputs, int_inputs: masks and indices, which take no part in promotion.
     - weak: numbers that take no part in promotion (int, float and bool arguments never do).
@@ -225,6 +227,10 @@ def op(
       the group may compute one; the first is worth more.
     - per_row: of a rowwise row, the operands and results ("result1") that have one element for
       each row.
+    - shape: the sizes of the results, an expression over the sizes of tensors and the other
+      arguments, with the words of weft/jit/passes/shape_words.py; where the results have several
+      sizes, or those follow from elements, it is left out. Operators on elements broadcast and
+      reductions reduce over `dim` without it. Of a list of tensors: how many there are.
 
     Raises TableError when the row contradicts itself.
     """
@@ -301,6 +307,7 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         precheck=given["precheck"],
         product=tuple(given["product"]),
         per_row=tuple(given["per_row"]),
+        shape=_default_shape(schema, kind) if given["shape"] is None else given["shape"],
     )
 
 
@@ -349,6 +356,17 @@ def _default_inplace_variants(schema: Schema, kind: str, variants: str) -> str:
     alone = sum(arg.is_tensor for arg in schema.args) == 1
     numbers = any(_is_attribute(arg, kind) for arg in schema.args)
     return "fm" if alone and not numbers else "m"
+
+
+def _default_shape(schema: Schema, kind: str) -> str:
+    names = [arg.name for arg in schema.args]
+    tensors = [arg.name for arg in schema.args if arg.is_tensor]
+    if kind == "pointwise":
+        return f"broadcast({', '.join(tensors)})"
+    if kind == "reduce":
+        given = [tensors[0], *(name for name in ("dim", "keepdim") if name in names)]
+        return f"reduced({', '.join(given)})" if "dim" in names else "[]"
+    return ""
 
 
 def _is_attribute(arg: Arg, kind: str) -> bool:

@@ -48,6 +48,7 @@ op(
     "positive(Tensor(a) self) -> Tensor(a)",
     doc="+self: the tensor itself.",
     compose="self",
+    shape="self",
 )
 op(
     "abs(Tensor self) -> Tensor",
@@ -244,9 +245,11 @@ op(
     "conj(Tensor(a) self) -> Tensor(a)",
     doc="The complex conjugate; a real tensor itself.",
     compose="self.conj_physical() if self.is_complex() else self",
+    shape="self",
 )
 op(
     "real(Tensor(a) self) -> Tensor(a)",
     doc="The real part, a view; a real tensor itself.",
     compose="view_as_real(self).select(-1, 0) if self.is_complex() else self",
+    shape="self",
 )

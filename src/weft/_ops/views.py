@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from weft._ops.table import backward_op, op
 
@@ -13,28 +13,30 @@ _VARIANTS = {
 }  # fmt: skip
 
 
-def _view(schema: str, name: str, gradient: str, doc: str, tags: Sequence[str] = ()) -> None:
-    key = schema.split("(")[0]
-    variants = _VARIANTS.get(key, "fm")
-    op(schema, doc=doc, view=name, grad={"self": gradient}, variants=variants, tags=tags)
+def _view(schema: str, name: str, gradient: str, doc: str, **rest: Any) -> None:
+    variants = _VARIANTS.get(schema.split("(")[0], "fm")
+    op(schema, doc=doc, view=name, grad={"self": gradient}, variants=variants, **rest)
 
 
 _view(
     "view(Tensor(a) self, int[] size) -> Tensor(a)", "view", "grad.reshape(self.shape)",
     "The same elements in another shape, never copied; one size may be -1.",
+    shape="viewed(self, size)",
 )  # fmt: skip
 _view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", "transpose",
     "grad.transpose(dim0, dim1)", "Two dimensions exchanged.", tags=("checks_dims",),
+    shape="swapped(self, dim0, dim1)",
 )  # fmt: skip
 _view(
     "t(Tensor(a) self) -> Tensor(a)", "t", "grad.t()",
     "The transpose of a matrix; vectors and numbers stay as they are.", tags=("checks_dims",),
+    shape="self[::-1]",
 )  # fmt: skip
 _view(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)", "permute",
     "grad.permute(inverse_permutation(dims))", "The dimensions in the order `dims`.",
-    tags=("checks_dims",),
+    tags=("checks_dims",), shape="permuted(self, dims)",
 )  # fmt: skip
 _view(
     "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", "movedim",
@@ -46,39 +48,43 @@ _view(
 )  # fmt: skip
 _view(
     "squeeze(Tensor(a) self) -> Tensor(a)", "squeeze", "grad.reshape(self.shape)",
-    "Without the dimensions of size 1.", tags=("checks_dims",),
+    "Without the dimensions of size 1.", tags=("checks_dims",), shape="squeezed(self)",
 )  # fmt: skip
 _view(
     "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", "squeeze", "grad.reshape(self.shape)",
     "Without the dimension `dim`, if its size is 1.", tags=("checks_dims",),
+    shape="squeezed(self, dim)",
 )  # fmt: skip
 _view(
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "squeeze", "grad.reshape(self.shape)",
     "Without those of the dimensions `dim` that have size 1.", tags=("checks_dims",),
+    shape="squeezed(self, dim)",
 )  # fmt: skip
 _view(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", "unsqueeze", "grad.squeeze(dim)",
-    "With a new dimension of size 1 at `dim`.", tags=("checks_dims",),
+    "With a new dimension of size 1 at `dim`.", tags=("checks_dims",), shape="inserted(self, dim)",
 )  # fmt: skip
 _view(
     "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", "select",
     "_select_backward(grad, self.shape, dim, index)", "The part at `index` of the dimension `dim`.",
+    shape="without(self, dim)",
 )  # fmt: skip
 _view(
     "slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1)"
     " -> Tensor(a)",
     "slice", "_slice_backward(grad, self.shape, dim, start, end, step)",
-    "Python's slice of the dimension `dim`.",
+    "Python's slice of the dimension `dim`.", shape="sliced(self, dim, start, end, step)",
 )  # fmt: skip
 _view(
     "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", "narrow",
     "_slice_backward(grad, self.shape, dim, start if start >= 0 else start + self.size(dim), "
     "(start if start >= 0 else start + self.size(dim)) + length, 1)",
-    "`length` entries of the dimension `dim`, from `start` on.",
+    "`length` entries of the dimension `dim`, from `start` on.", shape="resized(self, dim, length)",
 )  # fmt: skip
 _view(
     "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", "expand", "grad",
     "Dimensions of size 1 repeated without copying; -1 keeps a size.", tags=("spreads",),
+    shape="expanded(self, size)",
 )  # fmt: skip
 _view(
     "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
@@ -137,12 +143,14 @@ _view(
     "grad",
     "A view that is all of self.",
     tags=("total",),
+    shape="self",
 )
 op(
     "detach(Tensor(a) self) -> Tensor(a)",
     doc="The same elements without history: no gradient flows back.",
     view="detach",
     tags=("nondifferentiable", "total"),
+    shape="self",
 )
 
 # ---- made of other views ----
@@ -152,62 +160,84 @@ op(
     doc="The same elements in another shape: a view where possible, else a copy.",
     native="reshape",
     tags=("composite", "reshapes"),
+    shape="viewed(self, shape)",
+    result="self",
 )
 op(
     "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
     doc="The dimensions from start_dim to end_dim as one.",
     native="flatten",
     tags=("composite",),
+    shape="flattened(self, start_dim, end_dim)",
+    result="self",
 )
 op(
     "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     doc="Expanded to the shape of other.",
     compose="self.expand(other.shape)",
     variants="m",
+    shape="other",
+    result="self",
 )
 op(
     "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     doc="Viewed in the shape of other.",
     compose="self.view(other.shape)",
     variants="m",
+    shape="other",
+    result="self",
 )
 op(
     "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     doc="Reshaped to the shape of other.",
     compose="self.reshape(other.shape)",
     variants="m",
+    shape="other",
+    result="self",
 )
 op(
     "broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",
     doc="Expanded to `size`.",
     compose="self.expand(size)",
+    shape="expanded(self, size)",
+    result="self",
 )
 op(
     "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
     doc="Two dimensions exchanged.",
     compose="self.transpose(axis0, axis1)",
     tags=("checks_dims",),
+    shape="swapped(self, axis0, axis1)",
+    result="self",
 )
-for _schema, _doc in (
+for _schema, _count, _doc in (
     ("split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",
+     "pieces(extent(self, dim), split_size)",
      "Parts of `split_size` entries along `dim`; the last may be shorter."),
     ("split.sizes(Tensor(a -> *) self, int[] split_size, int dim=0) -> Tensor(a)[]",
+     "rank(split_size)",
      "Parts of the given sizes along `dim`."),
     ("split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
+     "rank(split_sizes)",
      "Parts of the given sizes along `dim`."),
     ("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
+     "pieces(extent(self, dim), pieces(extent(self, dim), chunks))",
      "At most `chunks` parts of equal size along `dim`; the last may be shorter."),
-    ("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+    ("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", "extent(self, dim)",
      "The parts at each index of `dim`, without that dimension."),
     ("tensor_split.sections(Tensor(a -> *) self, int sections, int dim=0) -> Tensor(a)[]",
+     "sections",
      "Exactly `sections` parts along `dim`, as equal as possible."),
-    ("tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor(a)[]",
+    ("tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor(a)[]", "",
      "Parts along `dim`, cut at the given indices."),
     ("tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor "
-     "tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+     "tensor_indices_or_sections, int dim=0) -> Tensor(a)[]", "",
      "Parts along `dim`: cut at the indices of an int64 vector, or as many as a number says."),
 ):  # fmt: skip
-    op(_schema, doc=_doc, native=_schema.split("(")[0].split(".")[0], tags=("composite",))
+    op(
+        _schema, doc=_doc, native=_schema.split("(")[0].split(".")[0], tags=("composite",),
+        shape=f"[{_count}]" if _count else None,
+    )  # fmt: skip
 
 # ---- gradients ----
 

@@ -18,15 +18,17 @@ _nll_loss = _nn.nll_loss_nd
 _cross_entropy_loss = _nn.cross_entropy_loss
 _bce_with_logits = weft.binary_cross_entropy_with_logits
 
-_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-
 
 def _reduction(function: str, name: str) -> int:
-    """PyTorch's number of a reduction name."""
-    number = _REDUCTIONS.get(name)
-    if number is None:
-        raise ValueError(f"{function}: expected reduction 'none', 'mean' or 'sum', got {name!r}")
-    return number
+    """PyTorch's number of a reduction name. No dict: comparisons of constants are folded in
+    programs, and a loss of known reduction may join a fusion group."""
+    if name == "none":
+        return 0
+    if name == "mean":
+        return 1
+    if name == "sum":
+        return 2
+    raise ValueError(f"{function}: expected reduction 'none', 'mean' or 'sum', got {name!r}")
 
 
 def _reduced(function: str, loss: Tensor, reduction: str) -> Tensor:

@@ -47,11 +47,11 @@ builtin("list.t(t[] l) -> t[]", "list_copy", list, "A new list of the same items
 builtin("list(str t) -> str[]", "str_characters", list, "The characters of a string.", ("total",))
 builtin(
     "__getitem__.t(t[](a) list, int idx) -> t(*)", "list_get(a, b)", operator.getitem,
-    "The item at `idx`.",
+    "The item at `idx`.", ("item",),
 )  # fmt: skip
 builtin(
     "select.t(t[](a) list, int idx) -> t(*)", "list_get(a, b)", operator.getitem,
-    "The item at `idx`.",
+    "The item at `idx`.", ("item",),
 )  # fmt: skip
 builtin(
     "_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)", "list_set_item",

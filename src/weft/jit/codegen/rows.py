@@ -98,6 +98,7 @@ def _whole(value: Any, what: str) -> int:
 
 def _reduced_form(row: RowFacts, names: Mapping[str, Any]) -> RowStep:
     dims = names.get("dim")
+    dims = [dims] if type(dims) is int else dims
     if dims is not None and not isinstance(dims, (list, tuple)):
         raise NotFusible(f"{row.key}: expected dims that are known")
     keepdim = names.get("keepdim", False)

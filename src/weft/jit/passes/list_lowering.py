@@ -14,15 +14,14 @@
 
 from __future__ import annotations
 
-from weft.jit.ir import INT, Graph, Node, Value
+from weft.jit.ir import INT, TENSOR, Graph, ListType, Node, Value
 from weft.jit.ir.graph import Block
 from weft.jit.passes.aliasing import AliasAnalysis
-from weft.jit.passes.guards import size
-from weft.jit.passes.operators import has_tag
+from weft.jit.passes.operators import has_tag, operator_of
 from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.passes.shape_call import ShapeCall, Sizes, sizes_of
 
-_PARTS = frozenset(("aten::unbind.int", "aten::chunk", "aten::split.Tensor"))
-_ITEM = frozenset(("aten::__getitem__.t", "aten::select.t"))
+_TENSORS = ListType(TENSOR)
 
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
@@ -60,7 +59,7 @@ def _known(node: Node, made: Node) -> list[Value | int] | None:
     items = made.inputs
     if has_tag(node, "length"):
         return [len(items)]
-    if node.kind in _ITEM and node.inputs[1].is_constant:
+    if has_tag(node, "item") and node.inputs[1].is_constant:
         index = node.inputs[1].constant
         return [items[index]] if -len(items) <= index < len(items) else None
     if node.kind == "prim::ListUnpack" and len(items) == len(node.outputs):
@@ -70,16 +69,11 @@ def _known(node: Node, made: Node) -> list[Value | int] | None:
 
 def _count_of_parts(made: Node) -> int | None:
     """How many tensors an operator gives that parts one, if the sizes are known."""
-    if made.kind not in _PARTS or not all(value.is_constant for value in made.inputs[1:]):
+    operator = operator_of(made)
+    if operator is None or made.output.type != _TENSORS:
         return None
-    *count, dim = (value.constant for value in made.inputs[1:])
-    length = size(made.inputs[0], dim)
-    if length is None or not count:
-        return length
-    if length < 1 or count[0] < 1:
-        return None
-    each = count[0] if made.kind == "aten::split.Tensor" else -(-length // count[0])
-    return -(-length // each)
+    (count,) = sizes_of(ShapeCall(made, operator, Sizes())) or (None,)
+    return count if isinstance(count, int) else None
 
 
 def _constant(node: Node, value: int) -> Value:

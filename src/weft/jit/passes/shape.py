@@ -90,16 +90,15 @@ class _Propagation:
             for value in node.outputs:
                 value.shape = None
             return
-        from weft.jit.passes.shape_call import ShapeCall
-        from weft.jit.passes.shape_rules import infer
+        from weft.jit.passes.shape_call import ShapeCall, sizes_of
+        from weft.jit.passes.shape_dtypes import dtypes_of
 
-        found = infer(ShapeCall(node, operator, self.sizes))
+        call = ShapeCall(node, operator, self.sizes)
+        sizes, dtypes = sizes_of(call), dtypes_of(call)
         lowered = self.mixed and operator.row is not None and _is_lowered(operator.row.tags)
-        for value, shape in zip(node.outputs, found):
-            if value.type == TENSOR:
-                if lowered and shape is not None:
-                    shape = ShapeInfo(None, shape.sizes)  # whatever autocast makes of it
-                self._set(value, shape)
+        for value, dtype in zip(node.outputs, dtypes):
+            if value.type == TENSOR:  # whatever autocast makes of its dtype
+                self._set(value, ShapeInfo(None if lowered else dtype, sizes))
 
     def _fused(self, node: Node) -> None:
         body = node.blocks[0]

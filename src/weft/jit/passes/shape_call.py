@@ -1,8 +1,10 @@
-"""What rules of shapes see: the arguments of one node by name, with what is known of them."""
+"""Shape formulas: the sizes of the results of one node, from what is known of its arguments."""
 
 from __future__ import annotations
 
+import functools
 import re
+from types import CodeType
 from typing import Any
 
 from weft.jit.ir import INT, TENSOR, ListType, Node, ShapeInfo, Value
@@ -10,8 +12,9 @@ from weft.jit.ir.shape import Dim
 from weft.jit.passes.constants import constant_of
 from weft.jit.passes.identity import is_only_read
 from weft.jit.passes.operators import has_tag
+from weft.jit.passes.shape_words import ABSENT, UNRANKED, WORDS, Untold
 
-_INTS = ListType(INT)
+_INTS, _TENSORS = ListType(INT), ListType(TENSOR)
 
 
 class Sizes:
@@ -74,60 +77,71 @@ class Sizes:
         return symbol
 
 
-class ShapeCall:
-    """One node, its arguments by name."""
+class ShapeCall(dict[str, Any]):
+    """One node; by the names of its arguments what shape formulas see of them (`shape_words`)."""
 
     def __init__(self, node: Node, operator: Any, sizes: Sizes) -> None:
         self.node = node
         self.operator = operator
         self.sizes = sizes
-        self.values = {arg.name: value for arg, value in zip(operator.args, node.inputs)}
+        self.given = {arg.name: value for arg, value in zip(operator.args, node.inputs)}
 
-    @property
-    def first(self) -> ShapeInfo:
-        """What is known of the first tensor."""
-        return next((v.shape or ShapeInfo() for v in self.tensors), ShapeInfo())
+    def __missing__(self, name: str) -> Any:
+        if name not in self.given:
+            raise KeyError(name)
+        self[name] = seen = self._seen(self.given[name])
+        return seen
+
+    def _seen(self, value: Value) -> Any:
+        """Sizes of a tensor, a list of those, numbers; UNRANKED for a list that is not known."""
+        if value.type == TENSOR:
+            return _sizes(value)
+        if value.is_constant and not isinstance(value.constant, (list, tuple)):
+            return ABSENT if value.constant is None else value.constant
+        if value.type == _TENSORS:
+            made = value.node
+            if made is None or made.kind != "prim::ListConstruct" or not is_only_read(value):
+                return UNRANKED
+            return tuple(map(_sizes, made.inputs)) or UNRANKED
+        if value.type.children:
+            items = self.sizes.items(value)
+            return UNRANKED if items is None else tuple(items)
+        return self.sizes.of(value)
 
     @property
     def tensors(self) -> list[Value]:
         """Its tensor arguments, those in lists not among them."""
         return [value for value in self.node.inputs if value.type == TENSOR]
 
-    def has(self, name: str) -> bool:
-        """Whether the schema has an argument of that name."""
-        return name in self.values
-
-    def shape(self, name: str) -> ShapeInfo:
-        """What is known of a tensor."""
-        return self.values[name].shape or ShapeInfo()
-
     def const(self, name: str) -> Any:
         """A constant, or a list made of constants; None if it is neither."""
-        return constant_of(self.values[name])
+        return constant_of(self.given[name])
 
     def is_none(self, name: str) -> bool:
         """Whether an argument is the constant None."""
-        value = self.values[name]
+        value = self.given[name]
         return value.is_constant and value.constant is None
 
-    def dim(self, name: str, rank: int) -> int | None:
-        """A dimension, counted from 0; None if it is not known or not in range."""
-        dim = self.const(name)
-        if not isinstance(dim, int) or not -rank <= dim < max(rank, 1):
-            return None
-        return dim % max(rank, 1)
 
-    def dims(self, name: str, rank: int) -> set[int] | None:
-        """The dimensions of a list (all of them for None), or of one int; None if not known, or if
-        the list is empty: operators differ about that."""
-        if self.is_none(name):
-            return set(range(rank))
-        given = self.const(name)
-        given = [given] if isinstance(given, int) else given
-        if not given or not all(-rank <= dim < max(rank, 1) for dim in given):
-            return None
-        return {dim % max(rank, 1) for dim in given}
+def sizes_of(call: ShapeCall) -> tuple[Dim, ...] | None:
+    """The sizes of the results, by the formula of the operator's row; None: of unknown rank."""
+    row = call.operator.row
+    formula = row.shape if row is not None else ""
+    if call.operator.writes_self:
+        formula = call.operator.args[0].name
+    if not formula:
+        return None
+    try:
+        return tuple(eval(_compiled(formula), {"__builtins__": {}, **WORDS}, call))
+    except (Untold, IndexError, ZeroDivisionError):  # or what the operator refuses, if it ever runs
+        return None
 
-    def ints(self, name: str) -> list[Dim] | None:
-        """Items of a list of ints, as far as they are known; None if their number is not."""
-        return self.sizes.items(self.values[name])
+
+@functools.cache
+def _compiled(formula: str) -> CodeType:
+    return compile(formula, "<shape>", "eval")
+
+
+def _sizes(value: Value) -> Any:
+    known = value.shape.sizes if value.shape is not None else None
+    return UNRANKED if known is None else known

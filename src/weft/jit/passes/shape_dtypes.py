@@ -9,23 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import weft
-from weft.jit.ir import BOOL, FLOAT, INT, TENSOR, Node, Value
+from weft.jit.ir import BOOL, FLOAT, INT, TENSOR, Value
 from weft.jit.passes.identity import is_only_read
 from weft.jit.passes.shape_call import ShapeCall
 
-# Results have the dtype of the first tensor.
-_LIKE_FIRST = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("mm", "bmm", "matmul", "linear", "addmm", "baddbmm", "conv1d", "conv2d"),
-        *("max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "batch_norm", "layer_norm"),
-        *("embedding", "index_select", "gather", "flip", "roll", "tril", "triu", "clone"),
-        *("contiguous", "dropout", "index_fill", "masked_fill", "scatter", "scatter_add"),
-        *("expand_as", "view_as", "reshape_as", "broadcast_to", "swapaxes", "reshape"),
-        *("flatten", "new_zeros", "new_ones", "new_full", "new_empty", "zeros_like"),
-        *("ones_like", "full_like", "empty_like", "rand_like", "randn_like", "index_put"),
-    )
-)
 _PROBED_KINDS = frozenset(("pointwise", "reduce", "rowwise"))
 _NUMBERS: dict[Any, Any] = {INT: 1, FLOAT: 1.5, BOOL: True}
 _known: dict[Any, list[Any] | None] = {}
@@ -38,35 +25,38 @@ def dtypes_of(call: ShapeCall) -> list[Any]:
     row = call.operator.row
     if row is None:
         return [None] * outputs
-    first = call.first.dtype
-    if "retypes" in row.tags:
-        return [None] * outputs
-    if call.operator.writes_self or row.kind == "view":
-        return [first] * outputs
-    if call.has("dtype") and not call.is_none("dtype"):
+    if call.operator.writes_self:
+        return [_dtype(call.tensors[0])] * outputs
+    if "dtype" in call.given and not call.is_none("dtype"):
         return [call.const("dtype")] * outputs
-    if call.node.name == "aten::type_as" or call.node.kind == "aten::to.other":
-        return [call.shape("other").dtype]
-    if call.node.name in _LIKE_FIRST or call.node.name == "aten::to":
-        return [first] * outputs
-    if call.node.name in ("aten::cat", "aten::stack"):
-        return [_common(call.values["tensors"].node)]
-    if row.kind in _PROBED_KINDS and all(t.shape and t.shape.dtype for t in call.tensors):
+    if row.dtypes:
+        return [_told(call, dtype) for dtype in row.dtypes]
+    if row.kind in _PROBED_KINDS and all(map(_dtype, call.tensors)):
         return _probe(call) or [None] * outputs
     return [None] * outputs
 
 
-def _common(made: Node | None) -> Any:
-    """The dtype that all tensors of a list have."""
-    if made is None or made.kind != "prim::ListConstruct" or not is_only_read(made.output):
+def _dtype(value: Value) -> Any:
+    return value.shape.dtype if value.shape is not None else None
+
+
+def _told(call: ShapeCall, dtype: str) -> Any:
+    """The dtype of an argument, of all tensors of a list, or the one of that name."""
+    value = call.given.get(dtype)
+    if value is None:
+        return getattr(weft, dtype, None)
+    if value.type == TENSOR:
+        return _dtype(value)
+    made = value.node
+    if made is None or made.kind != "prim::ListConstruct" or not is_only_read(value):
         return None
-    found = {value.shape.dtype if value.shape is not None else None for value in made.inputs}
+    found = set(map(_dtype, made.inputs))
     return found.pop() if len(found) == 1 else None
 
 
 def _probe(call: ShapeCall) -> list[Any] | None:
     """The dtypes of the results on tensors of one element; None if the operator refuses them."""
-    arguments = [_stand_in(call, name, value) for name, value in call.values.items()]
+    arguments = [_stand_in(call, name, value) for name, value in call.given.items()]
     key = (call.node.kind, tuple(repr(a) if k != "t" else a for k, a in arguments))
     if len(_known) > _MOST_KNOWN:
         _known.clear()

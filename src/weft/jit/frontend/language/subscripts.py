@@ -163,9 +163,6 @@ def by_dimensions(
     return choose(c, Condition(test), of_view, gathered, range)
 
 
-_WITH_DIMS = frozenset(f"aten::{name}" for name in ("nonzero", "arange", "randperm"))
-
-
 def _may_be_number(v: Value) -> bool:
     """Whether a tensor in an index may be an int without dimensions; not all that may not are
     known."""
@@ -177,8 +174,10 @@ def _may_be_number(v: Value) -> bool:
         return any(_may_be_number(each) for each in node.inputs)
     if node.name == "aten::tensor":
         return not isinstance(node.inputs[0].type, ty.ListType)
-    gives_mask = row is not None and row.gives_mask and not node.name.endswith("_")
-    return node.name not in _WITH_DIMS and not gives_mask
+    if row is None or node.name.endswith("_"):
+        return True
+    has_dims = row.shape.startswith("[") and row.shape != "[]"
+    return not (has_dims or row.gives_mask)
 
 
 def index_list(c: Compiler, found: Indexed, range: SourceRange) -> Sugared:
