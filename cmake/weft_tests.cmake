@@ -3,7 +3,7 @@ weft_sources(test_sources "*_test.cpp" core ${upper_layers})
 add_executable(weft_tests csrc/testing.cpp ${test_sources})
 # Their helpers have the same names, for the same things said differently.
 set_source_files_properties(csrc/ops/matmul_test.cpp csrc/ops/prologue_test.cpp
-  csrc/ops/epilogue_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  csrc/ops/epilogue_test.cpp csrc/ops/backend_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 target_link_libraries(weft_tests PRIVATE weft Threads::Threads)
 target_compile_options(weft_tests PRIVATE -O1)  # checks need no optimizer; they build twice as fast
 target_precompile_headers(weft_tests PRIVATE

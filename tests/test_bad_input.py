@@ -35,7 +35,7 @@ CASES: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ("map_", lambda: weft.ones(2).map_(3, max), TypeError, "map_: expected a Tensor, got int"),
     ("resize_as_", lambda: weft.ones(2).resize_as_(3), TypeError, "resize_as_: expected a Tensor, got int"),
     ("device", lambda: weft.ones(2, device="cuda"), RuntimeError, "ones: expected device cpu, got cuda; this build has no other device"),
-    ("device word", lambda: weft.device("gpu"), RuntimeError, 'device: expected "cpu", "cuda" or "meta", with an index as in "cuda:1" at most, got "gpu"'),
+    ("device word", lambda: weft.device("gpu"), RuntimeError, 'device: expected "cpu", "cuda", "meta" or "privateuseone", with an index as in "cuda:1" at most, got "gpu"'),
     ("non-scalar root", lambda: weft.ones(3, requires_grad=True).backward(), RuntimeError,
      "backward: expected a gradient for a non-scalar root, got None for shape (3,)"),
 ]  # fmt: skip

@@ -211,3 +211,20 @@ def test_marks_count() -> None:
         with weft.autograd.profiler.record_function("again"):
             pass
     assert weft.profiler.regions()["again"].count == 1
+
+
+def test_streams_of_the_cpu_have_nothing_to_wait_for() -> None:
+    stream, event = weft.Stream(), weft.Event("cpu")
+    with stream as same:
+        assert same is stream == weft.Stream(device="cpu")
+        stream.record_event(event).wait(stream)
+        stream.wait_event(event)
+        stream.wait_stream(weft.Stream())
+    event.synchronize()
+    stream.synchronize()
+    assert stream.query() and event.query()
+    assert stream.device == weft.device("cpu")
+    assert len({stream, weft.Stream()}) == 1
+    for kind in (weft.Stream, weft.Event):
+        with pytest.raises(RuntimeError, match=f"{kind.__name__}: expected device cpu, got cuda"):
+            kind("cuda")

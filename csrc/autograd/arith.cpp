@@ -1,8 +1,8 @@
 #include "autograd/arith.h"
 
-#include <cstring>
 #include <utility>
 
+#include "ops/copy.h"
 #include "ops_arithmetic.h"
 #include "ops_copying.h"
 #include "ops_indexing.h"
@@ -57,14 +57,14 @@ Tensor zeros(const ResultInfo& info) {
 
 Tensor ones(const Tensor& like) {
   Tensor one = Tensor::empty(like.sizes(), like.dtype(), like.device());
-  Scalar(1.0).store(like.dtype(), one.data());
+  fill(one, 1);
   return one;
 }
 
 Tensor flat_zeros(int64_t count, DType dtype, Device device) {
   const int64_t sizes[] = {count};
   Tensor result = Tensor::empty(sizes, dtype, device, "backward");
-  if (count > 0) std::memset(result.data(), 0, static_cast<size_t>(count) * result.item_size());
+  fill(result, 0);
   return result;
 }
 
@@ -105,6 +105,10 @@ Tensor cast(const Tensor& tensor, DType dtype) {
   return ops::_to_copy(drops_imaginary ? ops::real(tensor) : tensor, dtype);
 }
 
+Tensor move(const Tensor& tensor, Device device) {
+  return ops::_to_copy(tensor, tensor.dtype(), {}, device);
+}
+
 Tensor as_strided(const Tensor& tensor, const Layout& layout) {
   return ops::as_strided(tensor, layout.sizes, layout.strides, layout.offset);
 }
@@ -124,9 +128,9 @@ void scatter_add_into(const Tensor& target, const Tensor& index, const Tensor& s
 
 Tensor arange(int64_t count, Device device) {
   const int64_t sizes[] = {count};
-  Tensor result = Tensor::empty(sizes, DType::I64, device);
+  Tensor result = Tensor::empty(sizes, DType::I64);
   for (int64_t i = 0; i < count; ++i) result.data_as<int64_t>()[i] = i;
-  return result;
+  return on_device(result, device);
 }
 
 }  // namespace weft::autograd::arith

@@ -29,6 +29,7 @@ Tensor accumulate(Tensor a, const Tensor& b);
 bool can_sum_to(const Dims& from, const Dims& to);
 Tensor sum_to(const Tensor& tensor, const Dims& sizes);
 Tensor cast(const Tensor& tensor, DType dtype);
+Tensor move(const Tensor& tensor, Device device);
 Tensor as_strided(const Tensor& tensor, const Layout& layout);
 void copy_into(const Tensor& target, const Tensor& source);
 // The same numbers as pairs, and pairs as numbers (copied where they do not lie side by side).

@@ -11,7 +11,7 @@ namespace weft::autograd {
 namespace {
 
 // The gradient as the receiving result wants it: its size (broadcast dimensions are summed), its
-// dtype. `from` names who made it.
+// dtype, its device. `from` names who made it.
 Tensor fit(Tensor grad, const ResultInfo& info, const char* from) {
   if (grad.sizes() != info.sizes) {
     WEFT_CHECK(arith::can_sum_to(grad.sizes(), info.sizes), from, ": expected gradient of shape ",
@@ -23,9 +23,7 @@ Tensor fit(Tensor grad, const ResultInfo& info, const char* from) {
                ", got ", grad.dtype());
     grad = arith::cast(grad, info.dtype);
   }
-  WEFT_CHECK(grad.device().type == info.device.type, from, ": expected gradient on ", info.device,
-             ", got ", grad.device());
-  return grad;
+  return grad.device() == info.device ? grad : arith::move(grad, info.device);
 }
 
 class Engine {

@@ -78,8 +78,8 @@ void set_grad(const Tensor& tensor, const Tensor& grad) {
              AsTuple{tensor.sizes()}, ", got ", AsTuple{grad.sizes()});
   WEFT_CHECK(grad.dtype() == tensor.dtype(), "grad: expected a gradient of dtype ", tensor.dtype(),
              ", got ", grad.dtype());
-  WEFT_CHECK(grad.device().type == tensor.device().type, "grad: expected a gradient on ",
-             tensor.device(), ", got ", grad.device());
+  WEFT_CHECK(grad.device() == tensor.device(), "grad: expected a gradient on ", tensor.device(),
+             ", got ", grad.device());
   ensure_slot(tensor).slot->set(grad);
 }
 

@@ -57,13 +57,13 @@ inline std::optional<DType> dtype_arg(const char* op, PyObject* object) {
                   short_type_name(object));
   return dtype;
 }
-// Also checks that the device can be used.
-inline void device_arg(const char* op, PyObject* object) {
-  if (absent(object)) return;
+// The device as tensors have it; raises RuntimeError unless it can be used.
+inline std::optional<Device> device_arg(const char* op, PyObject* object) {
+  if (absent(object)) return {};
   Device device;
   WEFT_CHECK_TYPE(to_device(object, &device), op,
                   ": expected argument 'device' of type device, got ", short_type_name(object));
-  check_available(op, device);
+  return check_available(op, device);
 }
 
 }  // namespace weft::py

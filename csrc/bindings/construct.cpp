@@ -225,7 +225,7 @@ class Fill {
 
 Tensor copy_of(const Tensor& source, DType dtype) {
   autograd::NoGradGuard no_grad;
-  Tensor out = Tensor::empty(source.sizes(), dtype);
+  Tensor out = Tensor::empty(source.sizes(), dtype, source.device());
   ops::copy_(out, source);
   return out;
 }
@@ -236,6 +236,11 @@ struct Options {
   std::optional<DType> dtype;
   bool requires_grad = false;
 };
+
+Tensor placed(const Tensor& tensor, std::optional<Device> device) {
+  if (!device || *device == tensor.device()) return tensor;
+  return ops::_to_copy(tensor, {}, {}, device);
+}
 
 PyObject* finish(Tensor tensor, bool requires_grad) {
   if (requires_grad) autograd::set_requires_grad(tensor, true);
@@ -248,9 +253,10 @@ PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* n
         parse_args("tensor", {"data", "dtype", "device", "requires_grad", "pin_memory"}, 1, args,
                    count, names);
     (void)pinned;
-    device_arg("tensor", device);
+    const std::optional<Device> place = device_arg("tensor", device);
     bool grad = bool_arg("tensor", "requires_grad", requires_grad, false);
-    return finish(tensor_from_data("tensor", data, dtype_arg("tensor", dtype)), grad);
+    return finish(placed(tensor_from_data("tensor", data, dtype_arg("tensor", dtype)), place),
+                  grad);
   });
 }
 
@@ -274,8 +280,8 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject
   return guarded([&] {
     auto [data, dtype, device] =
         parse_args("as_tensor", {"data", "dtype", "device"}, 1, args, count, names);
-    device_arg("as_tensor", device);
-    return wrap(shared_or_copied("as_tensor", data, dtype_arg("as_tensor", dtype)));
+    const std::optional<Device> place = device_arg("as_tensor", device);
+    return wrap(placed(shared_or_copied("as_tensor", data, dtype_arg("as_tensor", dtype)), place));
   });
 }
 
@@ -283,7 +289,7 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
   return guarded([&] {
     auto [data, dtype, device, copy, requires_grad] = parse_args(
         "asarray", {"obj", "dtype", "device", "copy", "requires_grad"}, 1, args, count, names);
-    device_arg("asarray", device);
+    const std::optional<Device> place = device_arg("asarray", device);
     bool grad = bool_arg("asarray", "requires_grad", requires_grad, false);
     bool must_copy = bool_arg("asarray", "copy", copy, false);
     std::optional<DType> wanted = dtype_arg("asarray", dtype);
@@ -297,6 +303,7 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
     if (is_tensor(data) && autograd::requires_grad(source) && !grad && requires_grad) {
       source = autograd::detach(source);
     }
+    source = placed(source, place);
     return finish(std::move(source), grad && !autograd::requires_grad(source));
   });
 }

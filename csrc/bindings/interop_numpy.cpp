@@ -9,6 +9,7 @@
 #include "bindings/tensor_methods.h"
 #include "bindings/tensor_object.h"
 #include "bindings/trace.h"
+#include "ops/copy.h"
 
 namespace weft::py {
 namespace {
@@ -141,6 +142,9 @@ Object int_tuple(IntList values, int64_t factor) {
 
 // numpy.ndarray(shape, dtype, buffer, offset, strides) over the storage.
 PyObject* to_array(const char* op, const Tensor& tensor, bool force) {
+  if (force && !tensor.on_cpu()) return to_array(op, on_device(tensor, {}), force);
+  WEFT_CHECK_TYPE(tensor.on_cpu(), op, ": expected a tensor on the CPU, got one on ",
+                  tensor.device(), "; use Tensor.cpu() to copy it to host memory first");
   WEFT_CHECK(
       force || !autograd::grad_enabled() || !autograd::requires_grad(tensor), op,
       ": expected a tensor that does not require grad, got one that does; use detach().numpy()");

@@ -39,7 +39,7 @@ class UserAllocator : public Allocator {
     }
   }
 
-  void free(void* block, size_t nbytes) noexcept final {
+  void free(void* block, size_t nbytes, Stream) noexcept final {
     if (block == nullptr) return;
     give_back(block, nbytes);
     const std::lock_guard guard(counters_mutex);

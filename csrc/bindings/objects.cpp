@@ -205,7 +205,9 @@ void bind_generator(nb::module_& module) {
   type.def(
           "__init__",
           [](GeneratorObject* self, nb::object device) {
-            check_available("Generator", make_device(device, nb::none()));
+            const Device place = check_available("Generator", make_device(device, nb::none()));
+            WEFT_CHECK(place.type == DeviceType::CPU, "Generator: expected device cpu, got ",
+                       place);
             new (self) GeneratorObject{make_ref<Generator>()};
           },
           nb::arg("device") = "cpu")

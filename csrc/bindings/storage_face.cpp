@@ -36,9 +36,9 @@ Dims dims_arg(const char* op, const char* name, PyObject* object) {
 // A tensor over a storage: RuntimeError where the layout leaves it or the dtype's alignment is off.
 Tensor over_storage(const char* op, const Ref<Storage>& storage, DType dtype, Layout layout) {
   const size_t alignment = std::min<size_t>(item_size(dtype), 8);
-  WEFT_CHECK(reinterpret_cast<uintptr_t>(storage->data()) % alignment == 0, op,
+  WEFT_CHECK(reinterpret_cast<uintptr_t>(storage->address()) % alignment == 0, op,
              ": expected memory aligned to ", alignment, " bytes for ", dtype, ", got address ",
-             storage->data());
+             storage->address());
   Tensor whole(storage, Layout::contiguous(Dims{0}), dtype);
   return whole.with_layout(std::move(layout), op);
 }
@@ -76,7 +76,7 @@ PyObject* storage_info(PyObject*, PyObject* tensor) {
     const Storage& s = *tensor_arg("_storage_info", "tensor", tensor).storage();
     const char* allocator = s.allocator() ? s.allocator()->name() : nullptr;
     auto flag = [&](StorageFlags which) { return s.has(which) ? Py_True : Py_False; };
-    return Py_BuildValue("(NnnzOOOOIII)", PyLong_FromVoidPtr(s.data()),
+    return Py_BuildValue("(NnnzOOOOIII)", PyLong_FromVoidPtr(s.address()),
                          static_cast<Py_ssize_t>(s.nbytes()), static_cast<Py_ssize_t>(s.capacity()),
                          allocator, flag(kReadOnly), flag(kShared), flag(kPinned), flag(kForeign),
                          s.holds(), s.use_count(), s.version());

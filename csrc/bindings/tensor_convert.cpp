@@ -4,6 +4,7 @@
 #include "bindings/tensor_object.h"
 #include "bindings/tensor_slots.h"
 #include "core/error.h"
+#include "ops/copy.h"
 #include "ops_compare.h"
 #include "ops_reductions.h"
 #include "ops_views.h"
@@ -15,7 +16,8 @@ Object one_element(const char* op, PyObject* self) {
   const Tensor& tensor = unwrap(self);
   WEFT_CHECK(tensor.numel() == 1, op, ": expected a tensor of one element, got shape ",
              AsTuple{tensor.sizes()});
-  return Object::checked(element_to_python(tensor.dtype(), tensor.data()));
+  const Tensor here = on_device(tensor, {});
+  return Object::checked(element_to_python(here.dtype(), here.data()));
 }
 
 PyObject* list_of(const Tensor& tensor, int64_t dim, const char* at) {
@@ -38,7 +40,7 @@ PyObject* tensor_item(PyObject* self, PyObject*) {
 
 PyObject* tensor_tolist(PyObject* self, PyObject*) {
   return guarded([&] {
-    const Tensor& tensor = unwrap(self);
+    const Tensor tensor = on_device(unwrap(self), {});
     return list_of(tensor, 0, static_cast<const char*>(tensor.data()));
   });
 }

@@ -43,9 +43,12 @@ PyObject* storage_offset(PyObject* self, PyObject*) {
 }
 PyObject* data_ptr(PyObject* self, PyObject*) {
   const Tensor& tensor = unwrap(self);
-  return PyLong_FromVoidPtr(tensor.numel() > 0 ? tensor.data() : nullptr);
+  return PyLong_FromVoidPtr(tensor.numel() > 0 ? tensor.address() : nullptr);
 }
-PyObject* get_device(PyObject*, PyObject*) { return PyLong_FromLong(-1); }
+PyObject* get_device(PyObject* self, PyObject*) {
+  const Tensor& tensor = unwrap(self);
+  return PyLong_FromLong(tensor.on_cpu() ? -1 : tensor.device().index);
+}
 PyObject* is_floating_point(PyObject* self, PyObject*) {
   return PyBool_FromLong(is_floating(unwrap(self).dtype()));
 }

@@ -1,4 +1,4 @@
-// Changing the dtype of a tensor: to() and its many short names.
+// Changing the dtype and the device of a tensor: to() and its many short names.
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/tensor_methods.h"
@@ -11,16 +11,17 @@ namespace {
 
 // The tensor itself when nothing changes and no copy is asked for.
 PyObject* convert(PyObject* self, std::optional<DType> dtype, bool copy,
-                  std::optional<int64_t> format = {}) {
+                  std::optional<int64_t> format = {}, std::optional<Device> device = {}) {
   const Tensor& tensor = unwrap(self);
   DType target = dtype.value_or(tensor.dtype());
   bool right_format = !format || *format == 1 ||
                       (*format == 2 ? tensor.layout().is_channels_last() : tensor.is_contiguous());
-  if (target == tensor.dtype() && !copy && right_format) return new_ref(self);
+  const bool stays = !device || *device == tensor.device();
+  if (target == tensor.dtype() && stays && !copy && right_format) return new_ref(self);
   Tensor result;
   {
     ReleaseGil release(is_large(tensor));
-    result = ops::_to_copy(tensor, target, {}, {}, {}, false, format);
+    result = ops::_to_copy(tensor, target, {}, device, {}, false, format);
   }
   return wrap(std::move(result));
 }
@@ -102,15 +103,16 @@ ToArguments parse_to(PyObject* const* args, Py_ssize_t count, PyObject* names) {
 PyObject* tensor_to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     ToArguments given = parse_to(args, count, names);
-    device_arg("to", given.device);
+    std::optional<Device> device = device_arg("to", given.device);
     std::optional<DType> dtype = dtype_arg("to", given.dtype);
     if (!absent(given.other)) {
       WEFT_CHECK_TYPE(is_tensor(given.other), "to: expected argument 'other' of type Tensor, got ",
                       short_type_name(given.other));
       dtype = unwrap(given.other).dtype();
+      device = unwrap(given.other).device();
     }
     const std::optional<int64_t> format = format_arg("to", given.format);
-    return convert(self, dtype, bool_arg("to", "copy", given.copy, false), format);
+    return convert(self, dtype, bool_arg("to", "copy", given.copy, false), format, device);
   });
 }
 
@@ -140,12 +142,14 @@ PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t c
   });
 }
 
-PyObject* tensor_cpu(PyObject* self, PyObject*) { return new_ref(self); }
+PyObject* tensor_cpu(PyObject* self, PyObject*) {
+  return guarded([&] { return convert(self, {}, false, {}, Device{}); });
+}
 
 PyObject* tensor_type_as(PyObject* self, PyObject* other) {
   return guarded([&] {
     WEFT_CHECK_TYPE(is_tensor(other), "type_as: expected a Tensor, got ", short_type_name(other));
-    return convert(self, unwrap(other).dtype(), false);
+    return convert(self, unwrap(other).dtype(), false, {}, unwrap(other).device());
   });
 }
 

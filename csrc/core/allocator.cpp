@@ -56,7 +56,7 @@ GlobalMutex cache_mutex(ForkRank::Cache);
 class CachingAllocator final : public Allocator {
  public:
   void* allocate(size_t nbytes) override;
-  void free(void* block, size_t nbytes) noexcept override;
+  void free(void* block, size_t nbytes, Stream stream = {}) noexcept override;
   AllocatorStats stats() const override;
   void reset_peak() override;
   void empty_cache() override;
@@ -293,7 +293,7 @@ void* CachingAllocator::allocate(size_t nbytes) {
   return allocate_small_slow(cls);
 }
 
-void CachingAllocator::free(void* block, size_t nbytes) noexcept {
+void CachingAllocator::free(void* block, size_t nbytes, Stream) noexcept {
   if (block == nullptr) return;
   if (nbytes > kSmallMax) return free_large(block, nbytes);
   const int cls = size_class(nbytes);

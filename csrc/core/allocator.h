@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/device.h"
+#include "core/stream.h"
 
 namespace weft {
 
@@ -35,8 +35,9 @@ class Allocator {
   virtual ~Allocator() = default;
   // Raises OutOfMemory "<op>: ... " with the size when the system or the limit says no.
   virtual void* allocate(size_t nbytes) = 0;
-  // `nbytes` is the size that was asked for.
-  virtual void free(void* block, size_t nbytes) noexcept = 0;
+  // `nbytes` is the size that was asked for. Work queued on `stream` before may still use the
+  // block: only work on the same stream may have it at once.
+  virtual void free(void* block, size_t nbytes, Stream stream = {}) noexcept = 0;
   virtual AllocatorStats stats() const = 0;
   virtual void reset_peak() {}
   // Gives cached blocks back to the system.

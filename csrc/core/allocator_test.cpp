@@ -230,7 +230,7 @@ TEST(allocator_is_pluggable) {
       ++live;
       return caching_allocator().allocate(nbytes);
     }
-    void free(void* block, size_t nbytes) noexcept override {
+    void free(void* block, size_t nbytes, Stream) noexcept override {
       --live;
       caching_allocator().free(block, nbytes);
     }

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kNames[] = {"cpu", "cuda", "meta"};
+constexpr std::string_view kNames[] = {"cpu", "cuda", "meta", "privateuseone"};
 
 }  // namespace
 
@@ -29,9 +29,10 @@ Device Device::parse(std::string_view text) {
     valid = code == std::errc() && stop == end && index >= 0 && index <= 127;
     device.index = static_cast<int8_t>(index);
   }
-  WEFT_CHECK(valid,
-             "device: expected \"cpu\", \"cuda\" or \"meta\", with an index as in \"cuda:1\" ",
-             "at most, got \"", text, '"');
+  WEFT_CHECK(
+      valid,
+      "device: expected \"cpu\", \"cuda\", \"meta\" or \"privateuseone\", with an index as in ",
+      "\"cuda:1\" at most, got \"", text, '"');
   return device;
 }
 
@@ -42,10 +43,5 @@ std::string Device::str() const {
 }
 
 std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }
-
-void check_available(const char* op, Device device) {
-  WEFT_CHECK(device.type == DeviceType::CPU && device.index <= 0, op, ": expected device cpu, got ",
-             device, "; this build has no other device");
-}
 
 }  // namespace weft

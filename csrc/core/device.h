@@ -1,4 +1,4 @@
-// Where a storage lives. Only the CPU is built today; other kinds parse, so that an error can name
+// Where a storage lives. Kinds without a backend (backend.h) parse too, so that an error can name
 // them.
 #pragma once
 
@@ -9,20 +9,19 @@
 
 namespace weft {
 
-enum class DeviceType : uint8_t { CPU, CUDA, Meta };
+enum class DeviceType : uint8_t { CPU, CUDA, Meta, PrivateUse1 };
+inline constexpr int kDeviceTypeCount = 4;
 
 struct Device {
   DeviceType type = DeviceType::CPU;
   int8_t index = -1;  // -1: the current one of its kind
 
-  // "cpu", "cuda:1", "meta"; raises RuntimeError for anything else.
+  // "cpu", "cuda:1", "meta", "privateuseone"; raises RuntimeError for anything else.
   static Device parse(std::string_view text);
   std::string str() const;
   friend bool operator==(Device, Device) = default;
 };
 
 std::ostream& operator<<(std::ostream& out, Device device);
-// Raises RuntimeError unless tensors can be made on the device in this build.
-void check_available(const char* op, Device device);
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 #include "core/device.h"
 
+#include "core/backend.h"
 #include "testing.h"
 
 using namespace weft;
@@ -14,10 +15,11 @@ TEST(device_parse) {
 
 TEST(device_parse_errors) {
   for (const char* text : {"", "gpu", "cpu:", "cpu:x", "cpu:-1", "cpu:1x", "cuda:128", "cpu:0:1"}) {
-    CHECK_THROWS_AS(Runtime, Device::parse(text),
-                    str("device: expected \"cpu\", \"cuda\" or \"meta\", with an index as in "
-                        "\"cuda:1\" at most, got \"",
-                        text, '"'));
+    CHECK_THROWS_AS(
+        Runtime, Device::parse(text),
+        str("device: expected \"cpu\", \"cuda\", \"meta\" or \"privateuseone\", with an "
+            "index as in \"cuda:1\" at most, got \"",
+            text, '"'));
   }
 }
 

@@ -15,7 +15,7 @@ class Counting final : public Allocator {
     ++made;
     return std::aligned_alloc(kAlignment, (nbytes + kAlignment - 1) / kAlignment * kAlignment);
   }
-  void free(void* block, size_t) noexcept override {
+  void free(void* block, size_t, Stream) noexcept override {
     ++freed;
     std::free(block);
   }

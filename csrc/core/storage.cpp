@@ -10,16 +10,46 @@
 
 namespace weft {
 
-Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
+namespace {
+
+// Where new blocks come from, and for which stream.
+struct Source {
+  Allocator& allocator;
+  Stream stream;
+};
+
+[[gnu::noinline]] Source source_on(Device device) {
+  device = check_available("storage", device);
+  Backend& backend = *find_backend(device);
+  return {backend.allocator(device), backend.current_stream(device)};
+}
+
+inline Source source_of(Device device) {
   if (device.type != DeviceType::CPU) [[unlikely]]
-    check_available("storage", device);
-  Allocator& allocator = cpu_allocator();
+    return source_on(device);
+  return {cpu_allocator(), {}};
+}
+
+// Within one device.
+void copy_bytes(void* to, const void* from, size_t nbytes, Device device) {
+  if (nbytes == 0) return;
+  if (Backend* backend = find_backend(device)) {
+    backend->copy(to, device, from, device, nbytes);
+  } else {
+    std::memcpy(to, from, nbytes);
+  }
+}
+
+}  // namespace
+
+Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
+  const auto [allocator, stream] = source_of(device);
   void* block = allocator.allocate(nbytes);
   void* memory = detail::take_object(detail::kStorageBin, sizeof(Storage));
   auto* storage = new (memory) Storage;
   storage->data_ = block;
   storage->nbytes_ = nbytes;
-  storage->device_ = device;
+  storage->stream_ = stream;
   storage->allocator_ = &allocator;
   storage->capacity_ = nbytes;
   return Ref<Storage>(storage);
@@ -31,7 +61,7 @@ Ref<Storage> Storage::wrap(void* data, size_t nbytes, Deleter deleter, void* con
   auto* storage = new (memory) Storage;
   storage->data_ = data;
   storage->nbytes_ = nbytes;
-  storage->device_ = device;
+  storage->stream_ = {device};
   storage->flags_ = flags;
   storage->deleter_ = deleter;
   storage->context_ = context;
@@ -55,12 +85,12 @@ void Storage::resize(size_t nbytes) {
 }
 
 void Storage::move_block(size_t nbytes) {
-  Allocator& allocator = cpu_allocator();
+  const auto [allocator, stream] = source_of(device());
   void* block = allocator.allocate(nbytes);
   // Up to the capacity: after shrinking, older tensors still reach what lies beyond nbytes_.
-  const size_t common = std::min(nbytes, capacity_);
-  if (common > 0) std::memcpy(block, data_, common);
+  copy_bytes(block, data_, std::min(nbytes, capacity_), device());
   release_block();
+  stream_ = stream;
   data_ = block;
   capacity_ = nbytes;
   allocator_ = &allocator;
@@ -73,6 +103,7 @@ void Storage::replace(const char* op, void* data, Deleter deleter, void* context
   old->allocator_ = allocator_;
   old->data_ = data_;
   old->capacity_ = capacity();
+  old->stream_ = stream_;
   old->deleter_ = allocator_ == nullptr ? deleter_ : nullptr;
   old->context_ = allocator_ == nullptr ? context_ : nullptr;
   data_ = data;
@@ -84,7 +115,7 @@ void Storage::replace(const char* op, void* data, Deleter deleter, void* context
 
 void Storage::release_block() noexcept {
   if (allocator_ != nullptr) {
-    allocator_->free(data_, capacity_);
+    allocator_->free(data_, capacity_, stream_);
   } else if (deleter_ != nullptr) {
     deleter_(context_);
   }

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/allocator.h"
-#include "core/device.h"
+#include "core/backend.h"
 #include "core/ref.h"
 
 namespace weft {
@@ -25,16 +25,24 @@ enum StorageFlags : uint8_t {
 
 class Storage final : public RefCounted {
  public:
-  // New memory from the current allocator of the device; contents undefined.
+  // New memory from the current allocator of the device, which is available; contents undefined.
   static Ref<Storage> allocate(size_t nbytes, Device device = {});
   // Wraps memory; deleter(context) runs exactly once, after the last reference, on any thread.
   using Deleter = void (*)(void* context);
   static Ref<Storage> wrap(void* data, size_t nbytes, Deleter deleter, void* context,
                            uint8_t flags = kForeign, Device device = {});
 
-  void* data() const noexcept { return data_; }
+  // For the host to read and write. Raises NotImplementedError for memory of another device.
+  void* data() const {
+    if (!on_cpu()) [[unlikely]]
+      refuse_host_access(device());
+    return data_;
+  }
+  // The same as a number: to compare, and to hand to the device.
+  void* address() const noexcept { return data_; }
   size_t nbytes() const noexcept { return nbytes_; }
-  Device device() const noexcept { return device_; }
+  Device device() const noexcept { return stream_.device; }
+  bool on_cpu() const noexcept { return stream_.device.type == DeviceType::CPU; }
   bool has(StorageFlags flag) const noexcept { return flags_ & flag; }
   void set(StorageFlags flag) noexcept { flags_ |= flag; }
 
@@ -79,7 +87,7 @@ class Storage final : public RefCounted {
   std::atomic<uint32_t> holds_{0};
   void* data_ = nullptr;
   size_t nbytes_ = 0;
-  Device device_;
+  Stream stream_;  // that the block was made for
   uint8_t flags_ = 0;
   std::atomic<uint32_t> version_{0};
   Allocator* allocator_ = nullptr;  // set when the block is ours
@@ -95,7 +103,7 @@ class Storage::OldBlock {
  public:
   OldBlock() = default;
   ~OldBlock() {
-    if (allocator_ != nullptr) allocator_->free(data_, capacity_);
+    if (allocator_ != nullptr) allocator_->free(data_, capacity_, stream_);
     if (deleter_ != nullptr) deleter_(context_);
   }
   bool empty() const noexcept { return allocator_ == nullptr && deleter_ == nullptr; }
@@ -107,6 +115,7 @@ class Storage::OldBlock {
   Allocator* allocator_ = nullptr;
   void* data_ = nullptr;
   size_t capacity_ = 0;
+  Stream stream_;
   Deleter deleter_ = nullptr;
   void* context_ = nullptr;
 };

@@ -36,7 +36,7 @@ Tensor::Tensor(Ref<Storage> storage, Layout layout, DType dtype) : impl_(TensorI
 }
 
 Tensor Tensor::empty(IntList sizes, DType dtype, Device device, const char* op) {
-  check_available(op, device);
+  device = check_available(op, device);
   const int64_t numel = checked_numel(op, sizes);
   int64_t nbytes = 0;
   const auto item = static_cast<int64_t>(weft::item_size(dtype));
@@ -95,9 +95,15 @@ void Tensor::check_writable(const char* op) const {
 
 Scalar Tensor::item() const {
   WEFT_CHECK(numel() == 1, "item: expected a tensor with one element, got ", numel());
+  alignas(16) char element[16];
+  if (Backend* backend = find_backend(device())) {
+    backend->copy(element, {}, address(), device(), item_size());
+  } else {
+    std::memcpy(element, data(), item_size());
+  }
   return dispatch(dtype(), [&]<class T>(std::type_identity<T>) {
     T value;
-    std::memcpy(&value, data(), sizeof(T));
+    std::memcpy(&value, element, sizeof(T));
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
       return Scalar(static_cast<double>(static_cast<float>(value)));
     } else if constexpr (std::is_same_v<T, bool>) {

@@ -75,16 +75,16 @@ class Tensor {
 
   DType dtype() const noexcept { return impl_->dtype; }
   Device device() const noexcept { return impl_->storage->device(); }
+  bool on_cpu() const noexcept { return impl_->storage->on_cpu(); }
   const Ref<Storage>& storage() const noexcept { return impl_->storage; }
   size_t item_size() const noexcept { return weft::item_size(impl_->dtype); }
 
-  // First element (storage plus offset).
-  void* data() const noexcept {
-    return static_cast<char*>(impl_->storage->data()) +
-           impl_->layout.offset * static_cast<int64_t>(item_size());
-  }
+  // First element (storage plus offset), for the host: see Storage::data.
+  void* data() const { return first(impl_->storage->data()); }
+  // The same as a number: see Storage::address.
+  void* address() const noexcept { return first(impl_->storage->address()); }
   template <class T>
-  T* data_as() const noexcept {
+  T* data_as() const {
     return static_cast<T*>(data());
   }
 
@@ -101,6 +101,10 @@ class Tensor {
   Scalar item() const;
 
  private:
+  void* first(void* base) const noexcept {
+    return static_cast<char*>(base) + impl_->layout.offset * static_cast<int64_t>(item_size());
+  }
+
   Ref<TensorImpl> impl_;
 };
 

@@ -132,7 +132,8 @@ Tensor _embedding_double_backward(const Tensor& grad, const Tensor& indices, int
 // What is overwritten has no part in the result.
 Tensor _index_put_self_backward(const Tensor& grad, const TensorList& indices, bool accumulate) {
   if (accumulate) return grad;
-  return ops::index_put(grad, indices, zeros_of({}, grad.dtype(), "index_put_"), false);
+  return ops::index_put(grad, indices, zeros_of({}, grad.dtype(), grad.device(), "index_put_"),
+                        false);
 }
 
 namespace {
@@ -151,7 +152,7 @@ Tensor padded_behind(const Tensor& input, int64_t dim, int64_t extra) {
   if (extra == 0) return input;
   Dims sizes = input.sizes();
   sizes[static_cast<size_t>(input.dim() + dim)] = extra;
-  return ops::cat({input, zeros_of(sizes, input.dtype(), "conv2d")}, dim);
+  return ops::cat({input, zeros_of(sizes, input.dtype(), input.device(), "conv2d")}, dim);
 }
 
 Dims both(IntList values) { return values.size() == 1 ? Dims{values[0], values[0]} : Dims(values); }

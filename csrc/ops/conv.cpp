@@ -305,7 +305,7 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   const bool in_parts = before && takes_parts(g, input.dtype()) && before->begin(g.in_plane());
   const Tensor x = operand(before && !in_parts ? before->whole() : input), w = operand(weight);
   const Tensor b = bias.defined() ? operand(bias) : Tensor();
-  Tensor out = Tensor::empty(sizes, x.dtype(), {}, "conv2d");
+  Tensor out = Tensor::empty(sizes, x.dtype(), x.device(), "conv2d");
   Epilogue* const epilogue = around.behind;
   const bool wanted =
       epilogue && out.dtype() == input.dtype() && epilogue->begin(out, g.positions());
@@ -328,7 +328,7 @@ Tensor _conv2d_backward_input(const Tensor& grad_output, const Tensor& weight, I
   check_dtypes(op, grad_output, weight);
   check_grad(op, g, grad_output, input_size.size());
   const Tensor grad = operand(grad_output), w = operand(weight);
-  Tensor out = Tensor::empty(input_size, grad.dtype(), {}, op);
+  Tensor out = Tensor::empty(input_size, grad.dtype(), grad.device(), op);
   conv::dispatch_conv(op, grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     backward_input(g, grad.data_as<const T>(), w.data_as<const T>(), out.data_as<T>());
@@ -344,7 +344,7 @@ Tensor _conv2d_backward_weight(const Tensor& grad_output, const Tensor& input, I
   check_dtypes(op, grad_output, input);
   check_grad(op, g, grad_output, input.sizes().size());
   const Tensor grad = operand(grad_output), x = operand(input);
-  Tensor out = Tensor::empty(weight_size, grad.dtype(), {}, op);
+  Tensor out = Tensor::empty(weight_size, grad.dtype(), grad.device(), op);
   conv::dispatch_conv(op, grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     backward_weight(g, grad.data_as<const T>(), x.data_as<const T>(), out.data_as<T>());

@@ -57,9 +57,9 @@ void check_case(const Case& c, double tolerance) {
       "conv2d", x.sizes(), w.sizes(), {c.stride, c.padding, c.dilation, c.groups});
   const Dims out_sizes{c.batch, c.out, g.out_height, g.out_width};
   const Tensor grad = noise<T>(out_sizes, 4);
-  Tensor out = native::zeros_of(out_sizes, x.dtype(), "test");
-  Tensor grad_x = native::zeros_of(x.sizes(), x.dtype(), "test");
-  Tensor grad_w = native::zeros_of(w.sizes(), x.dtype(), "test");
+  Tensor out = native::zeros_of(out_sizes, x.dtype(), {}, "test");
+  Tensor grad_x = native::zeros_of(x.sizes(), x.dtype(), {}, "test");
+  Tensor grad_w = native::zeros_of(w.sizes(), x.dtype(), {}, "test");
   for (int64_t i = 0; i < out.numel(); ++i) {
     out.data_as<T>()[i] = b.data_as<T>()[i / (g.out_height * g.out_width) % c.out];
   }

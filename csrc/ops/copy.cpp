@@ -191,6 +191,8 @@ void check_range(const Scalar& value, DType dtype, const char* op) {
 void copy_new(const Tensor& dst, const Tensor& src) {
   const int64_t numel = dst.numel();
   if (numel == 0) return;
+  if (!dst.on_cpu() || !src.on_cpu()) [[unlikely]]
+    return copy_on_devices(dst, src);
   if (numel <= kGrain && plain_pair(dst, src)) {
     std::memcpy(dst.data(), src.data(), static_cast<size_t>(numel) * dst.item_size());
     return;
@@ -227,15 +229,15 @@ Tensor contiguous_copy(const Tensor& src) {
   return result;
 }
 
-Tensor empty_preserve(const Tensor& like, DType dtype) {
-  if (like.is_contiguous()) return tile::make_result("empty_like", like.sizes(), {}, dtype);
+Tensor empty_preserve(const Tensor& like, DType dtype, Device device) {
+  if (like.is_contiguous()) return tile::make_result("empty_like", like.sizes(), {}, dtype, device);
   const Dims strides = tile::broadcast_strides(like, like.sizes());
   const Dims order = tile::walk_order(like.sizes(), std::span<const Dims>(&strides, 1));
-  return tile::make_result("empty_like", like.sizes(), order, dtype);
+  return tile::make_result("empty_like", like.sizes(), order, dtype, device);
 }
 
 Tensor clone_preserve(const Tensor& src) {
-  Tensor result = empty_preserve(src, src.dtype());
+  Tensor result = empty_preserve(src, src.dtype(), src.device());
   copy_new(result, src);
   return result;
 }
@@ -250,6 +252,12 @@ void fill(const Tensor& dst, const Scalar& value, const char* op) {
   if (dst.numel() == 0) return;
   alignas(16) char element[16];
   value.store(dtype, element);
+  if (!dst.on_cpu()) [[unlikely]]
+    return copy_on_devices(dst, Tensor::scalar(value, dtype));
+  if (dst.numel() == 1) {
+    std::memcpy(dst.data(), element, dst.item_size());
+    return;
+  }
   Walk walk;
   lay_out(walk, dst, nullptr);
   const bool zero = std::all_of(element, element + dst.item_size(), [](char c) { return c == 0; });

@@ -12,6 +12,12 @@ void copy_into(const Tensor& dst, const Tensor& src, const char* op);
 // The same into new memory: shapes are known to fit, nothing is checked.
 void copy_new(const Tensor& dst, const Tensor& src);
 
+// The same where one of them is not on the CPU.
+void copy_on_devices(const Tensor& dst, const Tensor& src);
+
+// The tensor itself when it is on the device, else a row-major copy there.
+Tensor on_device(const Tensor& src, Device device);
+
 // A new row-major tensor with the elements of `src`.
 Tensor contiguous_copy(const Tensor& src);
 
@@ -19,7 +25,7 @@ Tensor contiguous_copy(const Tensor& src);
 Tensor clone_preserve(const Tensor& src);
 
 // Uninitialised, dense, with the order in memory of the dimensions of `like`.
-Tensor empty_preserve(const Tensor& like, DType dtype);
+Tensor empty_preserve(const Tensor& like, DType dtype, Device device);
 
 // Raises RuntimeError when an integer dtype cannot hold the value; in unsigned ones, negative
 // numbers that wrap are fine.

@@ -46,7 +46,8 @@ Tensor zero_(const Tensor& self) {
 Tensor clone(const Tensor& self, std::optional<int64_t> memory_format) {
   const auto preserve = static_cast<int64_t>(MemoryFormat::Preserve);
   if (memory_format.value_or(preserve) == preserve) return clone_preserve(self);
-  Tensor result = make_empty("clone", self.sizes(), {self.dtype(), {}, {}, {}, memory_format});
+  Tensor result =
+      make_empty("clone", self.sizes(), {self.dtype(), {}, self.device(), {}, memory_format});
   copy_new(result, self);
   return result;
 }

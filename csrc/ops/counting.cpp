@@ -38,7 +38,7 @@ bool from_right(bool right, const std::optional<std::string>& side) {
 // For each value (contiguous, `per_row` for each row of the sorted sequence) where it would go.
 Tensor search(const char* op, const Tensor& sequence, const Tensor& values, int64_t per_row,
               bool shared, bool right) {
-  const Tensor out = Tensor::empty(values.sizes(), DType::I64, {}, op);
+  const Tensor out = Tensor::empty(values.sizes(), DType::I64, values.device(), op);
   const int64_t length = sequence.sizes().back();
   dispatch_ordered(op, values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -127,13 +127,13 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   }
   const int64_t sizes[] = {length};
   if (!weights.defined()) {
-    Tensor out = zeros_of(sizes, DType::I64, op);
+    Tensor out = zeros_of(sizes, DType::I64, bins.device(), op);
     for (int64_t i = 0; i < bins.numel(); ++i) ++out.data_as<int64_t>()[at[i]];
     return out;
   }
   const bool single = weights.dtype() == DType::F32;
   const Tensor values = in_order(as_dtype(weights, DType::F64));
-  Tensor out = zeros_of(sizes, DType::F64, op);
+  Tensor out = zeros_of(sizes, DType::F64, bins.device(), op);
   for (int64_t i = 0; i < bins.numel(); ++i) {
     out.data_as<double>()[at[i]] += values.data_as<const double>()[i];
   }
@@ -159,7 +159,7 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   WEFT_CHECK(std::isfinite(low) && std::isfinite(high) && low < high, op,
              ": expected a finite range from min to max, got ", low, " and ", high);
   const int64_t sizes[] = {bins};
-  Tensor out = zeros_of(sizes, DType::F64, op);
+  Tensor out = zeros_of(sizes, DType::F64, x.device(), op);
   for (int64_t i = 0; i < x.numel(); ++i) {
     if (!(values[i] >= low && values[i] <= high)) continue;
     const auto bin =
@@ -175,7 +175,7 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
   const Tensor tests =
       std::get<0>(ops::sort(ops::reshape(as_dtype(test_elements, common), flat), 0, false));
   const Tensor x = in_order(as_dtype(elements, common));
-  Tensor out = zeros_of(elements.sizes(), DType::Bool, "isin");
+  Tensor out = zeros_of(elements.sizes(), DType::Bool, elements.device(), "isin");
   dispatch_ordered("isin", common, [&](auto type) {
     using T = typename decltype(type)::type;
     using Key = typename KeyOf<T>::Key;

@@ -21,6 +21,7 @@ Dims channels_last_strides(const char* op, IntList size) {
 }
 
 void zero_memory(const Tensor& tensor) {
+  if (!tensor.on_cpu()) return fill(tensor, 0);
   const size_t bytes = static_cast<size_t>(tensor.numel()) * tensor.item_size();
   if (bytes > 0) std::memset(tensor.data(), 0, bytes);
 }
@@ -35,15 +36,16 @@ void check_options(const char* op, const FactoryOptions& options) {
 
 Tensor make_empty(const char* op, IntList size, const FactoryOptions& options) {
   check_options(op, options);
+  const Device device = options.device.value_or(Device{});
   const int64_t format = options.memory_format.value_or(0);
   if (format == static_cast<int64_t>(MemoryFormat::ChannelsLast)) {
     Dims strides = channels_last_strides(op, size);
-    const Tensor dense = Tensor::empty(size, options.dtype, {}, op);
+    const Tensor dense = Tensor::empty(size, options.dtype, device, op);
     return Tensor(dense.storage(), {Dims(size), std::move(strides), 0}, options.dtype);
   }
   WEFT_CHECK(format == static_cast<int64_t>(MemoryFormat::Contiguous), op,
              ": expected memory format contiguous_format or channels_last, got another one");
-  return Tensor::empty(size, options.dtype, {}, op);
+  return Tensor::empty(size, options.dtype, device, op);
 }
 
 Tensor empty(IntList size, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
@@ -69,7 +71,7 @@ Tensor empty_strided(IntList size, IntList stride, MaybeDType dtype, MaybeInt la
                op, ": expected strides >= 0 within memory, got ", AsTuple{stride});
   }
   const int64_t elements[] = {reach};
-  const Tensor memory = Tensor::empty(elements, options.dtype, {}, op);
+  const Tensor memory = Tensor::empty(elements, options.dtype, device.value_or(Device{}), op);
   return Tensor(memory.storage(), {Dims(size), Dims(stride), 0}, options.dtype);
 }
 
@@ -104,14 +106,15 @@ Tensor scalar_tensor(const Scalar& s, MaybeDType dtype, MaybeInt layout, MaybeDe
 
 Tensor empty_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
                   MaybeBool pin_memory, MaybeInt memory_format) {
-  const FactoryOptions options{dtype.value_or(self.dtype()), layout, device, pin_memory,
+  const Device place = device.value_or(self.device());
+  const FactoryOptions options{dtype.value_or(self.dtype()), layout, place, pin_memory,
                                memory_format};
   const auto preserve = static_cast<int64_t>(MemoryFormat::Preserve);
   if (memory_format.value_or(preserve) != preserve)
     return make_empty("empty_like", self.sizes(), options);
   check_options("empty_like", options);
-  if (self.is_contiguous()) return Tensor::empty(self.sizes(), options.dtype, {}, "empty_like");
-  return empty_preserve(self, options.dtype);
+  if (self.is_contiguous()) return Tensor::empty(self.sizes(), options.dtype, place, "empty_like");
+  return empty_preserve(self, options.dtype, place);
 }
 
 Tensor zeros_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDevice device,
@@ -137,22 +140,26 @@ Tensor ones_like(const Tensor& self, MaybeDType dtype, MaybeInt layout, MaybeDev
 
 Tensor new_empty(const Tensor& self, IntList size, MaybeDType dtype, MaybeInt layout,
                  MaybeDevice device, MaybeBool pin_memory) {
-  return empty(size, dtype.value_or(self.dtype()), layout, device, pin_memory, {});
+  return empty(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
+               pin_memory, {});
 }
 
 Tensor new_zeros(const Tensor& self, IntList size, MaybeDType dtype, MaybeInt layout,
                  MaybeDevice device, MaybeBool pin_memory) {
-  return zeros(size, dtype.value_or(self.dtype()), layout, device, pin_memory);
+  return zeros(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
+               pin_memory);
 }
 
 Tensor new_ones(const Tensor& self, IntList size, MaybeDType dtype, MaybeInt layout,
                 MaybeDevice device, MaybeBool pin_memory) {
-  return ones(size, dtype.value_or(self.dtype()), layout, device, pin_memory);
+  return ones(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
+              pin_memory);
 }
 
 Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, MaybeDType dtype,
                 MaybeInt layout, MaybeDevice device, MaybeBool pin_memory) {
-  return full(size, fill_value, dtype.value_or(self.dtype()), layout, device, pin_memory);
+  return full(size, fill_value, dtype.value_or(self.dtype()), layout,
+              device.value_or(self.device()), pin_memory);
 }
 
 }  // namespace weft::native

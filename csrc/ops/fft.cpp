@@ -225,7 +225,7 @@ Tensor fft_complex(const Tensor& self, IntList dim, int64_t sign, double scale) 
   const Dims dims = wrap_dims("_fft", dim, self.dim());
   if (dims.empty() || self.numel() == 0) return ops::mul(self, Scalar(scale));
   const Tensor in = in_order(self);
-  Tensor out = Tensor::empty(self.sizes(), self.dtype());
+  Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
   by_precision(self.dtype(), [&](auto zero) {
     using T = decltype(zero);
     for (size_t i = 0; i < dims.size(); ++i) {
@@ -244,7 +244,8 @@ Tensor fft_half(const Tensor& self, int64_t dim, double scale) {
   const int64_t n = self.size(dim);
   WEFT_CHECK(n > 0, "_fft_half: expected at least 1 entry along dim ", dim, ", got 0");
   const Tensor in = in_order(self);
-  Tensor out = Tensor::empty(with_size(self, dim, n / 2 + 1), complex_of(self.dtype()));
+  Tensor out =
+      Tensor::empty(with_size(self, dim, n / 2 + 1), complex_of(self.dtype()), self.device());
   by_precision(self.dtype(), [&](auto zero) {
     using T = decltype(zero);
     half_spectrum<T>(in.data(), out.data(), DimLines(in, dim), DimLines(out, dim),
@@ -259,7 +260,7 @@ Tensor fft_real(const Tensor& self, int64_t dim, int64_t n, double scale) {
   WEFT_CHECK(n > 0 && self.size(dim) == n / 2 + 1, "_fft_real: expected ", n / 2 + 1,
              " entries for ", n, " real numbers, got ", self.size(dim));
   const Tensor in = in_order(self);
-  Tensor out = Tensor::empty(with_size(self, dim, n), real_of(self.dtype()));
+  Tensor out = Tensor::empty(with_size(self, dim, n), real_of(self.dtype()), self.device());
   by_precision(self.dtype(), [&](auto zero) {
     using T = decltype(zero);
     real_signal<T>(in.data(), out.data(), DimLines(in, dim), DimLines(out, dim),

@@ -139,7 +139,7 @@ Tensor filled(const Scalar& value, const Tensor& index, DType dtype) {
 
 Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   dim = wrap_dim("gather", dim, self.dim());
-  Tensor out = Tensor::empty(index.sizes(), self.dtype(), {}, "gather");
+  Tensor out = Tensor::empty(index.sizes(), self.dtype(), self.device(), "gather");
   if (index.numel() == 0) return out;
   const Tensor from = as_vector(self), places = as_vector(index);
   check_fits("gather", "self", places, from, dim);

@@ -31,7 +31,7 @@ void read_rows(const IndexPlan& plan, const T* self, T* out, int64_t begin, int6
 }
 
 Tensor read(const char* op, const Tensor& self, const IndexPlan& plan) {
-  Tensor out = Tensor::empty(plan.result_sizes, self.dtype(), {}, op);
+  Tensor out = Tensor::empty(plan.result_sizes, self.dtype(), self.device(), op);
   if (out.numel() == 0) return out;
   dispatch_size(self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -86,7 +86,7 @@ Tensor values_for(const char* op, const Tensor& self, const Tensor& values, IntL
   if (same(values.sizes(), sizes) && values.is_contiguous() && values.storage() != self.storage()) {
     return values;
   }
-  Tensor dense = Tensor::empty(sizes, self.dtype(), {}, op);
+  Tensor dense = Tensor::empty(sizes, self.dtype(), self.device(), op);
   copy_into(dense, values);
   return dense;
 }
@@ -138,7 +138,7 @@ Tensor index_put_(const Tensor& self, const TensorList& indices, const Tensor& v
 }
 
 Tensor _index_backward(const Tensor& grad_output, IntList input_size, const TensorList& indices) {
-  Tensor out = zeros_of(input_size, grad_output.dtype(), "_index_backward");
+  Tensor out = zeros_of(input_size, grad_output.dtype(), grad_output.device(), "_index_backward");
   write("_index_backward", out, plan_index("_index_backward", out, indices), grad_output, true);
   return out;
 }
@@ -219,7 +219,7 @@ Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices
              indices.dim() + 1, " dims, got shape ", AsTuple{grad_output.sizes()});
   const int64_t width = grad_output.sizes().back();
   const int64_t sizes[] = {num_weights, width};
-  Tensor out = zeros_of(sizes, grad_output.dtype(), op);
+  Tensor out = zeros_of(sizes, grad_output.dtype(), grad_output.device(), op);
   const IndexPlan plan = plan_index(op, out, {places}, false);
   WEFT_CHECK(grad_output.sizes() == plan.result_sizes, op, ": expected a gradient of shape ",
              AsTuple{plan.result_sizes}, ", got ", AsTuple{grad_output.sizes()});

@@ -61,7 +61,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   }
   const Tensor& model = model_of(tensors);
   dim = wrap_dim("cat", dim, model.dim());
-  Tensor out = Tensor::empty(joined_sizes(tensors, model, dim), dtype, {}, "cat");
+  Tensor out = Tensor::empty(joined_sizes(tensors, model, dim), dtype, model.device(), "cat");
   if (out.numel() == 0) return out;
   const Split3 split = split_at(out.sizes(), dim);
   const size_t line = static_cast<size_t>(split.size * split.inner) * out.item_size();

@@ -88,7 +88,7 @@ void check_converged(const char* op, int info) {
 
 // What LAPACK said of each matrix, 0 for success: an int32 tensor of the leading sizes.
 Tensor infos_of(const Tensor& a, const std::vector<int>& infos) {
-  const Tensor result = Tensor::empty(batch_sizes(a, 2, {}), DType::I32);
+  const Tensor result = Tensor::empty(batch_sizes(a, 2, {}), DType::I32, a.device());
   std::copy(infos.begin(), infos.end(), result.data_as<int32_t>());
   return result;
 }
@@ -149,8 +149,8 @@ Pair linalg_slogdet(const Tensor& A) {
   check_matrices("linalg_slogdet", A, true);
   const Tensor work = by_columns(A);
   const int64_t n = A.size(-1);
-  const Tensor sign = Tensor::empty(batch_sizes(A, 2, {}), A.dtype());
-  const Tensor size = Tensor::empty(sign.sizes(), real_of(A.dtype()));
+  const Tensor sign = Tensor::empty(batch_sizes(A, 2, {}), A.dtype(), A.device());
+  const Tensor size = Tensor::empty(sign.sizes(), real_of(A.dtype()), A.device());
   dispatch_matrix(A.dtype(), [&]<class T>(T) {
     std::vector<int> pivots;
     decompose<T>(work, pivots);
@@ -175,7 +175,7 @@ Tensor linalg_det(const Tensor& A) {
   check_matrices("linalg_det", A, true);
   const Tensor work = by_columns(A);
   const int64_t n = A.size(-1);
-  const Tensor out = Tensor::empty(batch_sizes(A, 2, {}), A.dtype());
+  const Tensor out = Tensor::empty(batch_sizes(A, 2, {}), A.dtype(), A.device());
   dispatch_matrix(A.dtype(), [&]<class T>(T) {
     std::vector<int> pivots;
     decompose<T>(work, pivots);
@@ -257,7 +257,8 @@ Pair linalg_eigh(const Tensor& self, const std::string& UPLO) {
   const Tensor work = by_columns(self);
   const int64_t n = self.size(-1);
   WEFT_CHECK(n <= (1 << 14), op, ": expected at most 2^14 rows, got shape ", AsTuple{self.sizes()});
-  const Tensor values = Tensor::empty(batch_sizes(self, 2, {n}), real_of(self.dtype()));
+  const Tensor values =
+      Tensor::empty(batch_sizes(self, 2, {n}), real_of(self.dtype()), self.device());
   dispatch_matrix(self.dtype(), [&]<class T>(T) {
     lapack::Eigen<T> solver(as_int(n));
     for (int64_t i = 0; i < batch_count(self) && n > 0; ++i) {
@@ -278,7 +279,7 @@ Pair linalg_qr(const Tensor& A, const std::string& mode) {
   const int64_t q_columns = mode == "complete" ? m : k;
   const Tensor work = by_columns(A);
   // Reflections as columns, with room for all columns of a complete Q.
-  const Tensor q = zeros_of(batch_sizes(A, 2, {q_columns, m}), A.dtype(), op);
+  const Tensor q = zeros_of(batch_sizes(A, 2, {q_columns, m}), A.dtype(), A.device(), op);
   dispatch_matrix(A.dtype(), [&]<class T>(T) {
     const int rows = as_int(m), columns = as_int(n), lda = leading(m);
     const int wide = as_int(q_columns), inner = as_int(k);
@@ -301,7 +302,7 @@ Pair linalg_qr(const Tensor& A, const std::string& mode) {
   const Tensor r = triu(ops::narrow(from_columns(work), -2, 0, q_columns), 0);
   if (mode == "r") {
     const int64_t none[] = {0};
-    return {Tensor::empty(none, A.dtype()), r};
+    return {Tensor::empty(none, A.dtype(), A.device()), r};
   }
   return {from_columns(q), r};
 }
@@ -312,9 +313,9 @@ Triple linalg_svd(const Tensor& A, bool full_matrices, std::optional<std::string
   const int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n), count = batch_count(A);
   const int64_t u_columns = full_matrices ? m : k, v_rows = full_matrices ? n : k;
   const Tensor work = by_columns(A);
-  const Tensor u = zeros_of(batch_sizes(A, 2, {u_columns, m}), A.dtype(), op);
-  const Tensor s = Tensor::empty(batch_sizes(A, 2, {k}), real_of(A.dtype()));
-  const Tensor vh = zeros_of(batch_sizes(A, 2, {n, v_rows}), A.dtype(), op);
+  const Tensor u = zeros_of(batch_sizes(A, 2, {u_columns, m}), A.dtype(), A.device(), op);
+  const Tensor s = Tensor::empty(batch_sizes(A, 2, {k}), real_of(A.dtype()), A.device());
+  const Tensor vh = zeros_of(batch_sizes(A, 2, {n, v_rows}), A.dtype(), A.device(), op);
   if (k == 0) {
     // No singular value: any orthonormal matrices will do.
     for (const Tensor& one : {u, vh}) ops::fill_(ops::diagonal(one, 0, -2, -1), Scalar(1));

@@ -69,8 +69,9 @@ std::tuple<Tensor, Tensor> nll_loss_forward(const Tensor& self, const Tensor& ta
   const DType compute = compute_type(self.dtype());
   const Classes c = make_classes(op, self.sizes(), target, weight, compute, ignore_index);
   const Tensor x = in_order(as_dtype(self, compute));
-  Tensor total = zeros_of({}, compute, op);
-  Tensor out = zeros_of(reduction == kNone ? IntList(target.sizes()) : IntList(), compute, op);
+  Tensor total = zeros_of({}, compute, self.device(), op);
+  Tensor out = zeros_of(reduction == kNone ? IntList(target.sizes()) : IntList(), compute,
+                        self.device(), op);
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
     const T* from = x.data_as<const T>();
@@ -107,7 +108,7 @@ Tensor _nll_loss_backward(const Tensor& grad_output, IntList input_size, const T
              AsTuple{expected}, ", got ", AsTuple{grad_output.sizes()});
   const Tensor grad = in_order(as_dtype(grad_output, compute));
   const Tensor total = as_dtype(total_weight, compute);
-  Tensor out = zeros_of(input_size, compute, op);
+  Tensor out = zeros_of(input_size, compute, grad_output.device(), op);
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
     const T* from = grad.data_as<const T>();

@@ -83,7 +83,7 @@ Tensor product(const char* op, IntList sizes, const Tensor& start, const Tensor&
         product(op, sizes, start, as_dtype(a, compute), as_dtype(b, compute), beta, alpha, gemm),
         dtype);
   }
-  Tensor out = Tensor::empty(sizes, compute, {}, op);
+  Tensor out = Tensor::empty(sizes, compute, a.device(), op);
   const bool starts = start.defined() && (beta.is_complex() || beta.to_double() != 0);
   const bool from_row = starts && !parts_of_b && is_row(start, out) && gemm.takes_row(a, b);
   if (starts && !from_row) start_from(out, start);
@@ -202,7 +202,7 @@ Tensor dot(const Tensor& self, const Tensor& tensor) {
   if (compute != dtype) {
     return as_dtype(dot(as_dtype(self, compute), as_dtype(tensor, compute)), dtype);
   }
-  Tensor out = Tensor::empty({}, dtype, {}, "dot");
+  Tensor out = Tensor::empty({}, dtype, self.device(), "dot");
   dispatch_numeric(dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     *out.data_as<T>() = blas::dot(self.numel(), self.data_as<const T>(), self.strides()[0],

@@ -45,7 +45,7 @@ std::vector<int64_t> nonzero_elements(const Tensor& tensor) {
 
 Tensor expanded(const Tensor& tensor, IntList sizes) {
   if (same(tensor.sizes(), sizes)) return in_order(tensor);
-  Tensor result = Tensor::empty(sizes, tensor.dtype());
+  Tensor result = Tensor::empty(sizes, tensor.dtype(), tensor.device());
   copy_into(result, tensor);
   return result;
 }
@@ -60,7 +60,7 @@ Tensor nonzero(const Tensor& self) {
   const std::vector<int64_t> found = nonzero_elements(in_order(self));
   const auto count = static_cast<int64_t>(found.size());
   const int64_t sizes[] = {count, self.dim()};
-  Tensor out = Tensor::empty(sizes, DType::I64, {}, "nonzero");
+  Tensor out = Tensor::empty(sizes, DType::I64, self.device(), "nonzero");
   int64_t* to = out.data_as<int64_t>();
   for (int64_t d = 0, inner = self.numel(); d < self.dim() && count > 0; ++d) {
     const int64_t size = self.sizes()[d];
@@ -76,7 +76,7 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
   const Tensor x = expanded(self, sizes);
   const std::vector<int64_t> found = nonzero_elements(expanded(mask, sizes));
   const int64_t count[] = {static_cast<int64_t>(found.size())};
-  Tensor out = Tensor::empty(count, self.dtype(), {}, "masked_select");
+  Tensor out = Tensor::empty(count, self.dtype(), self.device(), "masked_select");
   dispatch_size(self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* from = x.data_as<const T>();
@@ -114,7 +114,7 @@ Tensor masked_scatter_(const Tensor& self, const Tensor& mask, const Tensor& sou
 
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
   const Dims sizes = broadcast_sizes("masked_scatter", self.sizes(), mask.sizes());
-  Tensor result = Tensor::empty(sizes, self.dtype());
+  Tensor result = Tensor::empty(sizes, self.dtype(), self.device());
   copy_into(result, self);
   return masked_scatter_(result, mask, source);
 }
@@ -122,12 +122,14 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
 Tensor _masked_select_backward(const Tensor& grad_output, IntList input_size, const Tensor& mask) {
   // The input may have been broadcast to the mask: the engine sums the result back.
   const Dims sizes = broadcast_sizes("_masked_select_backward", input_size, mask.sizes());
-  return masked_scatter_(zeros_of(sizes, grad_output.dtype(), "_masked_select_backward"), mask,
-                         grad_output);
+  return masked_scatter_(
+      zeros_of(sizes, grad_output.dtype(), grad_output.device(), "_masked_select_backward"), mask,
+      grad_output);
 }
 
 Tensor _masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, IntList size) {
-  Tensor out = zeros_of(size, grad_output.dtype(), "_masked_scatter_backward");
+  Tensor out =
+      zeros_of(size, grad_output.dtype(), grad_output.device(), "_masked_scatter_backward");
   const Tensor selected = masked_select(grad_output, mask);
   const size_t bytes = static_cast<size_t>(selected.numel()) * selected.item_size();
   if (bytes > 0) std::memcpy(out.data(), selected.data(), bytes);

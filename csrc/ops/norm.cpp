@@ -123,7 +123,7 @@ void update_running(const Tensor& running, const std::vector<double>& fresh, dou
   if (!running.defined()) return;
   running.check_writable("batch_norm");
   const Tensor old = in_order(as_dtype(running, DType::F64));
-  Tensor updated = Tensor::empty(running.sizes(), DType::F64);
+  Tensor updated = Tensor::empty(running.sizes(), DType::F64, running.device());
   for (size_t c = 0; c < fresh.size(); ++c) {
     updated.data_as<double>()[c] =
         (1 - momentum) * old.data_as<const double>()[c] + momentum * fresh[c];
@@ -216,8 +216,9 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_train(const Tensor& input, const 
   const Tensor x = operand(input, compute), w = operand(weight, compute),
                b = operand(bias, compute);
   const int64_t per_channel[] = {c.channels};
-  Tensor out = Tensor::empty(input.sizes(), compute, {}, op);
-  Tensor mean = Tensor::empty(per_channel, compute), invstd = Tensor::empty(per_channel, compute);
+  Tensor out = Tensor::empty(input.sizes(), compute, input.device(), op);
+  Tensor mean = Tensor::empty(per_channel, compute, input.device()),
+         invstd = Tensor::empty(per_channel, compute, input.device());
   Statistics stats(c.channels);
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -247,9 +248,9 @@ std::tuple<Tensor, Tensor, Tensor> _batch_norm_backward(const Tensor& grad_outpu
   const Tensor w = operand(weight, compute), m = operand(mean, compute),
                r = operand(invstd, compute);
   const int64_t per_channel[] = {c.channels};
-  Tensor grad_input = Tensor::empty(input.sizes(), compute, {}, op);
-  Tensor grad_weight = Tensor::empty(per_channel, compute),
-         grad_bias = Tensor::empty(per_channel, compute);
+  Tensor grad_input = Tensor::empty(input.sizes(), compute, input.device(), op);
+  Tensor grad_weight = Tensor::empty(per_channel, compute, input.device()),
+         grad_bias = Tensor::empty(per_channel, compute, input.device());
   dispatch_float(op, compute, [&](auto type) {
     using T = typename decltype(type)::type;
     std::vector<double> sums(static_cast<size_t>(2 * c.channels));

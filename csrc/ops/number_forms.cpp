@@ -72,8 +72,8 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   const char* op = "frexp";
   WEFT_CHECK(is_floating(self.dtype()), op, ": expected a floating dtype, got ", self.dtype());
   const Tensor x = in_order(as_dtype(self, DType::F64));
-  const Tensor mantissa = Tensor::empty(self.sizes(), DType::F64, {}, op);
-  const Tensor exponent = Tensor::empty(self.sizes(), DType::I32, {}, op);
+  const Tensor mantissa = Tensor::empty(self.sizes(), DType::F64, self.device(), op);
+  const Tensor exponent = Tensor::empty(self.sizes(), DType::I32, self.device(), op);
   parallel_for(x.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
     const auto* from = x.data_as<const double>();
     for (int64_t i = begin; i < end; ++i) {

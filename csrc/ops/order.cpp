@@ -91,7 +91,7 @@ Pair mode(const Tensor& self, int64_t dim, bool keepdim) {
   // Runs of equal neighbours: starts[i] says that entry i begins one.
   Dims sizes = rows.sizes();
   sizes.back() = 1;
-  const Tensor place = Tensor::empty(sizes, DType::I64, {}, "mode");
+  const Tensor place = Tensor::empty(sizes, DType::I64, self.device(), "mode");
   dispatch(rows.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* data = rows.data_as<const T>();

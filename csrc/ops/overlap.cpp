@@ -71,7 +71,7 @@ bool same_walk(const Tensor& writer, const Tensor& reader) {
   for (size_t d = 0; d < writer.sizes().size(); ++d) {
     if (writer.sizes()[d] > 1 && writer.strides()[d] != reader.strides()[d]) return false;
   }
-  return writer.data() == reader.data();
+  return writer.address() == reader.address();
 }
 
 struct Bytes {
@@ -80,7 +80,7 @@ struct Bytes {
 Bytes bytes_of(const Tensor& tensor) {
   const Layout::Extent extent = tensor.layout().extent();
   const auto item = static_cast<int64_t>(tensor.item_size());
-  const char* base = static_cast<const char*>(tensor.storage()->data());
+  const char* base = static_cast<const char*>(tensor.storage()->address());
   return {base + extent.begin * item, base + extent.end * item};
 }
 
@@ -99,7 +99,7 @@ Overlap overlap(const Tensor& writer, const Tensor& reader) {
             [](const Term& a, const Term& b) { return a.stride > b.stride; });
   const auto width = static_cast<int64_t>(std::max(writer.item_size(), reader.item_size()));
   const int64_t distance =
-      static_cast<const char*>(writer.data()) - static_cast<const char*>(reader.data());
+      static_cast<const char*>(writer.address()) - static_cast<const char*>(reader.address());
   return Search(std::move(terms), width).hits(distance) ? Overlap::Some : Overlap::None;
 }
 

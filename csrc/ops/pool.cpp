@@ -195,8 +195,8 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   const Pooling p =
       make_pooling(op, self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
   const Tensor x = operand(self);
-  Tensor out = Tensor::empty(p.out_sizes, x.dtype(), {}, op);
-  Tensor indices = Tensor::empty(p.out_sizes, DType::I64, {}, op);
+  Tensor out = Tensor::empty(p.out_sizes, x.dtype(), x.device(), op);
+  Tensor indices = Tensor::empty(p.out_sizes, DType::I64, x.device(), op);
   const bool plain = is_2x2(p.h) && is_2x2(p.w);
   std::vector<Axis::Range> columns;
   for (int64_t i = 0; i < p.w.out && !plain; ++i) columns.push_back(p.w.clipped(i));
@@ -248,7 +248,7 @@ Tensor _max_pool2d_backward(const Tensor& grad_output, const Tensor& indices, In
   check_grad(op, grad_output, indices.sizes());
   const Tensor at = in_order(indices), grad = operand(grad_output);
   const Planes p = planes_of(op, input_size, at);
-  Tensor out = zeros_of(input_size, grad.dtype(), op);
+  Tensor out = zeros_of(input_size, grad.dtype(), grad.device(), op);
   dispatch_real(op, grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     for_each_plane(p.count, p.out, [&](int64_t plane) {
@@ -265,7 +265,7 @@ Tensor _max_pool2d_gather(const Tensor& self, const Tensor& indices) {
   const char* op = "_max_pool2d_gather";
   const Tensor at = in_order(indices), x = in_order(self);
   const Planes p = planes_of(op, x.sizes(), at);
-  Tensor out = Tensor::empty(indices.sizes(), x.dtype(), {}, op);
+  Tensor out = Tensor::empty(indices.sizes(), x.dtype(), x.device(), op);
   dispatch_size(x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     for_each_plane(p.count, p.out, [&](int64_t plane) {
@@ -352,7 +352,7 @@ Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntLi
   const Pooling p =
       make_pooling(op, self.sizes(), kernel_size, stride, padding, kNoDilation, ceil_mode);
   const Tensor x = operand(self);
-  Tensor out = Tensor::empty(p.out_sizes, x.dtype(), {}, op);
+  Tensor out = Tensor::empty(p.out_sizes, x.dtype(), x.device(), op);
   dispatch_float(op, x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     average(p, mode, x.data_as<const T>(), out.data_as<T>());
@@ -369,7 +369,7 @@ Tensor _avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLi
       make_pooling(op, input_size, kernel_size, stride, padding, kNoDilation, ceil_mode);
   check_grad(op, grad_output, p.out_sizes);
   const Tensor grad = operand(grad_output);
-  Tensor out = zeros_of(input_size, grad.dtype(), op);
+  Tensor out = zeros_of(input_size, grad.dtype(), grad.device(), op);
   dispatch_float(op, grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     spread(p, mode, grad.data_as<const T>(), out.data_as<T>());

@@ -98,7 +98,7 @@ Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
   const char* op = "adaptive_avg_pool2d";
   const Adaptive a = make_adaptive(op, self.sizes(), output_size);
   const Tensor x = in_order(as_dtype(self, compute_type(self.dtype())));
-  Tensor out = Tensor::empty(a.out_sizes, x.dtype(), {}, op);
+  Tensor out = Tensor::empty(a.out_sizes, x.dtype(), x.device(), op);
   for_each_plane(op, a, x.dtype(), [&](auto type, int64_t plane) {
     using T = typename decltype(type)::type;
     mean_plane(a, x.data_as<const T>() + plane * a.height * a.width,
@@ -114,7 +114,7 @@ Tensor _adaptive_avg_pool2d_backward(const Tensor& grad_output, IntList input_si
   WEFT_CHECK(grad_output.sizes() == a.out_sizes, op, ": expected a gradient of shape ",
              AsTuple{a.out_sizes}, ", got ", AsTuple{grad_output.sizes()});
   const Tensor grad = in_order(as_dtype(grad_output, compute_type(grad_output.dtype())));
-  Tensor out = zeros_of(input_size, grad.dtype(), op);
+  Tensor out = zeros_of(input_size, grad.dtype(), grad.device(), op);
   for_each_plane(op, a, grad.dtype(), [&](auto type, int64_t plane) {
     using T = typename decltype(type)::type;
     spread_plane(a, grad.data_as<const T>() + plane * a.out_height * a.out_width,

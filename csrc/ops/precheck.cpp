@@ -14,7 +14,7 @@ bool is_unsigned(DType dtype) {
 }  // namespace
 
 void refuse_zeros(const char* op, const Tensor& divisor) {
-  const Tensor values = native::in_order(divisor);
+  const Tensor values = native::in_order(on_device(divisor, {}));
   native::dispatch_size(values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (std::is_integral_v<T>) {

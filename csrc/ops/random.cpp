@@ -42,7 +42,7 @@ void fill_in_memory_order(const char* op, const Tensor& self, Fn&& fill) {
   if (self.is_contiguous()) return fill(self);
   const Tensor sorted = memory_order(self);
   if (sorted.is_contiguous()) return fill(sorted);
-  Tensor dense = Tensor::empty(sorted.sizes(), self.dtype(), {}, op);
+  Tensor dense = Tensor::empty(sorted.sizes(), self.dtype(), self.device(), op);
   fill(dense);
   copy_into(sorted, dense);
 }
@@ -268,7 +268,7 @@ Tensor bernoulli_(const Tensor& self, const Tensor& p, const Ref<Generator>& gen
              ": expected probabilities that broadcast to ", AsTuple{self.sizes()}, ", got shape ",
              AsTuple{p.sizes()});
   self.check_writable(op);
-  Tensor chances = Tensor::empty(self.sizes(), DType::F64, {}, op);
+  Tensor chances = Tensor::empty(self.sizes(), DType::F64, self.device(), op);
   copy_into(chances, p);
   const double* chance = chances.data_as<const double>();
   const bool wide = p.dtype() == DType::F64;
@@ -287,7 +287,7 @@ Tensor bernoulli_(const Tensor& self, const Tensor& p, const Ref<Generator>& gen
 
 Tensor dropout_mask(const Tensor& input, double p) {
   check_floating("dropout", input);
-  Tensor mask = empty_preserve(input, input.dtype());
+  Tensor mask = empty_preserve(input, input.dtype(), input.device());
   const double keep = 1 - p;
   fill_each("dropout", mask, nullptr, [&](Generator& source, auto type) {
     return cast_real<typename decltype(type)::type>(source.uniform_double() < keep ? 1 / keep : 0);

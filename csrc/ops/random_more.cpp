@@ -102,10 +102,12 @@ Tensor randperm(int64_t n, MaybeDType dtype, MaybeInt layout, MaybeDevice device
 }
 
 Tensor bernoulli(const Tensor& self, const Ref<Generator>& generator) {
-  return bernoulli_(Tensor::empty(self.sizes(), self.dtype(), {}, "bernoulli"), self, generator);
+  return bernoulli_(Tensor::empty(self.sizes(), self.dtype(), self.device(), "bernoulli"), self,
+                    generator);
 }
 Tensor bernoulli(const Tensor& self, double p, const Ref<Generator>& generator) {
-  return bernoulli_(Tensor::empty(self.sizes(), self.dtype(), {}, "bernoulli"), p, generator);
+  return bernoulli_(Tensor::empty(self.sizes(), self.dtype(), self.device(), "bernoulli"), p,
+                    generator);
 }
 
 Tensor normal(double mean, double std, IntList size, const Ref<Generator>& generator,
@@ -115,17 +117,18 @@ Tensor normal(double mean, double std, IntList size, const Ref<Generator>& gener
 Tensor normal(const Tensor& mean, const Tensor& std, const Ref<Generator>& generator) {
   const Dims sizes = broadcast_sizes("normal", mean.sizes(), std.sizes());
   const DType dtype = promote(mean.dtype(), std.dtype());
-  const Tensor noise = normal_(Tensor::empty(sizes, dtype, {}, "normal"), 0, 1, generator);
+  const Tensor noise =
+      normal_(Tensor::empty(sizes, dtype, mean.device(), "normal"), 0, 1, generator);
   return ops::add(ops::mul(noise, std), mean);
 }
 Tensor normal(const Tensor& mean, double std, const Ref<Generator>& generator) {
-  const Tensor noise =
-      normal_(Tensor::empty(mean.sizes(), mean.dtype(), {}, "normal"), 0, std, generator);
+  const Tensor noise = normal_(Tensor::empty(mean.sizes(), mean.dtype(), mean.device(), "normal"),
+                               0, std, generator);
   return ops::add(noise, mean);
 }
 Tensor normal(double mean, const Tensor& std, const Ref<Generator>& generator) {
   const Tensor noise =
-      normal_(Tensor::empty(std.sizes(), std.dtype(), {}, "normal"), 0, 1, generator);
+      normal_(Tensor::empty(std.sizes(), std.dtype(), std.device(), "normal"), 0, 1, generator);
   return ops::add(ops::mul(noise, std), Scalar(mean));
 }
 
@@ -133,7 +136,8 @@ Tensor normal(double mean, const Tensor& std, const Ref<Generator>& generator) {
 Tensor dropout(const Tensor& input, double p, bool train) {
   WEFT_CHECK(p >= 0 && p <= 1, "dropout: expected p in [0, 1], got ", p);
   if (!train || p == 0 || input.numel() == 0) return input;
-  if (p == 1) return ops::mul(input, zeros_of(input.sizes(), input.dtype(), "dropout"));
+  if (p == 1)
+    return ops::mul(input, zeros_of(input.sizes(), input.dtype(), input.device(), "dropout"));
   return ops::mul(input, dropout_mask(input, p));
 }
 
@@ -190,10 +194,11 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
   sizes.back() = num_samples;
   if (!replacement || num_samples == 1) {
     // A race of exponential clocks: the first to ring are a sample without replacement.
-    Tensor clocks = exponential_(Tensor::empty(self.sizes(), self.dtype()), 1, generator);
+    Tensor clocks =
+        exponential_(Tensor::empty(self.sizes(), self.dtype(), self.device()), 1, generator);
     return std::get<1>(ops::topk(ops::div(self, clocks), num_samples, -1, true, true));
   }
-  Tensor out = Tensor::empty(sizes, DType::I64, {}, "multinomial");
+  Tensor out = Tensor::empty(sizes, DType::I64, self.device(), "multinomial");
   Generator& source = *generator_or_default(generator);
   const std::lock_guard lock(source);
   for (int64_t r = 0; r < rows; ++r) {

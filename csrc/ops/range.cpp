@@ -159,7 +159,7 @@ template <class Range>
 Tensor triangle(const char* op, const Tensor& self, Range&& range) {
   WEFT_CHECK(self.dim() >= 2, op, ": expected at least 2 dims, got shape ", AsTuple{self.sizes()});
   const Tensor from = in_order(self);
-  Tensor out = Tensor::empty(self.sizes(), self.dtype(), {}, op);
+  Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device(), op);
   const int64_t rows = self.size(-2), columns = self.size(-1);
   const int64_t lines = columns == 0 ? 0 : self.numel() / columns;
   dispatch_size(self.dtype(), [&](auto type) {
@@ -221,7 +221,7 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
              largest);
   Dims sizes = self.sizes();
   sizes.push_back(num_classes);
-  Tensor out = zeros_of(sizes, DType::I64, "one_hot");
+  Tensor out = zeros_of(sizes, DType::I64, classes.device(), "one_hot");
   for (int64_t i = 0; i < classes.numel(); ++i)
     out.data_as<int64_t>()[i * num_classes + values[i]] = 1;
   return out;

@@ -151,7 +151,7 @@ Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   const DType kind = dtype ? *dtype : counts ? DType::I64 : self.dtype();
   const DType compute = compute_type(kind);
   const Tensor from = in_order(as_dtype(self, compute));
-  Tensor out = Tensor::empty(self.sizes(), compute, {}, "cumsum");
+  Tensor out = Tensor::empty(self.sizes(), compute, self.device(), "cumsum");
   const Split3 split = self.dim() == 0 ? Split3{} : split_at(self.sizes(), dim);
   dispatch(compute, [&](auto type) {
     using T = typename decltype(type)::type;

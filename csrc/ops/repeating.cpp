@@ -37,7 +37,7 @@ Tensor spread_indices(const Tensor& counts) {
                ": expected a size that fits in memory, got more than 2^63 entries");
   }
   const int64_t sizes[] = {total};
-  Tensor out = Tensor::empty(sizes, DType::I64, {}, op);
+  Tensor out = Tensor::empty(sizes, DType::I64, values.device(), op);
   auto* to = out.data_as<int64_t>();
   for (int64_t i = 0; i < values.numel(); ++i) to = std::fill_n(to, from[i], i);
   return out;
@@ -126,7 +126,7 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   for (int64_t d = 0, next = 0; d < ndim; ++d) {
     sizes.push_back(d == dim1 || d == dim2 ? size : self.size(next++));
   }
-  Tensor out = zeros_of(sizes, self.dtype(), op);
+  Tensor out = zeros_of(sizes, self.dtype(), self.device(), op);
   copy_into(out.with_layout(views::diagonal(out.layout(), offset, dim1, dim2)), self);
   return out;
 }
@@ -150,8 +150,9 @@ Tensor block_diag(const TensorList& tensors) {
     const int64_t left[] = {block.size(0), before};
     before += block.size(1);
     const int64_t right[] = {block.size(0), columns - before};
-    rows.push_back(ops::cat(
-        {zeros_of(left, block.dtype(), op), block, zeros_of(right, block.dtype(), op)}, 1));
+    rows.push_back(ops::cat({zeros_of(left, block.dtype(), block.device(), op), block,
+                             zeros_of(right, block.dtype(), block.device(), op)},
+                            1));
   }
   return ops::cat(rows, 0);
 }

@@ -40,7 +40,7 @@ Tensor constant_pad_nd(const Tensor& self, IntList pad, const Scalar& value) {
       source = views::narrow(source, dim, parts.back().from, parts.back().length);
     }
   }
-  Tensor out = Tensor::empty(sizes, self.dtype(), {}, op);
+  Tensor out = Tensor::empty(sizes, self.dtype(), self.device(), op);
   copy_into(
       out,
       Tensor::scalar(value, self.dtype()).with_layout({Dims(sizes), Dims(sizes.size(), 0), 0}));
@@ -138,7 +138,7 @@ Tensor _resample(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   const Split3 s = split_at(self.sizes(), dim);
   Dims sizes(self.sizes());
   sizes[dim] = t.outputs;
-  Tensor out = Tensor::empty(sizes, kind, {}, op);
+  Tensor out = Tensor::empty(sizes, kind, self.device(), op);
   dispatch_float(op, kind, self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     parallel_for(s.outer * t.outputs, grain_of(s.inner * t.taps), [&](int64_t begin, int64_t end) {
@@ -160,7 +160,7 @@ Tensor _resample_backward(const Tensor& grad_output, int64_t dim, int64_t size, 
   sizes[dim] = size;
   const Split3 s = split_at(sizes, dim);
   const Tensor grad = in_order(as_dtype(grad_output, kind));
-  Tensor out = zeros_of(sizes, kind, op);
+  Tensor out = zeros_of(sizes, kind, grad_output.device(), op);
   dispatch_float(op, kind, grad_output.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const int64_t work = t.outputs * t.taps * s.inner;

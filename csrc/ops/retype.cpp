@@ -46,9 +46,9 @@ Layout retyped(const char* op, Layout layout, int64_t from, int64_t to) {
 // `layout` over the memory of `self`, checked to lie inside of it.
 Tensor over(const char* op, const Tensor& self, DType dtype, Layout layout) {
   const size_t alignment = std::min<size_t>(item_size(dtype), 8);
-  const auto address = reinterpret_cast<uintptr_t>(self.storage()->data());
+  const auto address = reinterpret_cast<uintptr_t>(self.storage()->address());
   WEFT_CHECK(address % alignment == 0, op, ": expected memory aligned to ", alignment,
-             " bytes for ", dtype, ", got address ", self.storage()->data());
+             " bytes for ", dtype, ", got address ", self.storage()->address());
   Tensor whole(self.storage(), Layout::contiguous(Dims{0}), dtype);
   whole.impl()->inference = self.impl()->inference;
   return whole.with_layout(std::move(layout), op);

@@ -67,8 +67,8 @@ std::tuple<Tensor, Tensor> running_extremum(const char* op, const Tensor& self, 
                                             bool greatest) {
   dim = wrap_dim(op, dim, self.dim());
   const Tensor x = in_order(self);
-  const Tensor values = Tensor::empty(self.sizes(), self.dtype(), {}, op);
-  const Tensor indices = Tensor::empty(self.sizes(), DType::I64, {}, op);
+  const Tensor values = Tensor::empty(self.sizes(), self.dtype(), self.device(), op);
+  const Tensor indices = Tensor::empty(self.sizes(), DType::I64, self.device(), op);
   const int64_t length = length_along(self, dim);
   dispatch(self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -104,7 +104,7 @@ Tensor cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   const bool whole = is_integral(self.dtype()) || self.dtype() == DType::Bool;
   const DType kind = dtype ? *dtype : whole ? DType::I64 : self.dtype();
   const Tensor x = in_order(as_dtype(self, kind));
-  Tensor out = Tensor::empty(self.sizes(), kind, {}, "cumprod");
+  Tensor out = Tensor::empty(self.sizes(), kind, self.device(), "cumprod");
   const int64_t length = length_along(self, dim);
   dispatch(kind, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -136,7 +136,7 @@ Tensor logcumsumexp(const Tensor& self, int64_t dim) {
   WEFT_CHECK(is_floating(self.dtype()), "logcumsumexp: expected a floating tensor, got ",
              self.dtype());
   const Tensor x = in_order(as_dtype(self, DType::F64));
-  const Tensor out = Tensor::empty(self.sizes(), DType::F64, {}, "logcumsumexp");
+  const Tensor out = Tensor::empty(self.sizes(), DType::F64, self.device(), "logcumsumexp");
   const int64_t length = length_along(self, dim);
   const double* from = x.data_as<const double>();
   auto* to = out.data_as<double>();

@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "core/device.h"
+#include "core/backend.h"
 #include "core/generator.h"
 #include "core/tensor.h"
 

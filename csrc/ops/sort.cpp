@@ -154,8 +154,8 @@ Pair sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending)
   dim = wrap_dim("sort", dim, self.dim());
   const Tensor rows = rows_along(as_vector(self), dim);
   check_length("sort", rows.sizes().back());
-  const Pair out{Tensor::empty(rows.sizes(), self.dtype(), {}, "sort"),
-                 Tensor::empty(rows.sizes(), DType::I64, {}, "sort")};
+  const Pair out{Tensor::empty(rows.sizes(), self.dtype(), self.device(), "sort"),
+                 Tensor::empty(rows.sizes(), DType::I64, self.device(), "sort")};
   dispatch_ordered("sort", self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const int64_t length = rows.sizes().back();
@@ -190,8 +190,8 @@ Pair topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted)
   WEFT_CHECK(k >= 0 && k <= length, "topk: expected k in [0, ", length, "], got ", k);
   Dims sizes = rows.sizes();
   sizes.back() = k;
-  const Pair out{Tensor::empty(sizes, self.dtype(), {}, "topk"),
-                 Tensor::empty(sizes, DType::I64, {}, "topk")};
+  const Pair out{Tensor::empty(sizes, self.dtype(), self.device(), "topk"),
+                 Tensor::empty(sizes, DType::I64, self.device(), "topk")};
   dispatch_ordered("topk", self.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     order_rows<T>(rows, k, k <= kFew ? k : length, largest, out,

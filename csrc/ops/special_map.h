@@ -23,7 +23,7 @@ template <class Fn>
 Tensor mapped(const char* op, const Tensor& self, Fn&& fn) {
   const DType kind = special_dtype(op, self.dtype());
   const Tensor x = in_order(as_dtype(self, DType::F64));
-  const Tensor out = Tensor::empty(self.sizes(), DType::F64, {}, op);
+  const Tensor out = Tensor::empty(self.sizes(), DType::F64, self.device(), op);
   parallel_for(x.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
     const double* from = x.data_as<const double>();
     auto* to = out.data_as<double>();
@@ -49,7 +49,7 @@ Tensor mapped_pairs(const char* op, const Tensor& a, const Tensor& b, DType kind
     return in_order(wide.with_layout(views::expand(wide.layout(), sizes)));
   };
   const Tensor x = spread(a), y = spread(b);
-  const Tensor out = Tensor::empty(sizes, dtype_of<T>::value, {}, op);
+  const Tensor out = Tensor::empty(sizes, dtype_of<T>::value, a.device(), op);
   parallel_for(out.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
     const T* left = x.template data_as<const T>();
     const T* right = y.template data_as<const T>();

@@ -26,14 +26,18 @@ inline Tensor as_vector(const Tensor& tensor) {
 
 inline Tensor as_dtype(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;
-  Tensor result = Tensor::empty(tensor.sizes(), dtype);
+  Tensor result = Tensor::empty(tensor.sizes(), dtype, tensor.device());
   copy_into(result, tensor);
   return result;
 }
 
 // A contiguous tensor of zero bytes: the zero of every dtype.
-inline Tensor zeros_of(IntList sizes, DType dtype, const char* op) {
-  Tensor result = Tensor::empty(sizes, dtype, {}, op);
+inline Tensor zeros_of(IntList sizes, DType dtype, Device device, const char* op) {
+  Tensor result = Tensor::empty(sizes, dtype, device, op);
+  if (!result.on_cpu()) {
+    fill(result, 0, op);
+    return result;
+  }
   const size_t bytes = static_cast<size_t>(result.numel()) * result.item_size();
   if (bytes > 0) std::memset(result.data(), 0, bytes);
   return result;

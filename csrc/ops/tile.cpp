@@ -318,7 +318,13 @@ class FastPath {
 Isa active_isa() { return g_isa; }
 
 void run(const Program& program, const Call& call, std::span<Tensor> results) {
-  if (program.row) return run_row(program, call, results);
+  if (const Device device = operands_device(call, results); device.type != DeviceType::CPU)
+      [[unlikely]]
+    return run_on_device(device, program, call, results);
+  if (program.row) {
+    if (!run_plain_rows(program, call, results)) run_row(program, call, results);
+    return;
+  }
   if (program.steps.size() == 1 && FastPath(program, call, results).run()) return;
   run_pointwise(program, call, results);
 }

@@ -1,6 +1,7 @@
 // The two drivers behind tile::run, and what they tell kernels.
 #pragma once
 
+#include "core/backend.h"
 #include "ops/tile.h"
 
 namespace weft::tile {
@@ -10,7 +11,40 @@ namespace weft::tile {
 // stores in order only after a fence.
 inline constexpr int64_t kStreamed = INT64_MIN;
 
+// A row program's call on the CPU when it is small and plain: contiguous operands, no conversions.
+// False if it is not.
+bool run_plain_rows(const Program& program, const Call& call, std::span<Tensor> results);
+
+// The device of the first operand that is not on the CPU; the CPU where there is none.
+inline Device operands_device(const Call& call, std::span<const Tensor> results) {
+  for (const Tensor* input : call.inputs) {
+    if (input->defined() && !input->on_cpu()) [[unlikely]]
+      return input->device();
+  }
+  for (const Tensor& result : results) {
+    if (result.defined() && !result.on_cpu()) [[unlikely]]
+      return result.device();
+  }
+  return {};
+}
+
+// The call on a device other than the CPU. Raises RuntimeError when an operand is elsewhere, unless
+// it is a number on the CPU: a tensor without dimensions.
+void run_on_device(Device device, const Program& program, const Call& call,
+                   std::span<Tensor> results);
+
+// Plan a call, whose operands are on one device, and run it there.
 void run_pointwise(const Program& program, const Call& call, std::span<Tensor> results);
 void run_row(const Program& program, const Call& call, std::span<Tensor> results);
+
+// Runs a planned program on the device that its addresses are of.
+template <class Planned>
+void run_on(Device device, const Planned& walk) {
+  if (Backend* backend = find_backend(device)) [[unlikely]] {
+    backend->run_program(walk);
+  } else {
+    run_on_cpu(walk);
+  }
+}
 
 }  // namespace weft::tile

@@ -180,7 +180,11 @@ Tensor donated_result(const Program& program, const Call& call, IntList shape, D
   return take_donation(program, call, Layout::contiguous(shape), dtype);
 }
 
-Tensor make_result(const char* op, IntList shape, IntList order, DType dtype) {
+Device call_device(const Call& call, std::span<const Tensor> results) {
+  return call.inputs.empty() ? results[0].device() : call.inputs[0]->device();
+}
+
+Tensor make_result(const char* op, IntList shape, IntList order, DType dtype, Device device) {
   const int64_t numel = checked_numel(op, shape);
   Layout layout;
   layout.sizes.assign(shape);
@@ -198,7 +202,7 @@ Tensor make_result(const char* op, IntList shape, IntList order, DType dtype) {
   const auto item = static_cast<int64_t>(item_size(dtype));
   WEFT_CHECK(!__builtin_mul_overflow(numel, item, &nbytes), op,
              ": expected fewer than 2**63 bytes, got shape ", AsTuple{shape}, " of ", dtype);
-  auto storage = Storage::allocate(static_cast<size_t>(nbytes));
+  auto storage = Storage::allocate(static_cast<size_t>(nbytes), device);
   return Tensor(std::move(storage), std::move(layout), dtype);
 }
 

@@ -69,6 +69,8 @@ void protect_inputs(const Call& call, std::span<const Tensor> results, bool exac
 // Memory that was given for a row-major result (donation.h); undefined where there is none.
 Tensor donated_result(const Program& program, const Call& call, IntList shape, DType dtype);
 // Memory for a result: dense, with the dimension order[0] fastest (empty: row-major).
-Tensor make_result(const char* op, IntList shape, IntList order, DType dtype);
+Tensor make_result(const char* op, IntList shape, IntList order, DType dtype, Device device = {});
+// Where the results of a call whose operands are on one device are made.
+Device call_device(const Call& call, std::span<const Tensor> results);
 
 }  // namespace weft::tile

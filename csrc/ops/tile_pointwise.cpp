@@ -13,7 +13,7 @@ namespace {
 void add_view(Walk& walk, const Tensor& tensor, const Dims& strides, const Dims& order,
               DType kernel, bool output) {
   View& view = walk.views.emplace_back();
-  view.base = static_cast<char*>(tensor.data());
+  view.base = static_cast<char*>(tensor.address());
   set_types(view, tensor.dtype(), kernel, output);
   view.strides.resize(order.size());
   for (size_t d = 0; d < order.size(); ++d) view.strides[d] = strides[order[d]];
@@ -47,7 +47,7 @@ Tensor copy_along(const char* op, const Tensor& tensor, const Dims& order) {
   for (int64_t d : order) {
     if (d >= lead) own.push_back(d - lead);
   }
-  Tensor copy = make_result(op, tensor.sizes(), own, tensor.dtype());
+  Tensor copy = make_result(op, tensor.sizes(), own, tensor.dtype(), tensor.device());
   copy_into(copy, tensor, op);
   return copy;
 }
@@ -81,7 +81,8 @@ void lay_out(Walk& walk, const Call& call, const Dims& shape, Inputs& inputs,
     } else {
       if (row_major) results[i] = donated_result(program, call, shape, dtype);
       if (results[i].defined()) continue;
-      results[i] = make_result(program.name, shape, row_major ? IntList{} : IntList(order), dtype);
+      results[i] = make_result(program.name, shape, row_major ? IntList{} : IntList(order), dtype,
+                               call_device(call, results));
     }
   }
   for (int i = 0; i < program.output_count; ++i) {
@@ -191,6 +192,10 @@ void run_pointwise(const Program& program, const Call& call, std::span<Tensor> r
   FixedVector<const View*, kMaxCallOperands> views;
   for (const View& view : walk.views) views.emplace_back(&view);
   walk.rule = tile_rule(walk.space, views, single_step);
+  run_on(call_device(call, results), walk);
+}
+
+void run_on_cpu(const Walk& walk) {
   const int64_t numel = walk.space.numel;
   if (numel <= kGrain) return Worker(walk).run(0, numel);
   // Threads part at tile borders, which also keeps their pieces aligned.

@@ -59,7 +59,9 @@ void run_shared(const RowWalk& walk) {
   }
 }
 
-void run_blocks(const RowWalk& walk) {
+}  // namespace
+
+void run_on_cpu(const RowWalk& walk) {
   constexpr int64_t kPiecesEach = 8;  // at least, where there is enough to do
   const int64_t rows = walk.outer.numel, length = std::max<int64_t>(walk.row.numel, 1);
   if (rows * length <= kGrain) return RowWorker(walk).run(0, rows);
@@ -77,13 +79,10 @@ void run_blocks(const RowWalk& walk) {
   });
 }
 
-}  // namespace
-
 void run_row(const Program& program, const Call& call, std::span<Tensor> results) {
-  if (run_plain_rows(program, call, results)) return;
   Inputs inputs;
   RowWalk walk(program);
-  if (plan_row(call, results, inputs, walk)) run_blocks(walk);
+  if (plan_row(call, results, inputs, walk)) run_on(call_device(call, results), walk);
 }
 
 }  // namespace weft::tile

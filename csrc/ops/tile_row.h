@@ -96,8 +96,8 @@ bool plan_row(const Call& call, std::span<Tensor> results, Inputs& inputs, RowWa
 // (all of them defined) give sizes, strides and dtypes alone.
 bool plan_row_layout(const Call& call, std::span<Tensor> results, Inputs& inputs, RowWalk& walk);
 
-// The call when it is small and plain: contiguous operands, no conversions. False if it is not.
-bool run_plain_rows(const Program& program, const Call& call, std::span<Tensor> results);
+// Runs the walk with the CPU's threads, whose kernels reach the views' addresses.
+void run_on_cpu(const RowWalk& walk);
 
 // Combines partial states pairwise, like a binary counter: level k holds 2^k partial results.
 class Cascade {

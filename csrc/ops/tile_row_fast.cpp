@@ -3,6 +3,7 @@
 // planning.
 #include <cstring>
 
+#include "ops/tile_drivers.h"
 #include "ops/tile_row.h"
 
 namespace weft::tile {

@@ -168,7 +168,8 @@ void Planner::make_results() {
     }
     if (!slot.per_row) results_[i] = donated_result(program_, call_, shape_, dtype);
     if (!results_[i].defined()) {
-      results_[i] = make_result(program_.name, slot.per_row ? reduced : shape_, {}, dtype);
+      results_[i] = make_result(program_.name, slot.per_row ? reduced : shape_, {}, dtype,
+                                call_device(call_, results_));
     }
   }
 }
@@ -177,7 +178,7 @@ void Planner::add_operand(int slot, const Tensor& tensor, const Dims& strides, c
                           bool output) {
   walk_.operand_of[slot] = static_cast<uint8_t>(walk_.operands.size());
   RowOperand& operand = walk_.operands.emplace_back();
-  operand.view.base = static_cast<char*>(tensor.data());
+  operand.view.base = static_cast<char*>(tensor.address());
   const DType kernel = slot_dtype(program_.slots[slot].type, types_.compute);
   set_types(operand.view, tensor.dtype(), kernel, output);
   operand.row = Split::pick(strides, split.row);
@@ -187,7 +188,7 @@ void Planner::add_operand(int slot, const Tensor& tensor, const Dims& strides, c
 void Planner::add_result(int slot, const Tensor& tensor, const Split& split) {
   RowResult& result = walk_.results.emplace_back();
   result.slot = static_cast<uint8_t>(slot);
-  result.view.base = static_cast<char*>(tensor.data());
+  result.view.base = static_cast<char*>(tensor.address());
   const DType kernel = slot_dtype(program_.slots[slot].type, types_.compute);
   set_types(result.view, tensor.dtype(), kernel, true);
   // Its dimensions are the outer ones, with or without the row's.

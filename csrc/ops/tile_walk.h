@@ -23,6 +23,9 @@ struct Walk {
   ScalarSlot scalars[kMaxScalars];
 };
 
+// Runs the walk with the CPU's threads, whose kernels reach the views' addresses.
+void run_on_cpu(const Walk& walk);
+
 // One thread's part of a walk.
 class Worker {
  public:

@@ -11,7 +11,7 @@ namespace {
 // view(layout of the whole) says where the gradient goes; no element may be named twice.
 template <class View>
 Tensor spread(const char* op, const Tensor& grad, IntList input_size, View&& view) {
-  Tensor out = zeros_of(input_size, grad.dtype(), op);
+  Tensor out = zeros_of(input_size, grad.dtype(), grad.device(), op);
   copy_into(out.with_layout(view(out.layout())), grad);
   return out;
 }
@@ -52,7 +52,7 @@ Tensor _diagonal_backward(const Tensor& grad_output, IntList input_size, int64_t
 
 Tensor _unfold_backward(const Tensor& grad_output, IntList input_size, int64_t dimension,
                         int64_t size, int64_t step) {
-  Tensor out = zeros_of(input_size, grad_output.dtype(), "_unfold_backward");
+  Tensor out = zeros_of(input_size, grad_output.dtype(), grad_output.device(), "_unfold_backward");
   add_at(out, views::unfold(out.layout(), dimension, size, step), grad_output);
   return out;
 }
@@ -91,7 +91,7 @@ Tensor _as_strided_backward(const Tensor& grad_output, IntList input_size, IntLi
   WEFT_CHECK(w.input.is_non_overlapping(), op,
              ": expected an input whose elements do not share memory, got strides ",
              AsTuple{input_stride});
-  Tensor memory = zeros_of(Dims{w.length}, grad_output.dtype(), op);
+  Tensor memory = zeros_of(Dims{w.length}, grad_output.dtype(), grad_output.device(), op);
   add_at(memory, w.view, grad_output);
   return contiguous_copy(memory.with_layout(w.input));
 }
@@ -100,7 +100,7 @@ Tensor _as_strided_gather(const Tensor& self, IntList input_stride, int64_t inpu
                           IntList size, IntList stride, std::optional<int64_t> storage_offset) {
   const Window w =
       window_of(self.sizes(), input_stride, input_offset, size, stride, storage_offset);
-  Tensor memory = zeros_of(Dims{w.length}, self.dtype(), "_as_strided_gather");
+  Tensor memory = zeros_of(Dims{w.length}, self.dtype(), self.device(), "_as_strided_gather");
   copy_into(memory.with_layout(w.input), self);
   return contiguous_copy(memory.with_layout(w.view));
 }

@@ -7,6 +7,7 @@
 #include "builtin_bodies.h"
 #include "core/error.h"
 #include "core/layout.h"
+#include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops_copying.h"
 #include "ops_unary.h"
@@ -213,10 +214,10 @@ class Filler {
 Tensor tensor_of(const Value& data, const Value& dtype, const Value& device, bool requires_grad) {
   std::optional<DType> type = boxed::optional_dtype(dtype);
   if (!type) merge_dtype(data, type);
-  const Device place = device.is_none() ? Device{} : device.to_device();
-  const Tensor result =
-      Tensor::empty(shape_of(data), type.value_or(default_dtype()), place, "tensor");
-  if (result.numel() > 0) Filler(result).level(data, 0);
+  const Device place = device.is_none() ? Device{} : check_available("tensor", device.to_device());
+  const Tensor made = Tensor::empty(shape_of(data), type.value_or(default_dtype()), {}, "tensor");
+  if (made.numel() > 0) Filler(made).level(data, 0);
+  const Tensor result = on_device(made, place);
   if (requires_grad) autograd::set_requires_grad(result, true);
   return result;
 }

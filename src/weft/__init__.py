@@ -96,7 +96,9 @@ _LAZY_MODULES = frozenset(
     )
 )
 _LAZY_NAMES = {
+    "Event": "weft._streams",
     "GradScaler": "weft.amp",
+    "Stream": "weft._streams",
     "autocast": "weft.amp",
     "get_autocast_dtype": "weft.amp",
     "is_autocast_enabled": "weft.amp",

@@ -209,6 +209,8 @@ def _suffixes(tensor: Tensor) -> list[str]:
     suffixes = []
     if tensor.numel() == 0 and tensor.dim() != 1:
         suffixes.append(f"size={tuple(tensor.shape)}")
+    if tensor.device.type != "cpu":
+        suffixes.insert(0, f"device='{tensor.device}'")
     if not _is_default_dtype(tensor):
         suffixes.append(f"dtype={tensor.dtype}")
     node = tensor.grad_fn
@@ -226,7 +228,7 @@ def text_of(tensor: Tensor, contents: str | None = None) -> str:
     indent = len(prefix)
     suffixes = _suffixes(tensor)
     if contents is None:
-        contents = _contents(tensor.detach(), indent)
+        contents = _contents(tensor.detach().cpu(), indent)
     text = prefix + contents
     line = len(text) - (text.rfind("\n") + 1) + 2
     for suffix in suffixes:

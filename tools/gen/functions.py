@@ -10,7 +10,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from gen import nodes
-from gen.cpp import Printer, first_default, parameters, return_type, value_type
+from gen.cpp import (
+    Printer,
+    first_default,
+    parameter_type,
+    parameters,
+    return_type,
+    value_type,
+)
 from gen.plan import Plan
 from weft._ops.forms import INPLACE, OUT, PLAIN, Form
 from weft._ops.formulas import argument_types
@@ -32,6 +39,7 @@ PRELUDE = """\
 #include "core/error.h"
 #include "native_{family}.h"
 #include "ops/formula.h"
+#include "ops/native_call.h"
 #include "ops/precheck.h"
 #include "ops/retype.h"
 #include "ops/tile.h"
@@ -213,7 +221,10 @@ class FunctionEmitter:
         names = ", ".join(arg.name for arg in row.schema.args)
         if row.kind == "compose":
             return f"body_{row.id}({names})"
-        return f"native::{row.body}({names})"
+        types = ", ".join(parameter_type(arg.type) for arg in row.schema.args)
+        signature = f"{return_type(row.schema)}({types})"
+        rest = f", {names}" if names else ""
+        return f'native::call<{signature}>("{row.key}", native::{row.body}{rest})'
 
     def run(self, form: Form, target: str) -> list[str]:
         """Lines that run the row's tile program into new results, or into `target`."""
