@@ -89,7 +89,13 @@ std::string squaring() {
   forward.objects = 3;
   forward.sites = {{{1, 1}, {2}, program.string("aten::mul.Tensor")}};
   forward.code = {{"call_operator", 0, 0, 0, 0}, {"return_object", 2}};
-  program.functions = {state, forward};
+  AsmFunction endless;  // count(self, n) gives n - 1, having counted to it
+  endless.name = "count";
+  endless.params = {{kClassC, 0}, {static_cast<uint32_t>(TypeKind::Int), 1}};
+  endless.objects = 1;
+  endless.scalars = 2;
+  endless.code = {{"loop_start", 2, 1, 0, 2}, {"loop_next", 2, 1, 0, 1}, {"return_scalar", 2}};
+  program.functions = {state, forward, endless};
   const std::vector<std::byte> bytes = program.bytes();
   std::string record;
   put<uint32_t>(record, 0);  // constants
@@ -114,9 +120,9 @@ weft_module* loaded(const std::string& bytes = image()) {
 
 TEST(capi_runs_a_module) {
   weft_module* module = loaded();
-  CHECK_EQ(weft_module_method_count(module), 1);
+  CHECK_EQ(weft_module_method_count(module), 2);
   CHECK_EQ(std::string(weft_module_method_name(module, 0)), "forward");
-  CHECK_TRUE(weft_module_method_name(module, 1) == nullptr);
+  CHECK_TRUE(weft_module_method_name(module, 2) == nullptr);
   float data[] = {1, -2, 3};
   const int64_t sizes[] = {3};
   int released = 0;
@@ -194,6 +200,21 @@ TEST(capi_values) {
   CHECK_EQ(weft_value_item(list, 2, &item), WEFT_INDEX_ERROR);
   for (weft_value* each : {one, text, list}) weft_value_release(each);
   weft_value_release(nullptr);
+}
+
+TEST(capi_cancels) {
+  weft_module* module = loaded();
+  weft_value *many = nullptr, *result = nullptr;
+  CHECK_EQ(weft_value_int(int64_t{1} << 62, &many), WEFT_OK);
+  std::atomic<bool> is_cancelled{true};
+  const auto ask = [](void* flag) -> int { return static_cast<std::atomic<bool>*>(flag)->load(); };
+  CHECK_EQ(weft_set_cancellation(ask, &is_cancelled), WEFT_OK);
+  const weft_status status = weft_module_call(module, "count", &many, 1, &result);
+  CHECK_EQ(weft_set_cancellation(nullptr, nullptr), WEFT_OK);
+  CHECK_EQ(status, WEFT_CANCELLED);
+  CHECK_TRUE(result == nullptr);
+  weft_value_release(many);
+  weft_module_release(module);
 }
 
 TEST(capi_threads_run_one_module) {
