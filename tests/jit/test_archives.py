@@ -197,6 +197,12 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, Any], list[Any], Any]] = {
       _1 = torch.append(found, fork(__forked_function))
     return torch.add(torch.wait(found[0]), torch.wait(found[2]))""", {}, [3], 8,
     ),
+    "functions of modules": (
+        "", """(self, n: int) -> int:
+    _0 = __torch__.of_module(self.a, n, )
+    return torch.add(_0, __torch__.of_module(self.a, 1, ))""",
+        {"a": Object("__torch__.Twice", {})}, [3], 8,
+    ),
     "overloads": (
         """  def go__0(self, x: int) -> int:
     return torch.add(x, 1)
@@ -210,6 +216,9 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, Any], list[Any], Any]] = {
         "long \n text",
     ),
     "% of texts": ("", "(self) -> str:\n    return torch.percentFormat(\"%s=%d\", (\"a\", 3))", {}, [], "a=3"),
+    "% of texts, one by one": (
+        "", "(self) -> str:\n    return torch.percentFormat(\"%s=%d %s\", \"a\", 3, \"b\")", {}, [], "a=3 b",
+    ),
     "devices": (
         "", """(self, x: Tensor) -> Tensor:
     y = torch.to(x, torch.device("cpu"), 6)
@@ -240,6 +249,8 @@ class Restored:
   def __setstate__(self: __torch__.Restored, state: Tuple[int, str]) -> NoneType:
     self.n = torch.mul((state)[0], 2)
     return None
+def of_module(module: __torch__.Twice, n: int) -> int:
+  return (module).forward(n, )
 def add(a: int, b: int) -> int:
   return torch.add(a, b)
 """
