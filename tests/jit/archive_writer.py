@@ -156,3 +156,13 @@ class _Pickle:
         self.call("collections.OrderedDict")
         self.data += b"tR"
         self.tensors.append(tensor.detach())
+
+
+# A module of one method, and its object.
+ROOT = Object("__torch__.M", {"training": True})
+
+
+def forward(text: str, returns: str = "Tensor") -> dict[str, str]:
+    """The code of a module M whose forward(x) returns what the text says."""
+    body = f"  def forward(self, x: Tensor) -> {returns}:\n    return {text}\n"
+    return {"__torch__": f"class M(Module):\n  training : bool\n{body}"}

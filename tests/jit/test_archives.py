@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
-import re
 import struct
-import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.jit.archive_writer import Called, Member, Object, archive, pickled
-from tests.jit.test_corpus import close, observe, plain
+from tests.jit.archive_writer import ROOT, Member, Object, archive
 
 import weft
 from weft import jit
 from weft.jit import FrontendError
 from weft.serialization import LoadError
 
-ROOT = Object("__torch__.M", {"training": True})
 NET = """class Net(Module):
   __parameters__ = ["weight", ]
   __buffers__ = ["count", ]
@@ -139,74 +133,6 @@ def test_unknown_operators_matter_where_they_are_called():
     assert "these operators" not in str(error.value)
 
 
-def forward(text: str, returns: str = "Tensor") -> dict[str, str]:
-    """The code of a module M whose forward(x) returns what the text says."""
-    body = f"  def forward(self, x: Tensor) -> {returns}:\n    return {text}\n"
-    return {"__torch__": f"class M(Module):\n  training : bool\n{body}"}
-
-
-def test_unknown_operators_are_all_named_at_once():
-    calls = [f"ops.mylib.op{i}(x, {i})" for i in range(30)]
-    text = f"torch.add(ops.quantized.linear(x), torch.nonsense(x, [{', '.join(calls)}]))"
-    with pytest.raises(NotImplementedError) as error:
-        jit.load(archive(forward(text), ROOT))(weft.ones(1))
-    lines = str(error.value).split("\n")
-    assert lines[0] == (
-        "quantized::linear: expected an operator of weft, got one it has not: weft has no quantised "
-        "tensors; save the module before it is quantised"
-    )
-    assert lines[1] == "The archive's code names these operators that weft has not:"
-    assert lines[2] == "  aten::nonsense at code/__torch__.py:4:46" and "  and 12 more" in lines[22]
-
-
-def test_overloads_that_weft_has_not_matter_where_they_are_called():
-    with pytest.raises(NotImplementedError, match=r"relu: expected .*at most 1 positional"):
-        jit.load(archive(forward("torch.relu(x, 1, 2)"), ROOT))(weft.ones(1))
-
-
-def test_registered_operators():
-    code = forward("ops.testlib.scaled(ops.testlib.counted(x), 3)")
-
-    @jit.register_operator("testlib::scaled")
-    def scaled(x: weft.Tensor, by: int) -> weft.Tensor:
-        return x * by
-
-    calls = []
-
-    @jit.ignore
-    def counted(x: weft.Tensor) -> weft.Tensor:
-        calls.append(x)
-        return x + 1
-
-    jit.register_operator("testlib::counted", counted)
-    x = weft.ones(2, requires_grad=True)
-    y = jit.load(archive(code, ROOT))(x)
-    y.sum().backward()
-    assert y.tolist() == [6.0, 6.0] and x.grad.tolist() == [3.0, 3.0] and len(calls) == 1
-    jit.register_operator("testlib::counted", scaled)
-    for name, function, error in (
-        ("scaled", scaled, ValueError), ("aten::add", scaled, ValueError), ("a::b", 3, TypeError),
-        ("torchvision::nms", scaled, ValueError),
-    ):  # fmt: skip
-        with pytest.raises(error, match="register_operator: expected"):
-            jit.register_operator(name, function)
-
-
-def test_quantised_weights_are_refused_by_name():
-    packed = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
-    code = {
-        "__torch__": f"class M(Module):\n  p : {packed}\n",
-        "__torch__.torch.classes.quantized": "\n",
-    }
-    with pytest.raises(
-        LoadError, match=r"PyTorch's own '?__torch__.torch.classes.quantized.Linear"
-    ):
-        jit.load(archive(code, Object("__torch__.M", {"p": Object(packed, {})})))
-    tensor = Member("torch._utils._rebuild_qtensor", 1)
-    with pytest.raises(LoadError, match="expected tensors of plain dtypes, got a quantised one"):
-        jit.load(archive(code, tensor))
-
-
 # By name: what stands in the class M besides forward, its body, attributes, arguments, result.
 PROGRAMS: dict[str, tuple[str, str, dict[str, Any], list[Any], Any]] = {
     "hooks": (
@@ -271,6 +197,12 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, Any], list[Any], Any]] = {
       _1 = torch.append(found, fork(__forked_function))
     return torch.add(torch.wait(found[0]), torch.wait(found[2]))""", {}, [3], 8,
     ),
+    "functions of modules": (
+        "", """(self, n: int) -> int:
+    _0 = __torch__.of_module(self.a, n, )
+    return torch.add(_0, __torch__.of_module(self.a, 1, ))""",
+        {"a": Object("__torch__.Twice", {})}, [3], 8,
+    ),
     "overloads": (
         """  def go__0(self, x: int) -> int:
     return torch.add(x, 1)
@@ -284,6 +216,9 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, Any], list[Any], Any]] = {
         "long \n text",
     ),
     "% of texts": ("", "(self) -> str:\n    return torch.percentFormat(\"%s=%d\", (\"a\", 3))", {}, [], "a=3"),
+    "% of texts, one by one": (
+        "", "(self) -> str:\n    return torch.percentFormat(\"%s=%d %s\", \"a\", 3, \"b\")", {}, [], "a=3 b",
+    ),
     "devices": (
         "", """(self, x: Tensor) -> Tensor:
     y = torch.to(x, torch.device("cpu"), 6)
@@ -314,6 +249,8 @@ class Restored:
   def __setstate__(self: __torch__.Restored, state: Tuple[int, str]) -> NoneType:
     self.n = torch.mul((state)[0], 2)
     return None
+def of_module(module: __torch__.Twice, n: int) -> int:
+  return (module).forward(n, )
 def add(a: int, b: int) -> int:
   return torch.add(a, b)
 """
@@ -345,87 +282,6 @@ def test_packed_sequences():
     found = jit.load(file)(x, weft.tensor([4, 2]), start, weights)
     assert weft.equal(found[0], layer(x)[0][0])
     assert weft.equal(found[1, :2], layer(x[1:, :2])[0][0]) and not found[1, 2:].any()
-
-
-WHERE = {
-    "device": ("cpu", True),
-    "object": (weft.device("cpu"), True),
-    "dict": ({"cuda:1": "cpu"}, True),
-    "none": (None, False),
-    "others": ({"cuda:0": "cpu"}, False),
-}
-
-
-@pytest.mark.parametrize("name", WHERE)
-def test_map_location_moves_devices_that_the_code_names(name):
-    to, works = WHERE[name]
-    code = forward("""torch.add(torch.to(x, torch.device("cuda:1")),
-      torch.ones([1], dtype=6, device=torch.device("cuda", 1)))""")
-    attribute = "  where : Device\n  def device(self) -> Device:\n    return self.where\n"
-    code["__torch__"] += attribute
-    saved = {"where": Called("torch.device", ("cuda:1",))}
-    program = jit.load(archive(code, Object("__torch__.M", saved)), map_location=to)
-    assert str(program.device()) == ("cpu" if works else "cuda:1")
-    if works:
-        assert program(weft.ones(1)).tolist() == [2.0]
-    else:
-        with pytest.raises(RuntimeError, match="expected device cpu, got cuda"):
-            program(weft.ones(1))
-
-
-def test_map_location_moves_calls_of_cuda():
-    program = jit.load(archive(forward("torch.cuda(x)"), ROOT), map_location="cpu")
-    assert program(weft.ones(1)).tolist() == [1.0]
-    with pytest.raises(RuntimeError, match="expected device cpu, got cuda"):
-        jit.load(archive(forward("torch.cuda(x)"), ROOT))(weft.ones(1))
-
-
-ORIGINAL = "def forward(self, x):\n    é = x\n    return x.view(7)\n"
-# Positions in the bytes of the code: of "torch.view", and of the lines before and behind it.
-AT = forward("torch.view(x, [7])")["__torch__"].index("torch.view")
-RANGE = (len(ORIGINAL.encode()) - 10, len(ORIGINAL.encode()) - 1)  # x.view(7)
-ENTRIES = {
-    "texts": ((0, (("", None, 0), 0, 0), ()), (AT, ((ORIGINAL, "net.py", 30), *RANGE), ())),
-    "table": (
-        "FORMAT_WITH_STRING_TABLE",
-        ("", ORIGINAL[:22], ORIGINAL[22:], "net.py"),
-        ((0, (([0], 0, 0), 0, 0), 0), (AT, (([1, 2], 3, 30), *RANGE), 0)),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ENTRIES)
-def test_errors_show_the_lines_that_were_saved(name):
-    records = {"code/__torch__.py.debug_pkl": pickled(ENTRIES[name])}
-    with pytest.raises(RuntimeError) as error:
-        jit.load(archive(forward("torch.view(x, [7])"), ROOT, **records))(weft.ones(1))
-    text = str(error.value)
-    assert (
-        'File "net.py", line 32' in text
-        and "    return x.view(7)\n               ~~~~~~~~~ <" in text
-    )
-
-
-DAMAGED = {
-    "nothing": b"",
-    "calls": b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.",
-    "number": pickled(3),
-    "texts": pickled((("a", 3),)),
-    "order": pickled(
-        ((AT, ((ORIGINAL, "net.py", 1), 0, 4), ()), (0, ((ORIGINAL, "x", 1), 0, 4), ()))
-    ),
-    "range": pickled(((AT, ((ORIGINAL, "net.py", 1), 4, 9999), ()),)),
-    "string": pickled(("FORMAT_WITH_STRING_TABLE", ("",), ((AT, (([9], 9, 1), 0, 1), 0),))),
-    "types": pickled(((AT, ((ORIGINAL, "net.py", "1"), None, "x"), ()),)),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_origins_leave_the_places_in_the_archive(name):
-    records = {"code/__torch__.py.debug_pkl": DAMAGED[name]}
-    with pytest.raises(RuntimeError, match="view: expected") as error:
-        jit.load(archive(forward("torch.view(x, [7])"), ROOT, **records))(weft.ones(1))
-    assert 'File "code/__torch__.py", line 4' in str(error.value)
 
 
 def test_paths_files_and_bytes(tmp_path):
@@ -515,38 +371,6 @@ def test_versions_that_are_refused(version):
         jit.load(archive(code, ROOT, version=version))
 
 
-FORMER = {
-    "torch.div(x, 2)": (3, [0, 1, -1], [0.5, 1.5, -1.5]),
-    "torch.div(x, x)": (3, [1, 1, 1], [1.0, 1.0, 1.0]),
-    "torch.div(x, 2.)": (3, [0.5, 1.5, -1.5], [0.5, 1.5, -1.5]),
-    'torch.div(x, 2, rounding_mode="floor")': (3, [0, 1, -2], [0, 1, -2]),
-    "torch.full([2], 3)": (4, [3.0, 3.0], [3, 3]),
-    "torch.full([1], True, dtype=6)": (4, [1.0], [1.0]),
-    "torch.size(torch.linspace(0, 1))": (7, [100], None),
-    "torch.linspace(0, 1, 2, dtype=7)": (7, [0.0, 1.0], [0.0, 1.0]),
-    "torch.size(torch.logspace(0, 1, None))": (8, [100], None),
-}
-
-
-@pytest.mark.parametrize("text", FORMER)
-def test_operators_mean_what_they_meant(text):
-    last, before, behind = FORMER[text]
-    returns = "List[int]" if "torch.size" in text else "Tensor"
-    code = (
-        f"class M(Module):\n  training : bool\n  def forward(self, x: Tensor) -> {returns}:\n"
-        f"    return {text}\n"
-    )
-    for version, expected in ((last, before), (last + 1, behind)):
-        file = archive({"__torch__": code}, ROOT, version=str(version).encode())
-        if expected is None:
-            with pytest.raises(NotImplementedError):
-                jit.load(file)(weft.tensor([1]))
-            continue
-        found = jit.load(file)(weft.tensor([1, 3, -3]))
-        found = found if isinstance(found, list) else found.tolist()
-        assert found == expected and list(map(type, found)) == list(map(type, expected))
-
-
 def test_no_archive(tmp_path):
     file = io.BytesIO()
     weft.save({"a": weft.ones(1)}, file)
@@ -566,203 +390,3 @@ def test_damaged_archives(step):
         with contextlib.suppress(RuntimeError, NotImplementedError):
             jit.load(io.BytesIO(bytes(data)))
         data[at] ^= 0x15
-
-
-# PyTorch's own archives -------------------------------------------------------------------------
-
-
-def _modules() -> dict[str, Any]:
-    """(module, arguments) by name, made with PyTorch."""
-    import torch
-    from torch import nn
-
-    class Loop(nn.Module):
-        def forward(self, x, n: int):
-            out = x
-            for i in range(n):
-                if i == 3:
-                    continue
-                if i > 6:
-                    break
-                out = out * 2 + i
-            while bool(out.sum() > 100):
-                out = out / 2
-                if bool(out.max() < 1):
-                    return out
-            return -out
-
-    def image(channels: int = 4, size: int = 9) -> Any:
-        return torch.randn(2, channels, size, size)
-
-    flat = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2))
-    norms = (
-        nn.GroupNorm(2, 4),
-        nn.InstanceNorm2d(4, affine=True),
-        nn.GELU(),
-        nn.SiLU(),
-        nn.PReLU(),
-    )
-    more = (nn.Hardswish(), nn.Hardtanh(), nn.Softplus(), nn.ELU(), nn.LeakyReLU(0.1), nn.Mish())
-    pools = (nn.AvgPool2d(2), nn.AdaptiveMaxPool2d(2), nn.LPPool2d(2, 2))
-    pads = (nn.ReflectionPad2d(1), nn.ConstantPad2d(1, 2.0), nn.PixelShuffle(2))
-    sequence = torch.randn(2, 5, 8)
-    return {
-        "conv": (nn.Sequential(*flat, nn.Flatten(), nn.Linear(36, 5)), (image(3, 8),)),
-        "conv_transpose": (nn.ConvTranspose1d(3, 4, 3, stride=2), (torch.randn(2, 3, 8),)),
-        "norms": (nn.Sequential(*norms), (image(),)),
-        "activations": (nn.Sequential(*more), (torch.randn(3, 4),)),
-        "pools": (nn.Sequential(*pools), (image(),)),
-        "pads": (nn.Sequential(*pads), (image(4, 5),)),
-        "embedding": (
-            nn.Sequential(nn.Embedding(9, 4), nn.LayerNorm(4)),
-            (torch.tensor([[1, 8]]),),
-        ),
-        "bilinear": (nn.Bilinear(3, 4, 5), (torch.randn(2, 3), torch.randn(2, 4))),
-        "softmax": (nn.Sequential(nn.Dropout(), nn.Softmax(-1), nn.LogSoftmax(-1)), (sequence,)),
-        "attention": (nn.MultiheadAttention(8, 2, batch_first=True), (sequence,) * 3),
-        "lstm": (nn.LSTM(8, 6, 2, batch_first=True, bidirectional=True), (sequence,)),
-        "gru": (nn.GRU(8, 6), (sequence,)),
-        "rnn": (nn.RNN(8, 6, nonlinearity="relu", bias=False), (sequence,)),
-        "loop": (Loop(), (torch.randn(3), 9)),
-    }
-
-
-def _archives(module: Any, args: Any) -> dict[str, Any]:
-    """The ways in which PyTorch makes a program of the module."""
-    import torch
-
-    scripted = torch.jit.script(module)
-    made = {"scripted": scripted, "frozen": torch.jit.freeze(scripted.eval())}
-    if all(isinstance(arg, torch.Tensor) for arg in args):
-        made["traced"] = torch.jit.trace(module, args, check_trace=False)
-    return {way: each for way, each in made.items() if hasattr(each, "forward")}
-
-
-def _flat(value: Any) -> list[Any]:
-    if isinstance(value, (tuple, list)):
-        return [item for each in value for item in _flat(each)]
-    return [] if value is None else [value]
-
-
-NAMES = [
-    "conv",
-    "conv_transpose",
-    "norms",
-    "activations",
-    "pools",
-    "pads",
-    "embedding",
-    "bilinear",
-    "softmax",
-    "attention",
-    "lstm",
-    "gru",
-    "rnn",
-    "loop",
-]
-
-
-@pytest.mark.parity
-@pytest.mark.parametrize("name", NAMES)
-def test_archives_of_torch(name):
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(0)
-    module, args = _modules()[name]
-    module.eval()
-    mine = [weft.from_numpy(a.numpy()) if isinstance(a, torch.Tensor) else a for a in args]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for way, program in _archives(module, args).items():
-            if name in ("lstm", "gru", "rnn") and way != "traced":
-                continue  # methods with overloads have no forward
-            file = io.BytesIO()
-            torch.jit.save(program, file)
-            file.seek(0)
-            loaded = jit.load(file)
-            expected = _flat(program(*args))
-            found = _flat(loaded(*mine))
-            assert len(found) == len(expected)
-            for one, other in zip(found, expected):
-                torch.testing.assert_close(torch.from_numpy(one.detach().numpy()), other.detach())
-            if way == "frozen":
-                continue
-            program.zero_grad()
-            sum(each.sum() for each in expected if each.requires_grad)
-            if any(each.requires_grad for each in expected):
-                sum(each.square().sum() for each in expected).backward()
-                sum(each.square().sum() for each in found).backward()
-                wanted = {k: p.grad for k, p in program.named_parameters() if p.grad is not None}
-                for key, parameter in loaded.named_parameters():
-                    if key in wanted:
-                        grad = torch.from_numpy(parameter.grad.numpy())
-                        torch.testing.assert_close(grad, wanted[key], rtol=1e-4, atol=1e-4)
-
-
-# One archive of each kind ---------------------------------------------------------------------
-
-
-def _kinds() -> list[tuple[str, str]]:
-    """File and name of the cases in the folder archives, without an import of PyTorch."""
-    files = ("objects", "language", "programs")
-    texts = {file: (Path(__file__).parent / f"archives/{file}.py").read_text() for file in files}
-    return [(f, n) for f in files for n in re.findall(r'^@case\("([^"]+)"', texts[f], re.MULTILINE)]
-
-
-def _from_torch(value: Any) -> Any:
-    """Arguments of PyTorch for weft."""
-    if hasattr(value, "detach"):
-        dtype = getattr(weft, str(value.dtype).partition(".")[2])
-        return weft.tensor(value.tolist(), dtype=dtype).reshape(tuple(value.shape))
-    if isinstance(value, dict):
-        return {key: _from_torch(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_from_torch, value))
-    return value
-
-
-def _saved(program: Any) -> io.BytesIO:
-    import torch
-
-    if not isinstance(program, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
-        program = torch.jit.script(program)
-    file = io.BytesIO()
-    torch.jit.save(program, file)
-    file.seek(0)
-    return file
-
-
-@pytest.mark.parity
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("file", "name"), _kinds())
-def test_each_kind_of_archive(file, name):
-    """Results, gradients, and buffers after each call are those of PyTorch's loaded program."""
-    torch = pytest.importorskip("torch")
-    from tests.jit.archives import CASES
-
-    importlib.import_module(f"tests.jit.archives.{file}")
-    program, calls = CASES[name]()
-    with torch.jit.optimized_execution(False):
-        file = _saved(program)
-        expected, loaded = torch.jit.load(file), jit.load(io.BytesIO(file.getvalue()))
-        for args in calls:
-            wanted = observe(expected, expected, args, True, torch, calls=1)[0]
-            got = observe(loaded, loaded, _from_torch(args), True, calls=1)[0]
-            for part in wanted:
-                assert close(wanted[part], got[part]), (part, wanted[part], got[part])
-        state = weft.load(io.BytesIO(file.getvalue()))
-        before = torch.jit.load(io.BytesIO(file.getvalue())).state_dict()
-        assert list(state) == list(before)
-        assert all(close(plain(before[key]), plain(state[key])) for key in before)
-
-
-@pytest.mark.parity
-def test_errors_show_the_lines_of_pytorchs_source():
-    pytest.importorskip("torch")
-    from tests.jit.archives import CASES, objects
-
-    program, _ = CASES["module interfaces, items by a number of the program"]()
-    with pytest.raises(RuntimeError) as error:
-        jit.load(_saved(program))(weft.ones(3, 5), 0)
-    text, file = str(error.value), objects.__file__
-    assert f'File "{file}", line' in text and "return layer.forward(x, 2.0)" in text
-    assert "return x * self.weight * scale" in text and "code/__torch__" not in text

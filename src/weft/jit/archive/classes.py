@@ -80,7 +80,11 @@ class Definitions:
     def _make(self, name: str, code: ArchivedCode) -> Any:
         node = code.tree.body[0]
         if isinstance(node, ast.FunctionDef):
-            return self._function(name, code, node)
+            made = self._function(name, code, node)
+            # One that takes a module is compiled for the modules that it is called with.
+            types = [each.annotation for each in node.args.args if each.annotation is not None]
+            made.__weft_open__ = any(map(self._is_module, types))
+            return made
         assert isinstance(node, ast.ClassDef)
         base = _base_of(node)
         make = _KINDS.get(base)

@@ -30,9 +30,11 @@ def _div_(self: Any, other: Any) -> Any:
 
 def _full(
     size: list[int], fill_value: Any, *, dtype: int | None = None, layout: int | None = None,
-    device: weft.device | None = None, pin_memory: bool | None = None,
+    device: weft.device | None = None, pin_memory: bool | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Without a dtype the result was of floats up to version 4."""
+    if out is not None:
+        return weft.full(size, fill_value, out=out)
     made = weft.get_default_dtype() if dtype is None else dtype_of(dtype)
     return weft.full(size, fill_value, dtype=made, device=device)
 
@@ -40,18 +42,24 @@ def _full(
 def _linspace(
     start: Any, end: Any, steps: int | None = None, *, dtype: int | None = None,
     layout: int | None = None, device: weft.device | None = None, pin_memory: bool | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """`steps` might be left out up to version 7."""
     count = 100 if steps is None else steps
+    if out is not None:
+        return weft.linspace(start, end, count, out=out)
     return weft.linspace(start, end, count, dtype=optional_dtype_of(dtype), device=device)
 
 
 def _logspace(
     start: Any, end: Any, steps: int | None = None, base: float = 10.0, *, dtype: int | None = None,
     layout: int | None = None, device: weft.device | None = None, pin_memory: bool | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """`steps` might be left out up to version 8."""
     count = 100 if steps is None else steps
+    if out is not None:
+        return out.copy_(weft.logspace(start, end, count, base, dtype=out.dtype))
     return weft.logspace(start, end, count, base, dtype=optional_dtype_of(dtype), device=device)
 
 

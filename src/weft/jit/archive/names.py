@@ -15,7 +15,7 @@ from weft.jit.archive.operators import is_known as is_known_operator
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.strings import percent_of
 from weft.jit.frontend.source.errors import fail
-from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared
+from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.futures import Future, fork
 from weft.jit.ir import types as ty
 from weft.jit.markers import annotate
@@ -84,13 +84,15 @@ class _Raise(Sugared):
 
 
 class _Percent(Sugared):
-    """torch.percentFormat(text, values): text % values."""
+    """torch.percentFormat(text, values...): text % values; several may stand in a tuple."""
 
     def call(self, c: Compiler, call: Call) -> Sugared:
         call.expect_no_keywords("percentFormat")
-        call.expect_count("percentFormat", 2, 2)
-        text, values = (arg.value for arg in call.args)
-        return percent_of(c, text, values, call.range)
+        if not call.args:
+            fail("percentFormat: expected a text, got nothing", call.range)
+        text, *values = (arg.value for arg in call.args)
+        given = values[0] if len(values) == 1 else TupleLiteral(values)
+        return percent_of(c, text, given, call.range)
 
 
 _DEVICES = ("aten::device", "aten::cuda")

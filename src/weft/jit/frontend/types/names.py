@@ -32,7 +32,10 @@ def unique_name(name: str) -> str:
 
 
 def is_library(obj: Any) -> bool:
-    """Whether a function is one of weft's own, whose annotations may be open."""
+    """Whether a function is one of weft's own, whose annotations may be open; or of an archive,
+    and takes modules."""
+    if getattr(obj, "__weft_open__", False):
+        return True
     module = getattr(obj, "__module__", "") or ""
     return module == "weft" or module.startswith("weft.")
 

@@ -1,0 +1,162 @@
+"""The operators that the code of archives calls: those of old versions, those that weft has not, and
+those on other devices."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from tests.jit.archive_writer import ROOT, Called, Member, Object, archive, forward
+
+import weft
+from weft import jit
+from weft.serialization import LoadError
+
+
+def test_unknown_operators_are_all_named_at_once():
+    calls = [f"ops.mylib.op{i}(x, {i})" for i in range(30)]
+    text = f"torch.add(ops.quantized.linear(x), torch.nonsense(x, [{', '.join(calls)}]))"
+    with pytest.raises(NotImplementedError) as error:
+        jit.load(archive(forward(text), ROOT))(weft.ones(1))
+    lines = str(error.value).split("\n")
+    assert lines[0] == (
+        "quantized::linear: expected an operator of weft, got one it has not: weft has no quantised "
+        "tensors; save the module before it is quantised"
+    )
+    assert lines[1] == "The archive's code names these operators that weft has not:"
+    assert lines[2] == "  aten::nonsense at code/__torch__.py:4:46" and "  and 12 more" in lines[22]
+
+
+def test_overloads_that_weft_has_not_matter_where_they_are_called():
+    with pytest.raises(NotImplementedError, match=r"relu: expected .*at most 1 positional"):
+        jit.load(archive(forward("torch.relu(x, 1, 2)"), ROOT))(weft.ones(1))
+
+
+def test_registered_operators():
+    code = forward("ops.testlib.scaled(ops.testlib.counted(x), 3)")
+
+    @jit.register_operator("testlib::scaled")
+    def scaled(x: weft.Tensor, by: int) -> weft.Tensor:
+        return x * by
+
+    calls = []
+
+    @jit.ignore
+    def counted(x: weft.Tensor) -> weft.Tensor:
+        calls.append(x)
+        return x + 1
+
+    jit.register_operator("testlib::counted", counted)
+    x = weft.ones(2, requires_grad=True)
+    y = jit.load(archive(code, ROOT))(x)
+    y.sum().backward()
+    assert y.tolist() == [6.0, 6.0] and x.grad.tolist() == [3.0, 3.0] and len(calls) == 1
+    jit.register_operator("testlib::counted", scaled)
+    for name, function, error in (
+        ("scaled", scaled, ValueError), ("aten::add", scaled, ValueError), ("a::b", 3, TypeError),
+        ("torchvision::nms", scaled, ValueError),
+    ):  # fmt: skip
+        with pytest.raises(error, match="register_operator: expected"):
+            jit.register_operator(name, function)
+
+
+def test_quantised_weights_are_refused_by_name():
+    packed = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
+    code = {
+        "__torch__": f"class M(Module):\n  p : {packed}\n",
+        "__torch__.torch.classes.quantized": "\n",
+    }
+    with pytest.raises(
+        LoadError, match=r"PyTorch's own '?__torch__.torch.classes.quantized.Linear"
+    ):
+        jit.load(archive(code, Object("__torch__.M", {"p": Object(packed, {})})))
+    tensor = Member("torch._utils._rebuild_qtensor", 1)
+    with pytest.raises(LoadError, match="expected tensors of plain dtypes, got a quantised one"):
+        jit.load(archive(code, tensor))
+
+
+WHERE = {
+    "device": ("cpu", True),
+    "object": (weft.device("cpu"), True),
+    "dict": ({"cuda:1": "cpu"}, True),
+    "none": (None, False),
+    "others": ({"cuda:0": "cpu"}, False),
+}
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_map_location_moves_devices_that_the_code_names(name):
+    to, works = WHERE[name]
+    code = forward("""torch.add(torch.to(x, torch.device("cuda:1")),
+      torch.ones([1], dtype=6, device=torch.device("cuda", 1)))""")
+    attribute = "  where : Device\n  def device(self) -> Device:\n    return self.where\n"
+    code["__torch__"] += attribute
+    saved = {"where": Called("torch.device", ("cuda:1",))}
+    program = jit.load(archive(code, Object("__torch__.M", saved)), map_location=to)
+    assert str(program.device()) == ("cpu" if works else "cuda:1")
+    if works:
+        assert program(weft.ones(1)).tolist() == [2.0]
+    else:
+        with pytest.raises(RuntimeError, match="expected device cpu, got cuda"):
+            program(weft.ones(1))
+
+
+def test_map_location_moves_calls_of_cuda():
+    program = jit.load(archive(forward("torch.cuda(x)"), ROOT), map_location="cpu")
+    assert program(weft.ones(1)).tolist() == [1.0]
+    with pytest.raises(RuntimeError, match="expected device cpu, got cuda"):
+        jit.load(archive(forward("torch.cuda(x)"), ROOT))(weft.ones(1))
+
+
+FORMER = {
+    "torch.div(x, 2)": (3, [0, 1, -1], [0.5, 1.5, -1.5]),
+    "torch.div(x, x)": (3, [1, 1, 1], [1.0, 1.0, 1.0]),
+    "torch.div(x, 2.)": (3, [0.5, 1.5, -1.5], [0.5, 1.5, -1.5]),
+    'torch.div(x, 2, rounding_mode="floor")': (3, [0, 1, -2], [0, 1, -2]),
+    "torch.full([2], 3)": (4, [3.0, 3.0], [3, 3]),
+    "torch.full([1], True, dtype=6)": (4, [1.0], [1.0]),
+    "torch.size(torch.linspace(0, 1))": (7, [100], None),
+    "torch.linspace(0, 1, 2, dtype=7)": (7, [0.0, 1.0], [0.0, 1.0]),
+    "torch.size(torch.logspace(0, 1, None))": (8, [100], None),
+    "torch.div_(x, 3)": (3, [0, 1, -1], None),
+    "torch.full([1], 3, out=torch.zeros([1], dtype=4))": (4, [3], [3]),
+    "torch.linspace(0, 1, 2, out=torch.zeros([2]))": (7, [0.0, 1.0], [0.0, 1.0]),
+    "torch.size(torch.linspace(0, 1, None, out=torch.zeros([100])))": (7, [100], None),
+    "torch.size(torch.logspace(0, 1, None, 2., out=torch.zeros([100])))": (8, [100], None),
+    "torch.gelu(torch.mul(x, 0.))": (9, [0.0, 0.0, -0.0], [0.0, 0.0, -0.0]),
+}
+
+
+def _former(text: str, version: int) -> io.BytesIO:
+    returns = "List[int]" if "torch.size" in text else "Tensor"
+    code = forward(text, returns)["__torch__"].replace("self,", "self: __torch__.M,")
+    code = code.replace("M(Module):", "M(Module):\n  __parameters__ = []\n  __buffers__ = []")
+    return archive({"__torch__": code}, ROOT, version=str(version).encode())
+
+
+@pytest.mark.parametrize("text", FORMER)
+def test_operators_mean_what_they_meant(text):
+    last, before, behind = FORMER[text]
+    for version, expected in ((last, before), (last + 1, behind)):
+        program = jit.load(_former(text, version))
+        if expected is None:
+            with pytest.raises(RuntimeError):
+                program(weft.tensor([1, 3, -3]))
+            continue
+        found = program(weft.tensor([1, 3, -3]))
+        found = found if isinstance(found, list) else found.tolist()
+        assert found == expected and list(map(type, found)) == list(map(type, expected))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("text", FORMER)
+def test_operators_mean_what_they_meant_to_pytorch(text):
+    torch = pytest.importorskip("torch")
+    last, before, behind = FORMER[text]
+    for version, expected in ((last, before), (last + 1, behind)):
+        if expected is None:
+            with pytest.raises(RuntimeError):
+                torch.jit.load(_former(text, version))(torch.tensor([1, 3, -3]))
+        else:
+            found = torch.jit.load(_former(text, version))(torch.tensor([1, 3, -3]))
+            assert (found if isinstance(found, list) else found.tolist()) == expected
