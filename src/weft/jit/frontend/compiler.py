@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.builder import GraphBuilder
-from weft.jit.frontend.environment import Poison, Scope
+from weft.jit.frontend.environment import Scope, Undefined
 from weft.jit.frontend.registry import expression, verb
 from weft.jit.frontend.source.code import Code
 from weft.jit.frontend.source.errors import fail
@@ -91,7 +91,7 @@ class Compiler(GraphBuilder):
         return self.expr(node)
 
     def statements(self, nodes: Sequence[ast.stmt]) -> frozenset[str]:
-        """Compiles statements; gives the ways in which they end. What cannot be reached is left
+        """Compiles statements; gives the kinds of their exits. What cannot be reached is left
         out."""
         return verb["statements"](self, nodes)
 
@@ -210,7 +210,7 @@ class Compiler(GraphBuilder):
     def lookup(self, name: str, range: SourceRange) -> Sugared:
         """What a name means here; FrontendError when it means nothing."""
         found = self.scope.find(name)
-        if isinstance(found, Poison):
+        if isinstance(found, Undefined):
             fail(found.message, range, found.hint)
         if found is not None:
             return found

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.environment import FALLS, Poison
+from weft.jit.frontend.environment import FALLS, Undefined
 from weft.jit.frontend.language.iteration import Iterable, rows_of, settled
 from weft.jit.frontend.language.operators import augmented
 from weft.jit.frontend.registry import statement, verb
@@ -262,7 +262,7 @@ def _delete_one(c: Compiler, target: ast.expr) -> None:
     if isinstance(target, ast.Name):
         c.lookup(target.id, c.range(target))
         message = f"{target.id}: expected a value, got a name that was deleted"
-        c.scope.set(target.id, Poison(message))
+        c.scope.set(target.id, Undefined(message))
         return
     if isinstance(target, ast.Subscript):
         verb["delete", ast.Subscript](c, target)

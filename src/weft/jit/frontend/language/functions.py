@@ -145,9 +145,9 @@ def compile_body(
     range = c.range(node)
     modes = decorated_modes(function)
     try:
-        exits = [_enter_decorated(c, mode, range) for mode in modes]
+        leaves = [_enter_decorated(c, mode, range) for mode in modes]
         held = body_result(c, node)
-        for leave in reversed(exits):
+        for leave in reversed(leaves):
             c.node(leave, (), (), range=range)
         value = _returned(c, held, range)
     except RecursionError:
@@ -193,7 +193,7 @@ def body_result(c: Compiler, node: ast.FunctionDef | ast.Lambda) -> Sugared:
     if isinstance(node, ast.Lambda):
         return c.expr(node.body, c.returns.declared)
     _refuse_generators(c, node)
-    ways = c.statements(node.body)
+    exits = c.statements(node.body)
 
     def implicit() -> frozenset[str]:
         declared = c.returns.declared
@@ -207,8 +207,8 @@ def body_result(c: Compiler, node: ast.FunctionDef | ast.Lambda) -> Sugared:
         set_result(c, c.none(), range)
         return frozenset((Flow.RETURN,))
 
-    if Flow.FALL in ways:
-        ways = then(c, ways, implicit, range) if ways != FALLS else implicit()
+    if Flow.FALL in exits:
+        exits = then(c, exits, implicit, range) if exits != FALLS else implicit()
     found = c.scope.find(RESULT)
     if isinstance(found, Sugared):
         return found

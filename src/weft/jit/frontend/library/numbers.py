@@ -229,8 +229,8 @@ def _test(name: str) -> Handler:
             if index == len(items):
                 return Simple(c.constant(not wanted))
             test = test_of(c, items[index], call.range)
-            ways = [lambda: Simple(c.constant(wanted)), lambda: from_item(index + 1)]
-            yes, no = ways if wanted else reversed(ways)
+            exits = [lambda: Simple(c.constant(wanted)), lambda: from_item(index + 1)]
+            yes, no = exits if wanted else reversed(exits)
             return choose(c, test, yes, no, call.range)
 
         return from_item(0)

@@ -124,7 +124,9 @@ class ModuleClass(PythonObject):
     """A class of modules: Base.forward(self, x) calls its method for a module."""
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-        return of_class(c, self.obj, range, name)
+        if inspect.isfunction(inspect.getattr_static(self.obj, name, None)):
+            return of_class(c, self.obj, range, name)
+        return super().attr(c, range, name)
 
 
 class New(Sugared):
