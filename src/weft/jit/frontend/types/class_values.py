@@ -16,9 +16,9 @@ from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import compiling, fail
 from weft.jit.frontend.types.class_attributes import call_method, of_class
 from weft.jit.frontend.types.classes import ClassInfo, class_info, enum_type
-from weft.jit.frontend.types.named_tuple_new import TupleClass
 from weft.jit.frontend.types.names import is_written
 from weft.jit.frontend.types.parameters import Parameter
+from weft.jit.frontend.types.tuples import TupleClass
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
