@@ -31,13 +31,6 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 4_000
 
 
-class Returns:
-    """What the function being compiled returns: the declared type, or the one found so far."""
-
-    def __init__(self, declared: ty.Type | None) -> None:
-        self.declared = declared
-
-
 class Compiler(GraphBuilder):
     """Compiles into one graph."""
 
@@ -56,7 +49,7 @@ class Compiler(GraphBuilder):
         self.resolver = resolver
         self.name = name
         self.annotations = Annotations(code, resolver, generic)
-        self.returns = Returns(declared)
+        self.declared = declared  # the type of the result, where it is declared
         self.loops = 0
         self.repeating = 0  # loops around this place, those around an inlined function included
         self.depth = 0
@@ -233,13 +226,15 @@ class Compiler(GraphBuilder):
         self, code: Code, resolver: Resolver, scope: Scope, declared: ty.Type | None
     ) -> Iterator[None]:
         """Inside, the source of another function is compiled into the current block."""
-        saved = self.code, self.resolver, self.annotations, self.scope, self.returns, self.loops
+        saved = self.code, self.resolver, self.annotations, self.scope, self.declared, self.loops
         self.annotations = Annotations(code, resolver, self.annotations.generic)
         self.code, self.resolver, self.scope = code, resolver, scope
         self.range = code.range
-        self.returns, self.loops = Returns(declared), 0
+        self.declared, self.loops = declared, 0
         try:
             yield
         finally:
-            self.code, self.resolver, self.annotations, self.scope, self.returns, self.loops = saved
+            self.code, self.resolver, self.annotations, self.scope, self.declared, self.loops = (
+                saved
+            )
             self.range = self.code.range

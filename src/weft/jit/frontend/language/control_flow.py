@@ -243,7 +243,7 @@ def _merge_result(c: Compiler, node: Node, sides: Sequence[Side], range: SourceR
     if all(isinstance(v, Simple) for v in pair) and pair[0].v is pair[1].v:
         c.scope.set(RESULT, pair[0])
         return
-    found = _merge(c, node, sides, tuple(pair), range, "return", c.returns.declared)
+    found = _merge(c, node, sides, tuple(pair), range, "return", c.declared)
     if isinstance(found, Undefined):
         raise FrontendError(found.message, range, found.hint)
     c.scope.set(RESULT, found)
@@ -365,7 +365,7 @@ def name_of(node: ast.expr) -> str | None:
 
 def set_result(c: Compiler, held: Sugared, range: SourceRange) -> None:
     """Makes `held` the result of the function."""
-    declared = c.returns.declared
+    declared = c.declared
     if declared is not None:
         held = Simple(c.convert(held, declared, range, "return", strict=True))
     c.scope.set(RESULT, held)

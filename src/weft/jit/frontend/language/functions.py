@@ -180,7 +180,7 @@ def _enter_decorated(c: Compiler, mode: bool | weft.autocast, range: SourceRange
 
 def _returned(c: Compiler, held: Sugared, range: SourceRange) -> Value:
     value = held.value(c, range)
-    declared = c.returns.declared
+    declared = c.declared
     if declared is not None and value.type != declared:
         return c.emit("prim::unchecked_cast", (value,), declared)
     return value
@@ -191,12 +191,12 @@ def body_result(c: Compiler, node: ast.FunctionDef | ast.Lambda) -> Sugared:
 
     range = c.range(node)
     if isinstance(node, ast.Lambda):
-        return c.expr(node.body, c.returns.declared)
+        return c.expr(node.body, c.declared)
     _refuse_generators(c, node)
     exits = c.statements(node.body)
 
     def implicit() -> frozenset[str]:
-        declared = c.returns.declared
+        declared = c.declared
         if declared is not None and not ty.is_subtype(ty.NONE, declared):
             fail(
                 f"{c.name}: expected a return on every path, since it returns "
@@ -212,7 +212,7 @@ def body_result(c: Compiler, node: ast.FunctionDef | ast.Lambda) -> Sugared:
     found = c.scope.find(RESULT)
     if isinstance(found, Sugared):
         return found
-    return Simple(c.uninitialized(c.returns.declared or ty.NONE))  # it always raises
+    return Simple(c.uninitialized(c.declared or ty.NONE))  # it always raises
 
 
 def _refuse_generators(c: Compiler, node: ast.FunctionDef) -> None:

@@ -81,7 +81,7 @@ def _pass(c: Compiler, node: ast.Pass) -> frozenset[str]:
 
 @statement(ast.Return)
 def _return(c: Compiler, node: ast.Return) -> frozenset[str]:
-    declared = c.returns.declared
+    declared = c.declared
     held: Sugared = c.none() if node.value is None else c.expr(node.value, declared)
     set_result(c, held, c.range(node))
     return frozenset((Flow.RETURN,))

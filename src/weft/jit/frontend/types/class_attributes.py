@@ -80,7 +80,7 @@ def member(
     if isinstance(found, functools.cached_property):
         return Method(v, name, found.func).call(c, Call(range))
     if inspect.isfunction(found):
-        marked = ignored_value(c, found, range, v)
+        marked = ignored_value(found, v)
         return marked if marked is not None else Method(v, name, found)
     return c.sugar(found, range, f"{cls.__name__}.{name}")
 
