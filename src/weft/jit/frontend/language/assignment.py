@@ -149,7 +149,6 @@ def take_apart(
 ) -> list[Sugared]:
     """The `count` items of what has as many when the program runs; `star` is the place of the one
     that takes all that the others leave."""
-
     if isinstance(held, Iterable):
         held = c.as_list(held, range)
     actual = c.type_of(held, range)
@@ -221,7 +220,6 @@ def _augmented(c: Compiler, node: ast.AugAssign) -> frozenset[str]:
 
 def _augment(c: Compiler, node: ast.AugAssign) -> None:
     """target <op>= value, in place for tensors and lists as in Python."""
-
     range = c.range(node)
     if isinstance(node.target, ast.Subscript):
         verb["augment", ast.Subscript](c, node, range)

@@ -188,7 +188,6 @@ def _returned(c: Compiler, held: Sugared, range: SourceRange) -> Value:
 
 def body_result(c: Compiler, node: ast.FunctionDef | ast.Lambda) -> Sugared:
     """What the body of a definition returns."""
-
     range = c.range(node)
     if isinstance(node, ast.Lambda):
         return c.expr(node.body, c.declared)
@@ -227,6 +226,3 @@ def _refuse_generators(c: Compiler, node: ast.FunctionDef) -> None:
             refuse(c.code, each)
         if not isinstance(each, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             waiting.extend(ast.iter_child_nodes(each))
-
-
-# Values ---------------------------------------------------------------------------------------

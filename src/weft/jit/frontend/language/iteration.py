@@ -368,7 +368,6 @@ def as_list(
     c: Compiler, value: Sugared, range: SourceRange, hint: ty.Type | None = None
 ) -> Sugared:
     """A new list of the items of anything that can be looped over."""
-
     actual = None
     if isinstance(value, Simple):
         actual = value.v.type
@@ -402,7 +401,6 @@ def for_each(
     c: Compiler, found: Counted, step: Callable[[Sugared], None], range: SourceRange
 ) -> None:
     """step(item) for every item."""
-
     node = c.node("prim::Loop", (found.length, c.constant(True)), (), range=range)
     block = node.add_block()
     index = block.add_param(ty.INT, "i")

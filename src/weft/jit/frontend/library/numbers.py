@@ -75,7 +75,6 @@ def _better(c: Compiler, name: str, a: Sugared, b: Sugared, range: SourceRange) 
 
 def _extreme_with(c: Compiler, name: str, call: Call) -> Sugared:
     """min and max with key and default."""
-
     call.expect_no_keywords(name, "key", "default")
     if not call.args or (len(call.args) > 1 and "default" in call.kwargs):
         fail(

@@ -105,7 +105,6 @@ class ScriptClass(Sugared):
 
     def new(self, c: Compiler, call: Call) -> tuple[ClassInfo, Value]:
         """An object whose attributes are not set."""
-
         with compiling(self.cls.__qualname__, c.name, call.range):
             info = class_info(self.cls, call.range)
         return info, c.emit("prim::CreateObject", (), info.type, range=call.range)

@@ -183,7 +183,6 @@ def _replaced(c: Compiler, v: Value, call: Call) -> Sugared:
 
 def _made(c: Compiler, owner: NamedTupleClass, call: Call) -> Sugared:
     """Cls._make(items)."""
-
     call.expect_no_keywords("_make")
     call.expect_count("_make", 1, 1)
     held = call.args[0].value
