@@ -57,7 +57,7 @@ JIT_RULES: dict[str, tuple[str, ...]] = {
     "ir": (),
     "codegen": ("ir", "schemas", "operator_facts"),
     "passes": ("ir", "schemas", "codegen"),
-    "frontend": ("ir", "schemas", "python_functions", "script_class"),
+    "frontend": ("ir", "schemas", "python_functions"),
     "tracing": (
         *("ir", "schemas", "schema_parts", "passes", "frontend"),
         *("script", "module_methods", "script_function", "script_module", "execution"),
