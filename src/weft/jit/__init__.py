@@ -13,10 +13,12 @@ ignore, unused, export, annotate, isinstance, interface, Final, Attribute
               what programs are written with
 """
 
+import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
 from weft.jit import frontend
 from weft.jit import literals as _literals  # noqa: F401  (constants of weft)
+from weft.jit.execution import LOCK as _LOCK
 from weft.jit.frontend.source.errors import FrontendError, NotSupportedError
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
@@ -125,12 +127,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"weft.jit has no {name}: {_ABSENT[name]}", name=name)
     if name not in _LATER:
         raise AttributeError(f"module 'weft.jit' has no attribute {name!r}")
-    import importlib
-
-    from weft.jit.execution import LOCK
-
-    with LOCK:  # a child of fork would wait for ever for a thread that imports
-        module = importlib.import_module(f"weft.jit.{_LATER[name]}")
+    with _LOCK:  # a child of fork would wait for ever for a thread that imports
+        module = _importlib.import_module(f"weft.jit.{_LATER[name]}")
     globals()[name] = found = getattr(module, name)
     return found
 

@@ -6,6 +6,7 @@ operator table nor the builtins; only folding constants (`python_of`) does, one 
 
 from __future__ import annotations
 
+import importlib
 import marshal
 from collections.abc import Callable
 from functools import cache
@@ -108,8 +109,6 @@ def row_of_id(id: str) -> RowFacts:
 
 def python_of(kind: str, family: str) -> Callable[..., Any] | None:
     """What computes a builtin from Python values: of its row. Imports the family of rows."""
-    import importlib
-
     from weft._ops.builtins import TABLE
 
     importlib.import_module(f"weft._ops.builtins.{family}")

@@ -6,11 +6,19 @@ import functools
 import importlib
 import itertools
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.jit.ir import Function, Graph
+from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.record import record
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
+
+if TYPE_CHECKING:
+    from weft.jit.passes import conv_bn, freezing, norm_affine
+else:
+    conv_bn = Later("weft.jit.passes.conv_bn")
+    freezing = Later("weft.jit.passes.freezing")
+    norm_affine = Later("weft.jit.passes.norm_affine")
 
 
 @record(frozen=True)
@@ -102,8 +110,6 @@ def freeze(
     last bits). Its first argument, the module, stays. `preserved`: attributes that stay, by path
     ("layer.0.weight").
     """
-    from weft.jit.passes import conv_bn, freezing, norm_affine
-
     graph = function.graph.copy()
     optimize_graph(graph, 1, options, observer)
     while freezing.run(graph, module, preserved):

@@ -62,9 +62,10 @@ def _script(obj: Any, extra: dict[str, Any]) -> Any:
         return obj if is_scripted else script_module.script_module(obj, extra)
     if isinstance(obj, type):
         return script_class.script_class(obj, extra)
-    if isinstance(obj, (dict, list)):
-        is_dict = isinstance(obj, dict)
-        return script_containers.ScriptDict(obj) if is_dict else script_containers.ScriptList(obj)
+    if isinstance(obj, dict):
+        return script_containers.ScriptDict(obj)
+    if isinstance(obj, list):
+        return script_containers.ScriptList(obj)
     if isinstance(obj, tuple):
         raise RuntimeError("script: expected a function, module or class, got a tuple")
     function = obj if not callable(obj) or _has_modes(obj) else unwrapped(obj)

@@ -138,8 +138,10 @@ class GraphBuilder:
         values = [self.static_of(value, depth + 1) for value in node.inputs]
         if any(value is UNKNOWN for value in values):
             return UNKNOWN
+        function = operator.python
+        assert function is not None
         try:
-            return operator.python(*values)
+            return function(*values)
         except Exception:  # 1 / 0: left to the run
             return UNKNOWN
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.builder import GraphBuilder
-from weft.jit.frontend.environment import Poison, Scope
+from weft.jit.frontend.environment import Scope, Undefined
 from weft.jit.frontend.registry import expression, verb
 from weft.jit.frontend.source.code import Code
 from weft.jit.frontend.source.errors import fail
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from weft.jit.frontend.language.iteration import Source
 
 _MAX_DEPTH = 4_000
-
-
-class Returns:
-    """What the function being compiled returns: the declared type, or the one found so far."""
-
-    def __init__(self, declared: ty.Type | None) -> None:
-        self.declared = declared
 
 
 class Compiler(GraphBuilder):
@@ -56,7 +49,7 @@ class Compiler(GraphBuilder):
         self.resolver = resolver
         self.name = name
         self.annotations = Annotations(code, resolver, generic)
-        self.returns = Returns(declared)
+        self.declared = declared  # the type of the result, where it is declared
         self.loops = 0
         self.repeating = 0  # loops around this place, those around an inlined function included
         self.depth = 0
@@ -91,7 +84,7 @@ class Compiler(GraphBuilder):
         return self.expr(node)
 
     def statements(self, nodes: Sequence[ast.stmt]) -> frozenset[str]:
-        """Compiles statements; gives the ways in which they end. What cannot be reached is left
+        """Compiles statements; gives the kinds of their exits. What cannot be reached is left
         out."""
         return verb["statements"](self, nodes)
 
@@ -210,7 +203,7 @@ class Compiler(GraphBuilder):
     def lookup(self, name: str, range: SourceRange) -> Sugared:
         """What a name means here; FrontendError when it means nothing."""
         found = self.scope.find(name)
-        if isinstance(found, Poison):
+        if isinstance(found, Undefined):
             fail(found.message, range, found.hint)
         if found is not None:
             return found
@@ -233,13 +226,15 @@ class Compiler(GraphBuilder):
         self, code: Code, resolver: Resolver, scope: Scope, declared: ty.Type | None
     ) -> Iterator[None]:
         """Inside, the source of another function is compiled into the current block."""
-        saved = self.code, self.resolver, self.annotations, self.scope, self.returns, self.loops
+        saved = self.code, self.resolver, self.annotations, self.scope, self.declared, self.loops
         self.annotations = Annotations(code, resolver, self.annotations.generic)
         self.code, self.resolver, self.scope = code, resolver, scope
         self.range = code.range
-        self.returns, self.loops = Returns(declared), 0
+        self.declared, self.loops = declared, 0
         try:
             yield
         finally:
-            self.code, self.resolver, self.annotations, self.scope, self.returns, self.loops = saved
+            self.code, self.resolver, self.annotations, self.scope, self.declared, self.loops = (
+                saved
+            )
             self.range = self.code.range

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from weft.jit.frontend.values import Sugared
 
 
-class Poison:
+class Undefined:
     """A name that has no usable value here; using it shows `message`."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
@@ -28,8 +28,8 @@ class Scope:
 
     def __init__(self, parent: Scope | None = None) -> None:
         self.parent = parent
-        self.names: dict[str, Sugared | Poison] = {}
-        self.refined: dict[str, Sugared | Poison] = {}  # name -> the value before refinement
+        self.names: dict[str, Sugared | Undefined] = {}
+        self.refined: dict[str, Sugared | Undefined] = {}  # name -> the value before refinement
         self.declared: dict[str, ty.Type] = {}
 
     def find(self, name: str) -> Any:
@@ -42,7 +42,7 @@ class Scope:
             scope = scope.parent
         return None
 
-    def set(self, name: str, value: Sugared | Poison) -> None:
+    def set(self, name: str, value: Sugared | Undefined) -> None:
         """Assigns a name in this scope."""
         self.names[name] = value
         self.refined.pop(name, None)
@@ -74,7 +74,7 @@ class Scope:
 class Flow:
     """How a block can end: by reaching its end, or by return, break, continue or raise.
 
-    FALL etc. are the names of the ways; a block has a frozenset of them.
+    FALL etc. are the kinds of exits; a block has a frozenset of them.
     """
 
     FALL, RETURN, BREAK, CONTINUE, RAISE = "fall", "return", "break", "continue", "raise"
@@ -82,7 +82,7 @@ class Flow:
 
 FALLS: frozenset[str] = frozenset((Flow.FALL,))
 RAISES: frozenset[str] = frozenset((Flow.RAISE,))
-# The variables that remember a way taken, where it is only known at run time.
+# The variables that remember an exit taken, where it is only known at run time.
 FLAGS = {
     Flow.RETURN: "$returned",
     Flow.BREAK: "$broke",
@@ -91,6 +91,6 @@ FLAGS = {
 RESULT = "$result"
 
 
-def sure(ways: frozenset[str]) -> frozenset[str]:
-    """The ways without raise: a path that raises never gets to what comes after."""
-    return ways - RAISES
+def sure(exits: frozenset[str]) -> frozenset[str]:
+    """The exits without raise: a path that raises never gets to what comes after."""
+    return exits - RAISES

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.environment import FALLS, Poison
+from weft.jit.frontend.environment import FALLS, Undefined
 from weft.jit.frontend.language.iteration import Iterable, rows_of, settled
 from weft.jit.frontend.language.operators import augmented
 from weft.jit.frontend.registry import statement, verb
@@ -149,7 +149,6 @@ def take_apart(
 ) -> list[Sugared]:
     """The `count` items of what has as many when the program runs; `star` is the place of the one
     that takes all that the others leave."""
-
     if isinstance(held, Iterable):
         held = c.as_list(held, range)
     actual = c.type_of(held, range)
@@ -221,7 +220,6 @@ def _augmented(c: Compiler, node: ast.AugAssign) -> frozenset[str]:
 
 def _augment(c: Compiler, node: ast.AugAssign) -> None:
     """target <op>= value, in place for tensors and lists as in Python."""
-
     range = c.range(node)
     if isinstance(node.target, ast.Subscript):
         verb["augment", ast.Subscript](c, node, range)
@@ -262,7 +260,7 @@ def _delete_one(c: Compiler, target: ast.expr) -> None:
     if isinstance(target, ast.Name):
         c.lookup(target.id, c.range(target))
         message = f"{target.id}: expected a value, got a name that was deleted"
-        c.scope.set(target.id, Poison(message))
+        c.scope.set(target.id, Undefined(message))
         return
     if isinstance(target, ast.Subscript):
         verb["delete", ast.Subscript](c, target)

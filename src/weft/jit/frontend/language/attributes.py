@@ -61,7 +61,6 @@ _PROPERTIES: dict[Any, dict[str, str]] = {
         "itemsize": "prim::itemsize",
     },
 }
-_NUMBERS = (ty.INT, ty.FLOAT, ty.BOOL, ty.COMPLEX, ty.NUMBER)
 _WRITABLE = {"requires_grad": "aten::requires_grad_"}
 
 

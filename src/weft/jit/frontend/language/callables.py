@@ -64,7 +64,7 @@ def function_value(c: Compiler, obj: Any, range: SourceRange, what: str) -> Suga
     compiled = getattr(obj, "_weft_compiled", None)
     if isinstance(compiled, Compiled):
         return FunctionValue(compiled)
-    ignored = ignored_value(c, obj, range)
+    ignored = ignored_value(obj)
     if ignored is not None:
         return ignored
     name = operator_name(obj)

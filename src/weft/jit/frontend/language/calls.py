@@ -37,15 +37,6 @@ def candidates(name: str) -> Sequence[Any]:
     return schemas.candidates(name)
 
 
-# Types ----------------------------------------------------------------------------------------
-
-
-# One argument ---------------------------------------------------------------------------------
-
-
-# All arguments --------------------------------------------------------------------------------
-
-
 def match(
     c: Compiler,
     parameters: Sequence[Parameter],

@@ -52,7 +52,6 @@ def _compare(c: Compiler, node: ast.Compare, hint: ty.Type | None) -> Sugared:
 
 def _chain(c: Compiler, node: ast.Compare, left: Sugared, index: int) -> Sugared:
     """a < b < c: b once, c only where a < b."""
-
     range = c.range(node)
     right = c.expr(node.comparators[index])
     first = c.compare(node.ops[index], left, right, range)
@@ -134,7 +133,6 @@ def _compare_tuples(
     c: Compiler, op: ast.cmpop, left: Sugared, right: Sugared, range: SourceRange
 ) -> Sugared:
     """The first items that are not equal decide; else the lengths."""
-
     a, b = left.unrolled(c, range) or [], right.unrolled(c, range) or []
     by_items = isinstance(op, ast.Eq | ast.NotEq)
     if by_items and len(a) != len(b):

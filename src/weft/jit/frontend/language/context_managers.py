@@ -176,10 +176,10 @@ def _enter(c: Compiler, node: ast.With, items: list[ast.withitem]) -> frozenset[
         if entered is None:
             fail(f"with: expected no name behind as, since {manager.describe()} gives none", range)
         c.assign(item.optional_vars, entered, range)
-    ways = _enter(c, node, rest)
-    if ways & (EXITS | FALLS):
+    exits = _enter(c, node, rest)
+    if exits & (EXITS | FALLS):
         leave()
-    return ways
+    return exits
 
 
 def _protocol(

@@ -1,8 +1,8 @@
 """Branches: two blocks, and what names mean behind them.
 
 Early exits keep the graph structured. A statement that may return, break or continue tells so (its
-ways, see environment.Flow). What follows an `if` of which one branch never reaches its end goes
-into the other branch; where it cannot be told which way was taken, a flag remembers it and what
+exits, see environment.Flow). What follows an `if` of which one branch never reaches its end goes
+into the other branch; where it cannot be told which exit was taken, a flag remembers it and what
 follows stands in `if not flag`.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.environment import FALLS, FLAGS, RESULT, Flow, Poison, Scope, sure
+from weft.jit.frontend.environment import FALLS, FLAGS, RESULT, Flow, Scope, Undefined, sure
 from weft.jit.frontend.source.errors import FrontendError
 from weft.jit.frontend.values import Simple, Sugared
 from weft.jit.ir import types as ty
@@ -22,7 +22,7 @@ from weft.jit.ir.record import NamedTuple
 from weft.jit.ir.source import SourceRange
 
 EXITS = frozenset((Flow.RETURN, Flow.BREAK, Flow.CONTINUE))
-# On these ways the variables of a block are still needed.
+# On these exits the variables of a block are still needed.
 _KEEP = frozenset((Flow.FALL, Flow.BREAK, Flow.CONTINUE))
 
 
@@ -56,7 +56,7 @@ class Side(NamedTuple):
 
     block: Block
     scope: Scope
-    ways: frozenset[str]
+    exits: frozenset[str]
 
 
 def branch(
@@ -71,8 +71,8 @@ def branch(
     for emit in sides:
         block, scope = node.add_block(), Scope(c.scope)
         with c.within(block, scope):
-            ways = emit()
-        done.append(Side(block, scope, ways))
+            exits = emit()
+        done.append(Side(block, scope, exits))
     return node, done
 
 
@@ -89,11 +89,11 @@ def join(
     `results` are pairs of further values to merge, one of each branch. `tests`: a bool and
     another value may be merged, to be tested.
     """
-    ways = sides[0].ways | sides[1].ways
+    exits = sides[0].exits | sides[1].exits
     merged = [
         _merge(c, node, sides, pair, range, "this expression", tests=tests) for pair in results
     ]
-    failed = next((each for each in merged if isinstance(each, Poison)), None)
+    failed = next((each for each in merged if isinstance(each, Undefined)), None)
     if failed is not None:
         raise FrontendError(failed.message, range, failed.hint)
     names = [name for side in sides for name in side.scope.changed() if not name.startswith("$")]
@@ -101,39 +101,39 @@ def join(
     for name in dict.fromkeys(names):
         pair = tuple(side.scope.find(name) for side in sides)
         c.scope.set(name, _merge_name(c, node, sides, pair, range, name))
-    if Flow.RETURN in ways:
+    if Flow.RETURN in exits:
         _merge_result(c, node, sides, range)
-    if len(sure(ways)) > 1:
-        for way in sorted(ways & EXITS):
-            _merge_flag(c, node, sides, way)
+    if len(sure(exits)) > 1:
+        for kind in sorted(exits & EXITS):
+            _merge_flag(c, node, sides, kind)
     for name, type in refined.items():
         c.refine(name, type)
-    return ways, merged  # type: ignore[return-value]
+    return exits, merged  # type: ignore[return-value]
 
 
 def _needs(side: Side) -> bool:
-    return bool(side.ways & _KEEP)
+    return bool(side.exits & _KEEP)
 
 
 def _merge_name(
     c: Compiler, node: Node, sides: Sequence[Side], pair: Any, range: SourceRange, name: str
-) -> Sugared | Poison:
+) -> Sugared | Undefined:
     needed = [_needs(side) for side in sides]
     for value, side in zip(pair, sides):
-        missing = value is None or isinstance(value, Poison)
+        missing = value is None or isinstance(value, Undefined)
         # break and continue of an unrolled loop lead to code behind it that sees its variables.
         reaches = _KEEP if c.unrolling else FALLS
-        if missing and side.ways & reaches:
-            if isinstance(value, Poison):
+        if missing and side.exits & reaches:
+            if isinstance(value, Undefined):
                 return value
             which = "true" if side is sides[0] else "false"
-            return Poison(
+            return Undefined(
                 f"{name}: expected a value on every path, got none from the {which} branch",
                 f"{name} = ... before the if",
             )
     known = [v for v, need in zip(pair, needed) if need and isinstance(v, Sugared)]
     if not known:
-        return Poison(f"{name}: expected a value, got none on the paths that lead here")
+        return Undefined(f"{name}: expected a value, got none on the paths that lead here")
     if len(known) == 1:
         other = known[0]
         if not isinstance(other, Simple) and not any(needed):
@@ -151,7 +151,7 @@ def _merge(
     name: str,
     declared: ty.Type | None = None,
     tests: bool = False,
-) -> Sugared | Poison:
+) -> Sugared | Undefined:
     """One value of two; None stands for one that is never read. `declared`: the type of both, where
     they have no narrower one in common."""
     first, second = pair
@@ -168,7 +168,7 @@ def _merge(
         except FrontendError as error:
             if first is None or second is None:
                 return value
-            return Poison(f"{name}: expected a value on both paths; {error.message}")
+            return Undefined(f"{name}: expected a value on both paths; {error.message}")
     _adopt_empty(c, values)
     types = [v.type for v in values if v is not None]
     type = types[0] if len(types) == 1 else ty.unify(types[0], types[1])
@@ -180,7 +180,7 @@ def _merge(
         type = ty.union_of(types)
     if type is None:
         a, b = (t.annotation for t in types)
-        return Poison(
+        return Undefined(
             f"{name}: expected one type on both paths, got {a} from the true branch and {b} from "
             "the false branch",
             _unify_hint(types),
@@ -222,7 +222,7 @@ def output(
 
 def _refinements(sides: Sequence[Side], changed: set[str]) -> dict[str, ty.Type]:
     """What is known behind the If because only one branch gets there."""
-    falling = [side for side in sides if Flow.FALL in side.ways]
+    falling = [side for side in sides if Flow.FALL in side.exits]
     if len(falling) != 1:
         return {}
     scope = falling[0].scope
@@ -236,46 +236,46 @@ def _refinements(sides: Sequence[Side], changed: set[str]) -> dict[str, ty.Type]
 
 def _merge_result(c: Compiler, node: Node, sides: Sequence[Side], range: SourceRange) -> None:
     pair: list[Any] = [
-        side.scope.find(RESULT) if Flow.RETURN in side.ways else None for side in sides
+        side.scope.find(RESULT) if Flow.RETURN in side.exits else None for side in sides
     ]
     if pair[0] is None and pair[1] is None:
         return
     if all(isinstance(v, Simple) for v in pair) and pair[0].v is pair[1].v:
         c.scope.set(RESULT, pair[0])
         return
-    found = _merge(c, node, sides, tuple(pair), range, "return", c.returns.declared)
-    if isinstance(found, Poison):
+    found = _merge(c, node, sides, tuple(pair), range, "return", c.declared)
+    if isinstance(found, Undefined):
         raise FrontendError(found.message, range, found.hint)
     c.scope.set(RESULT, found)
 
 
-def _merge_flag(c: Compiler, node: Node, sides: Sequence[Side], way: str) -> None:
+def _merge_flag(c: Compiler, node: Node, sides: Sequence[Side], kind: str) -> None:
     flags = []
     for side in sides:
         with c.within(side.block, side.scope):
-            flags.append(flag_value(c, side.scope, side.ways, way))
-    made = output(c, node, sides, flags, ty.BOOL, way)
-    c.scope.set(FLAGS[way], Simple(made))
+            flags.append(flag_value(c, side.scope, side.exits, kind))
+    made = output(c, node, sides, flags, ty.BOOL, kind)
+    c.scope.set(FLAGS[kind], Simple(made))
 
 
-def flag_value(c: Compiler, scope: Scope, ways: frozenset[str], way: str) -> Value:
-    """Whether a block was left in this way, at its end."""
-    if way not in ways:
+def flag_value(c: Compiler, scope: Scope, exits: frozenset[str], kind: str) -> Value:
+    """Whether a block was left by an exit of this kind, at its end."""
+    if kind not in exits:
         return c.constant(False)
-    if sure(ways) == {way}:
+    if sure(exits) == {kind}:
         return c.constant(True)
-    found = scope.find(FLAGS[way])
+    found = scope.find(FLAGS[kind])
     return found.v if isinstance(found, Simple) else c.constant(True)
 
 
-def exited(c: Compiler, ways: frozenset[str], among: frozenset[str] = EXITS) -> Value:
-    """Whether any of these ways was taken."""
-    taken = sorted(ways & among)
-    if taken and sure(ways) <= among:
+def exited(c: Compiler, exits: frozenset[str], among: frozenset[str] = EXITS) -> Value:
+    """Whether any of these exits was taken."""
+    taken = sorted(exits & among)
+    if taken and sure(exits) <= among:
         return c.constant(True)
     value: Value | None = None
-    for way in taken:
-        flag = flag_value(c, c.scope, ways, way)
+    for kind in taken:
+        flag = flag_value(c, c.scope, exits, kind)
         value = flag if value is None else _or(c, value, flag)
     return c.constant(False) if value is None else value
 
@@ -285,17 +285,17 @@ def _or(c: Compiler, a: Value, b: Value) -> Value:
 
 
 def then(
-    c: Compiler, ways: frozenset[str], rest: Callable[[], frozenset[str]], range: SourceRange
+    c: Compiler, exits: frozenset[str], rest: Callable[[], frozenset[str]], range: SourceRange
 ) -> frozenset[str]:
-    """What follows something that ended in `ways`: at once, never, or only if it did not exit."""
-    if Flow.FALL not in ways:
-        return ways
-    exits = ways & EXITS
-    if not exits:
-        return rest() | (ways - FALLS)
-    condition = exited(c, ways)
-    node, sides = branch(c, condition, (lambda: exits, rest), range)
-    return join(c, node, sides, range)[0] | (ways - FALLS - EXITS)
+    """What follows something with these exits: at once, never, or only if it did not exit."""
+    if Flow.FALL not in exits:
+        return exits
+    leaving = exits & EXITS
+    if not leaving:
+        return rest() | (exits - FALLS)
+    condition = exited(c, exits)
+    node, sides = branch(c, condition, (lambda: leaving, rest), range)
+    return join(c, node, sides, range)[0] | (exits - FALLS - EXITS)
 
 
 # Conditional values ----------------------------------------------------------------------------
@@ -365,7 +365,7 @@ def name_of(node: ast.expr) -> str | None:
 
 def set_result(c: Compiler, held: Sugared, range: SourceRange) -> None:
     """Makes `held` the result of the function."""
-    declared = c.returns.declared
+    declared = c.declared
     if declared is not None:
         held = Simple(c.convert(held, declared, range, "return", strict=True))
     c.scope.set(RESULT, held)

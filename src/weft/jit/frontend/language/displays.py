@@ -80,7 +80,6 @@ def _list(c: Compiler, node: ast.List, hint: ty.Type | None) -> Sugared:
 
 def _runs(c: Compiler, nodes: Sequence[ast.expr]) -> list[list[Sugared] | Simple]:
     """What a display holds: runs of items, and for *xs of unknown length a list."""
-
     runs: list[list[Sugared] | Simple] = []
     for node in nodes:
         range = c.range(node)
@@ -104,7 +103,6 @@ def _joined(
     c: Compiler, runs: Sequence[list[Sugared] | Simple], hint: ty.Type | None, range: SourceRange
 ) -> Sugared:
     """[a, *xs, b] for a list xs: [a] + list(xs) + [b]."""
-
     wanted = hint.elem if isinstance(hint, ty.ListType) else None
     whole: Sugared | None = None
     for run in runs:

@@ -15,7 +15,6 @@ from weft.jit.frontend.source.refused import refuse_form
 from weft.jit.frontend.values import Arg, Call, Dots, Path, Simple, Spread, Sugared
 from weft.jit.ir import types as ty
 
-_MAX_DEPTH = 4_000
 _LARGEST_INT = 2**63
 _HELD = (bool, int, float, complex, str)
 

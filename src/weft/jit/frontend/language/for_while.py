@@ -42,9 +42,9 @@ def _while(c: Compiler, node: ast.While) -> frozenset[str]:
         forever=first.known is True,
         wants_broke=bool(node.orelse),
     )
-    ways = loops.run(c, plan, range)
+    exits = loops.run(c, plan, range)
     orelse = (lambda: c.statements(node.orelse)) if node.orelse else None
-    return loops.finish(c, ways, orelse, range)
+    return loops.finish(c, exits, orelse, range)
 
 
 def _tells_something(c: Compiler, test: ast.expr) -> bool:
@@ -78,8 +78,8 @@ def _for(c: Compiler, node: ast.For) -> frozenset[str]:
         c.assign(node.target, item, c.range(node.target))
 
     if not isinstance(source, Counted):
-        ways = loops.unroll(c, source, bind, lambda: c.statements(node.body), range)
-        return loops.finish(c, ways, orelse, range)
+        exits = loops.unroll(c, source, bind, lambda: c.statements(node.body), range)
+        return loops.finish(c, exits, orelse, range)
     counted = source
     plan = loops.Plan(
         trips=counted.length,

@@ -145,9 +145,9 @@ def compile_body(
     range = c.range(node)
     modes = decorated_modes(function)
     try:
-        exits = [_enter_decorated(c, mode, range) for mode in modes]
+        leaves = [_enter_decorated(c, mode, range) for mode in modes]
         held = body_result(c, node)
-        for leave in reversed(exits):
+        for leave in reversed(leaves):
             c.node(leave, (), (), range=range)
         value = _returned(c, held, range)
     except RecursionError:
@@ -180,7 +180,7 @@ def _enter_decorated(c: Compiler, mode: bool | weft.autocast, range: SourceRange
 
 def _returned(c: Compiler, held: Sugared, range: SourceRange) -> Value:
     value = held.value(c, range)
-    declared = c.returns.declared
+    declared = c.declared
     if declared is not None and value.type != declared:
         return c.emit("prim::unchecked_cast", (value,), declared)
     return value
@@ -188,15 +188,14 @@ def _returned(c: Compiler, held: Sugared, range: SourceRange) -> Value:
 
 def body_result(c: Compiler, node: ast.FunctionDef | ast.Lambda) -> Sugared:
     """What the body of a definition returns."""
-
     range = c.range(node)
     if isinstance(node, ast.Lambda):
-        return c.expr(node.body, c.returns.declared)
+        return c.expr(node.body, c.declared)
     _refuse_generators(c, node)
-    ways = c.statements(node.body)
+    exits = c.statements(node.body)
 
     def implicit() -> frozenset[str]:
-        declared = c.returns.declared
+        declared = c.declared
         if declared is not None and not ty.is_subtype(ty.NONE, declared):
             fail(
                 f"{c.name}: expected a return on every path, since it returns "
@@ -207,12 +206,12 @@ def body_result(c: Compiler, node: ast.FunctionDef | ast.Lambda) -> Sugared:
         set_result(c, c.none(), range)
         return frozenset((Flow.RETURN,))
 
-    if Flow.FALL in ways:
-        ways = then(c, ways, implicit, range) if ways != FALLS else implicit()
+    if Flow.FALL in exits:
+        exits = then(c, exits, implicit, range) if exits != FALLS else implicit()
     found = c.scope.find(RESULT)
     if isinstance(found, Sugared):
         return found
-    return Simple(c.uninitialized(c.returns.declared or ty.NONE))  # it always raises
+    return Simple(c.uninitialized(c.declared or ty.NONE))  # it always raises
 
 
 def _refuse_generators(c: Compiler, node: ast.FunctionDef) -> None:
@@ -227,6 +226,3 @@ def _refuse_generators(c: Compiler, node: ast.FunctionDef) -> None:
             refuse(c.code, each)
         if not isinstance(each, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             waiting.extend(ast.iter_child_nodes(each))
-
-
-# Values ---------------------------------------------------------------------------------------

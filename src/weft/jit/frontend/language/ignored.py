@@ -20,7 +20,6 @@ from weft.jit.frontend.types.signatures import (
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
-from weft.jit.ir.source import SourceRange
 
 IGNORE, UNUSED, EXPORT, COPY = "ignore", "unused", "export", "copy"
 MODE = "_weft_jit_mode"
@@ -31,9 +30,7 @@ def mode_of(function: Any) -> str | None:
     return getattr(function, MODE, None)
 
 
-def ignored_value(
-    c: Compiler, function: Any, range: SourceRange, owner: Value | None = None
-) -> Sugared | None:
+def ignored_value(function: Any, owner: Value | None = None) -> Sugared | None:
     """What a marked function means; None for a function that is compiled. `owner` is its self."""
     mode = mode_of(function)
     if mode not in (IGNORE, UNUSED):

@@ -93,7 +93,7 @@ def _is_value_class(cls: type) -> bool:
     )
 
 
-def _matches(c: Compiler, type: ty.Type, test: Any) -> bool:
+def _matches(type: ty.Type, test: Any) -> bool:
     if isinstance(test, ty.Type):
         if test is ty.INT and type is ty.BOOL:  # as in Python
             return True
@@ -120,7 +120,7 @@ def _decide(
     members = ty.members_of(actual)
     if actual is ty.ANY:
         return _dynamic_any(c, subject, tests, name, range)
-    hits = [m for m in members if any(_matches(c, m, test) for test in tests)]
+    hits = [m for m in members if any(_matches(m, test) for test in tests)]
     if len(hits) == len(members):
         return Condition(None, True)
     if not hits:

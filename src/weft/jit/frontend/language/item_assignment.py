@@ -69,7 +69,6 @@ def _bounds(c: Compiler, index: Slice) -> list[Sugared]:
 
 def _store_slice(c: Compiler, v: Value, index: Slice, held: Sugared, range: SourceRange) -> None:
     """xs[a:b] = items and xs[a:b:c] = items."""
-
     items = c.as_list(held, range, v.type)
     made = items.value(c, range)
     if isinstance(v.type, ty.ListType) and made in c.untyped and not made.has_uses:
@@ -120,7 +119,6 @@ _GATHERS = frozenset(("aten::index", "prim::If", "prim::CallFunction"))
 @verb(("augment", ast.Subscript))
 def augment_item(c: Compiler, node: ast.AugAssign, range: SourceRange) -> None:
     """target[index] <op>= value."""
-
     assert isinstance(node.target, ast.Subscript)
     owner, index = c.expr(node.target.value), index_of(c, node.target.slice)
     before = c.get_item(owner, index, range)

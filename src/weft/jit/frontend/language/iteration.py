@@ -162,7 +162,7 @@ class Zip(Iterator):
         if not any(isinstance(s, Counted) for s in sources):
             return [TupleLiteral(row) for row in zip(*sources)]
         fixed = [len(s) for s in sources if not isinstance(s, Counted)]
-        if fixed and any(_is_heterogeneous(c, s, range) for s in sources):
+        if fixed and any(_is_heterogeneous(s) for s in sources):
             fail("zip: expected lists only, or things of known length only, got both", range)
         counted = [_as_counted(c, s, range) for s in sources]
         length = counted[0].length
@@ -175,7 +175,7 @@ def _length(c: Compiler, source: Source) -> Value:
     return source.length if isinstance(source, Counted) else c.constant(len(source))
 
 
-def _is_heterogeneous(c: Compiler, source: Source, range: SourceRange) -> bool:
+def _is_heterogeneous(source: Source) -> bool:
     if isinstance(source, Counted):
         return False
     return not source or not all(isinstance(item, Simple) for item in source)
@@ -368,7 +368,6 @@ def as_list(
     c: Compiler, value: Sugared, range: SourceRange, hint: ty.Type | None = None
 ) -> Sugared:
     """A new list of the items of anything that can be looped over."""
-
     actual = None
     if isinstance(value, Simple):
         actual = value.v.type
@@ -402,7 +401,6 @@ def for_each(
     c: Compiler, found: Counted, step: Callable[[Sugared], None], range: SourceRange
 ) -> None:
     """step(item) for every item."""
-
     node = c.node("prim::Loop", (found.length, c.constant(True)), (), range=range)
     block = node.add_block()
     index = block.add_param(ty.INT, "i")

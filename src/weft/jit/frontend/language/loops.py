@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.environment import FALLS, FLAGS, RESULT, Flow, Poison, Scope, sure
+from weft.jit.frontend.environment import FALLS, FLAGS, RESULT, Flow, Scope, Undefined, sure
 from weft.jit.frontend.language.control_flow import branch, exited, flag_value, join, then
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.values import Simple, Sugared
@@ -76,17 +76,17 @@ def repeated(c: Compiler) -> Iterator[None]:
 
 
 def run(c: Compiler, plan: Plan, range: SourceRange) -> frozenset[str]:
-    """Compiles the loop; gives the ways it ends, BREAK among them only if `wants_broke`."""
-    forced: dict[str, ty.Type | Poison] = {}  # wider types; and names that only a step may use
+    """Compiles the loop; gives its exits, BREAK among them only if `wants_broke`."""
+    forced: dict[str, ty.Type | Undefined] = {}  # wider types; and names that only a step may use
     for _ in builtin_range(_ATTEMPTS):
         node, carried = _open(c, plan, forced, range)
         scope = Scope(c.scope)
         for name, each in forced.items():
-            if isinstance(each, Poison):
+            if isinstance(each, Undefined):
                 scope.set(name, each)
-        wider, ways = _body(c, plan, node, carried, scope, range)
+        wider, exits = _body(c, plan, node, carried, scope, range)
         if not wider:
-            return _close(c, plan, node, carried, scope, ways, forced, range)
+            return _close(c, plan, node, carried, scope, exits, forced, range)
         forced.update(wider)
         node.destroy()
     fail("loop: expected variables whose types do not change from step to step", range)
@@ -96,12 +96,12 @@ builtin_range = range
 
 
 def _open(
-    c: Compiler, plan: Plan, forced: dict[str, ty.Type | Poison], range: SourceRange
+    c: Compiler, plan: Plan, forced: dict[str, ty.Type | Undefined], range: SourceRange
 ) -> tuple[Node, list[_Carried]]:
     carried = []
     for name in plan.assigned:
         found, known = c.scope.find(name), forced.get(name)
-        if not isinstance(found, Sugared) or isinstance(known, Poison):
+        if not isinstance(found, Sugared) or isinstance(known, Undefined):
             continue
         try:
             before = found.value(c, range)
@@ -121,9 +121,9 @@ def _body(
     carried: Sequence[_Carried],
     scope: Scope,
     range: SourceRange,
-) -> tuple[dict[str, ty.Type | Poison], frozenset[str]]:
+) -> tuple[dict[str, ty.Type | Undefined], frozenset[str]]:
     """Compiles the body. Gives the names whose types must be wider, or that cannot be carried, and
-    the ways it ends."""
+    its exits."""
     block = node.add_block()
     step = block.add_param(ty.INT, "i")
     for each in carried:
@@ -134,25 +134,25 @@ def _body(
         c.loops += 1
         unrolling, c.unrolling = c.unrolling, False
         try:
-            ways = plan.body()
+            exits = plan.body()
         finally:
             c.loops -= 1
             c.unrolling = unrolling
-        wider: dict[str, ty.Type | Poison] = {}
+        wider: dict[str, ty.Type | Undefined] = {}
         finals = []
         for index, each in enumerate(carried):
-            final = _final(c, each, scope, block.params[index + 1], ways, range)
-            if isinstance(final, Poison):
+            final = _final(c, each, scope, block.params[index + 1], exits, range)
+            if isinstance(final, Undefined):
                 wider[each.name] = final
                 continue
             finals.append(final)
             if not ty.is_subtype(final.type, each.type):
                 wider[each.name] = _wider(each, final, c.scope.declared_type(each.name))
         if wider:
-            return wider, ways
-        condition = _condition(c, plan, ways)
+            return wider, exits
+        condition = _condition(c, plan, exits)
     block.set_returns([condition, *finals])
-    return {}, ways
+    return {}, exits
 
 
 def _final(
@@ -160,17 +160,17 @@ def _final(
     each: _Carried,
     scope: Scope,
     param: Value,
-    ways: frozenset[str],
+    exits: frozenset[str],
     range: SourceRange,
-) -> Value | Poison:
-    if not sure(ways) - {Flow.RETURN}:
+) -> Value | Undefined:
+    if not sure(exits) - {Flow.RETURN}:
         return param
     found = scope.find(each.name)
     assert found is not None, each.name
-    return found if isinstance(found, Poison) else found.value(c, range)
+    return found if isinstance(found, Undefined) else found.value(c, range)
 
 
-def _wider(each: _Carried, final: Value, declared: ty.Type | None) -> ty.Type | Poison:
+def _wider(each: _Carried, final: Value, declared: ty.Type | None) -> ty.Type | Undefined:
     type = ty.unify(each.type, final.type)
     if declared is not None and all(ty.is_subtype(t, declared) for t in (each.type, final.type)):
         type = declared
@@ -179,7 +179,7 @@ def _wider(each: _Carried, final: Value, declared: ty.Type | None) -> ty.Type | 
         hint = f"{each.name}: Union[{before}, {after}] = ... before the loop"
         if {each.type, final.type} == {ty.INT, ty.FLOAT}:
             hint = f"a float before the loop, as {each.name} = 0.0"
-        return Poison(
+        return Undefined(
             f"{each.name}: expected the same type at each step of the loop, got {before} before it "
             f"and {after} behind a step",
             hint,
@@ -187,14 +187,14 @@ def _wider(each: _Carried, final: Value, declared: ty.Type | None) -> ty.Type | 
     return type
 
 
-def _condition(c: Compiler, plan: Plan, ways: frozenset[str]) -> Value:
+def _condition(c: Compiler, plan: Plan, exits: frozenset[str]) -> Value:
     """Whether another step follows, at the end of the body."""
-    leaves = ways & _LEAVE
-    if sure(ways) <= _LEAVE and leaves:
+    leaves = exits & _LEAVE
+    if sure(exits) <= _LEAVE and leaves:
         return c.constant(False)
     if not leaves:
         return plan.again() if plan.again is not None else c.constant(True)
-    left = exited(c, ways, _LEAVE)
+    left = exited(c, exits, _LEAVE)
     again = plan.again or (lambda: c.constant(True))
     return c.either(left, ty.BOOL, lambda: c.constant(False), again)
 
@@ -205,8 +205,8 @@ def _close(
     node: Node,
     carried: Sequence[_Carried],
     scope: Scope,
-    ways: frozenset[str],
-    forced: dict[str, ty.Type | Poison],
+    exits: frozenset[str],
+    forced: dict[str, ty.Type | Undefined],
     range: SourceRange,
 ) -> frozenset[str]:
     """Gives the loop its outputs and sets the names behind it."""
@@ -218,25 +218,25 @@ def _close(
                 f"{name}: expected a value on every path, got none where the loop makes no step"
             )
             why = forced.get(name)
-            if not isinstance(why, Poison):
-                why = Poison(message, f"{name} = ... before the loop")
+            if not isinstance(why, Undefined):
+                why = Undefined(message, f"{name} = ... before the loop")
             c.scope.set(name, why)
     for each in carried:
         c.scope.set(each.name, Simple(node.add_output(each.type, each.name)))
-    wanted = [Flow.RETURN] if Flow.RETURN in ways else []
-    if plan.wants_broke and Flow.BREAK in ways:
+    wanted = [Flow.RETURN] if Flow.RETURN in exits else []
+    if plan.wants_broke and Flow.BREAK in exits:
         wanted.append(Flow.BREAK)
-    for way in wanted:
+    for kind in wanted:
         with c.within(block, scope):
-            flag = flag_value(c, scope, ways, way)
-        _carry(c, node, flag, ty.BOOL, FLAGS[way], False)
-    if Flow.RETURN in ways:
+            flag = flag_value(c, scope, exits, kind)
+        _carry(c, node, flag, ty.BOOL, FLAGS[kind], False)
+    if Flow.RETURN in exits:
         result = scope.find(RESULT)
         if isinstance(result, Sugared):
             with c.within(block, scope):
                 value = result.value(c, range)
             _carry(c, node, value, value.type, RESULT, None)
-    falls = not plan.forever or Flow.BREAK in ways
+    falls = not plan.forever or Flow.BREAK in exits
     out = set(wanted)
     if falls:
         out.add(Flow.FALL)
@@ -261,7 +261,7 @@ def unroll(
     body: Callable[[], frozenset[str]],
     range: SourceRange,
 ) -> frozenset[str]:
-    """The body once for every item; gives its ways without CONTINUE."""
+    """The body once for every item; gives its exits without CONTINUE."""
     if not items:
         return FALLS
 
@@ -271,33 +271,33 @@ def unroll(
         unrolling, c.unrolling = c.unrolling, True
         try:
             with repeated(c):
-                ways = body()
+                exits = body()
         finally:
             c.loops -= 1
             c.unrolling = unrolling
-        return (ways - {Flow.CONTINUE}) | FALLS if Flow.CONTINUE in ways else ways
+        return (exits - {Flow.CONTINUE}) | FALLS if Flow.CONTINUE in exits else exits
 
     return then(c, step(), lambda: unroll(c, items[1:], bind, body, range), range)
 
 
 def finish(
     c: Compiler,
-    ways: frozenset[str],
+    exits: frozenset[str],
     orelse: Callable[[], frozenset[str]] | None,
     range: SourceRange,
 ) -> frozenset[str]:
-    """The ways of the whole statement: `else` runs unless the loop was left by break."""
-    if orelse is not None and Flow.BREAK not in ways:
-        return then(c, ways, orelse, range)
-    if Flow.BREAK not in ways:
-        return ways
-    left = (ways - {Flow.BREAK}) | FALLS
-    if orelse is None or Flow.FALL not in ways:
+    """The exits of the whole statement: `else` runs unless the loop was left by break."""
+    if orelse is not None and Flow.BREAK not in exits:
+        return then(c, exits, orelse, range)
+    if Flow.BREAK not in exits:
+        return exits
+    left = (exits - {Flow.BREAK}) | FALLS
+    if orelse is None or Flow.FALL not in exits:
         return left
     otherwise = orelse
 
     def unless_broke() -> frozenset[str]:
-        broke = flag_value(c, c.scope, ways, Flow.BREAK)
+        broke = flag_value(c, c.scope, exits, Flow.BREAK)
         node, sides = branch(c, broke, (lambda: FALLS, otherwise), range)
         return join(c, node, sides, range)[0]
 

@@ -1,4 +1,4 @@
-"""Statements. Each handler gives the ways its statement can end (environment.Flow)."""
+"""Statements. Each rule gives the exits of its statement (environment.Flow)."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def statements(c: Compiler, nodes: Sequence[ast.stmt]) -> frozenset[str]:
     first, rest = nodes[0], nodes[1:]
     if isinstance(first, ast.If):
         return _if(c, first, rest)
-    ways = _one(c, first)
+    exits = _one(c, first)
     index = 1
-    while ways == FALLS and index < len(nodes):  # the common case, without recursion
+    while exits == FALLS and index < len(nodes):  # the common case, without recursion
         node = nodes[index]
         index += 1
         if isinstance(node, ast.If):
             return _if(c, node, nodes[index:])
-        ways = _one(c, node)
+        exits = _one(c, node)
     rest = nodes[index:]
     range = c.range(first)
-    return then(c, ways, lambda: c.statements(rest), range) if rest else ways
+    return then(c, exits, lambda: c.statements(rest), range) if rest else exits
 
 
 def _one(c: Compiler, node: ast.stmt) -> frozenset[str]:
@@ -81,7 +81,7 @@ def _pass(c: Compiler, node: ast.Pass) -> frozenset[str]:
 
 @statement(ast.Return)
 def _return(c: Compiler, node: ast.Return) -> frozenset[str]:
-    declared = c.returns.declared
+    declared = c.declared
     held: Sugared = c.none() if node.value is None else c.expr(node.value, declared)
     set_result(c, held, c.range(node))
     return frozenset((Flow.RETURN,))
@@ -114,8 +114,8 @@ def _if(c: Compiler, node: ast.If, rest: Sequence[ast.stmt]) -> frozenset[str]:
         return _raise_unknown(c, error)
     if test.known is not None:
         refine_all(c, test.yes if test.known else test.no)
-        ways = c.statements(node.body if test.known else node.orelse)
-        return then(c, ways, lambda: c.statements(rest), range) if rest else ways
+        exits = c.statements(node.body if test.known else node.orelse)
+        return then(c, exits, lambda: c.statements(rest), range) if rest else exits
     return _dynamic_if(c, node, test, rest, range)
 
 
@@ -132,18 +132,18 @@ def _dynamic_if(
 
     assert test.value is not None
     if_node, sides = branch(c, test.value, (yes, no), range)
-    falling = [Flow.FALL in side.ways for side in sides]
+    falling = [Flow.FALL in side.exits for side in sides]
     if rest and sum(falling) == 1:
         other, through = sides[falling.index(False)], sides[falling.index(True)]
-        if other.ways & EXITS:  # what follows belongs to the branch that gets there
+        if other.exits & EXITS:  # what follows belongs to the branch that gets there
             with c.within(through.block, through.scope):
-                ways = then(c, through.ways, lambda: c.statements(rest), range)
+                exits = then(c, through.exits, lambda: c.statements(rest), range)
             index = falling.index(True)
-            sides[index] = through._replace(ways=ways)
+            sides[index] = through._replace(exits=exits)
             return join(c, if_node, sides, range)[0]
-    ways = join(c, if_node, sides, range)[0]
+    exits = join(c, if_node, sides, range)[0]
     if not rest:
-        return ways
-    if sure(ways) == FALLS:
-        ways = FALLS
-    return then(c, ways, lambda: c.statements(rest), range)
+        return exits
+    if sure(exits) == FALLS:
+        exits = FALLS
+    return then(c, exits, lambda: c.statements(rest), range)

@@ -55,7 +55,6 @@ def _formatted(c: Compiler, part: ast.FormattedValue) -> Arg:
 
 def format_call(c: Compiler, template: Sugared, call: Call) -> Sugared:
     """template.format(...). Keywords become places: the template has to be known then."""
-
     given = [
         Arg(shown(c, arg.value, arg.range), arg.range)
         for arg in (*call.args, *call.kwargs.values())
@@ -103,7 +102,6 @@ def _numbered(text: str, names: dict[str, int], range: SourceRange) -> str:
 @verb("percent")
 def percent(c: Compiler, node: ast.BinOp) -> Sugared | None:
     """ "..." % values; None where the left side is no string."""
-
     left = c.expr(node.left)
     range = c.range(node)
     try:

@@ -235,9 +235,10 @@ def indexed(c: Compiler, v: Value, index: Sugared, range: SourceRange) -> Indexe
             dim += 0 if after_dots else 1
             last += [None] * after_dots
         elif actual is ty.BOOL:
-            view, picked = _bool_index(c, view, dim, after_dots, part, range)
-            advanced[dim if not after_dots else _from_end(dim, range)] = picked
-            dim += 0 if after_dots else 1
+            if after_dots:
+                fail("[]: expected bools in an index before ..., got one behind it", range)
+            view, advanced[dim] = _bool_index(c, view, dim, part, range)
+            dim += 1
         elif actual is ty.INT or actual is ty.NUMBER:
             place_in = Simple(c.convert(part, ty.INT, range, "index"))
             given = (Simple(view), Simple(c.constant(at)), place_in)
@@ -259,10 +260,6 @@ def indexed(c: Compiler, v: Value, index: Sugared, range: SourceRange) -> Indexe
             )
     plain &= view is before_part or not after_dots
     return Indexed(view, advanced, last, plain)
-
-
-def _from_end(dim: int, range: SourceRange) -> int:
-    fail("[]: expected bools in an index before ..., got one behind it", range)
 
 
 def _consumed(c: Compiler, parts: Sequence[Sugared], range: SourceRange) -> int:
@@ -304,7 +301,7 @@ def _slice_dim(c: Compiler, v: Value, dim: int, part: Slice, range: SourceRange)
 
 
 def _bool_index(
-    c: Compiler, v: Value, dim: int, after_dots: bool, part: Sugared, range: SourceRange
+    c: Compiler, v: Value, dim: int, part: Sugared, range: SourceRange
 ) -> tuple[Value, Value]:
     """x[True]: a new dimension of size 1, picked or not."""
     view = c.apply("aten::unsqueeze", range, Simple(v), Simple(c.constant(dim))).value(c, range)

@@ -40,7 +40,6 @@ def text_of(c: Compiler, value: Sugared, range: SourceRange) -> Value:
 
 def repr_of(c: Compiler, value: Sugared, range: SourceRange) -> Sugared:
     """repr(value)."""
-
     told = shown(c, value, range, "__repr__")
     if told is not value:
         return told

@@ -66,7 +66,6 @@ def _written_by_dataclass(function: Any) -> bool:
 @builtin(("dataclasses", "replace"), name="replace")
 def replaced(c: Compiler, call: Call) -> Any:
     """dataclasses.replace(object, field=value): a new object, made by its class."""
-
     owner: Any = call.args[0].value if len(call.args) == 1 else c.none()
     cls = python_class_of(owner.value(c, call.range).type)
     if cls is None or not dataclasses.is_dataclass(cls):

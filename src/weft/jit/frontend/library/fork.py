@@ -39,7 +39,6 @@ def fork(c: Compiler, called: Sugared, call: Call) -> Sugared:
 def _closure(c: Compiler, called: Sugared, call: Call) -> tuple[Compiled, list[Value]]:
     """A function of its own around the call of a method, an operator or a module: the values that
     it needs are its arguments."""
-
     named = [(f"arg{i}", arg) for i, arg in enumerate(call.args)]
     named += [(f"key_{name}", arg) for name, arg in call.kwargs.items()]
     if isinstance(called, LocalFunction):

@@ -7,11 +7,10 @@ import builtins as python
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
-from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.language.calls import candidates, try_operator
 from weft.jit.frontend.language.conditions import test_of
 from weft.jit.frontend.language.control_flow import Condition, choose
-from weft.jit.frontend.language.iteration import Counted, rows_of
+from weft.jit.frontend.language.iteration import rows_of
 from weft.jit.frontend.library import prelude
 from weft.jit.frontend.library.containers import Handler
 from weft.jit.frontend.library.sorting import keys_of
@@ -76,7 +75,6 @@ def _better(c: Compiler, name: str, a: Sugared, b: Sugared, range: SourceRange) 
 
 def _extreme_with(c: Compiler, name: str, call: Call) -> Sugared:
     """min and max with key and default."""
-
     call.expect_no_keywords(name, "key", "default")
     if not call.args or (len(call.args) > 1 and "default" in call.kwargs):
         fail(
@@ -194,22 +192,9 @@ def _sum_list(c: Compiler, xs: Sugared, start: Arg | None, range: SourceRange) -
 
 def _sum_tensors(c: Compiler, value: Sugared, start: Arg | None, range: SourceRange) -> Sugared:
     """sum of a list of tensors, as Python's loop computes it."""
-
     first = Simple(c.constant(0)) if start is None else start.value
     zero = c.apply("prim::NumToTensor", range, Simple(c.constant(0)))
-    total = c.binary(ast.Add, first, zero, range)
-    begin = total.value(c, range)
-    found = c.iterate(value, range)
-    assert isinstance(found, Counted)
-    node = c.node("prim::Loop", (found.length, c.constant(True), begin), (), range=range)
-    block = node.add_block()
-    step = block.add_param(ty.INT, "i")
-    carried = block.add_param(ty.TENSOR, "total")
-    with c.within(block, Scope(c.scope)):
-        more = c.binary(ast.Add, Simple(carried), found.item(step), range).value(c, range)
-        again = c.constant(True)
-    block.set_returns([again, more])
-    return Simple(node.add_output(ty.TENSOR, "total"))
+    return c.call(prelude.total, range, value, c.binary(ast.Add, first, zero, range))
 
 
 def _test(name: str) -> Handler:
@@ -229,8 +214,8 @@ def _test(name: str) -> Handler:
             if index == len(items):
                 return Simple(c.constant(not wanted))
             test = test_of(c, items[index], call.range)
-            ways = [lambda: Simple(c.constant(wanted)), lambda: from_item(index + 1)]
-            yes, no = ways if wanted else reversed(ways)
+            exits = [lambda: Simple(c.constant(wanted)), lambda: from_item(index + 1)]
+            yes, no = exits if wanted else reversed(exits)
             return choose(c, test, yes, no, call.range)
 
         return from_item(0)

@@ -84,7 +84,6 @@ def _isinstance(c: Compiler, call: Call) -> Sugared:
 @builtin(python.type, takes=1)
 def _type(c: Compiler, call: Call) -> Sugared:
     """The class of an object of the program."""
-
     value = call.args[0].value
     cls = python_class_of(value.v.type) if isinstance(value, Simple) else None
     if cls is None:

@@ -387,3 +387,35 @@ def bit_count(n: Any) -> Any:
         count += rest & 1
         rest >>= 1
     return count
+
+
+# Sorting -------------------------------------------------------------------------------------
+
+
+def sort_by_order(items: Any, keys: Any, reverse: bool) -> None:
+    """items.sort(key=..., reverse=reverse), by keys that the runtime orders."""
+    pairs = [(key, -i if reverse else i) for i, key in enumerate(keys)]  # equal keys keep order
+    pairs.sort(reverse=reverse)
+    before = list(items)
+    for place, pair in enumerate(pairs):
+        items[place] = before[abs(pair[1])]
+
+
+def sort_by_lt(items: Any, keys: Any, reverse: bool) -> None:
+    """Binary insertion: few comparisons, as each runs a program; keys may be the items."""
+    order = [0 for _ in keys]
+    for count in range(len(keys)):
+        low, high = 0, count
+        while low < high:
+            middle = (low + high) // 2
+            other = keys[order[middle]]
+            before = other < keys[count] if reverse else keys[count] < other
+            if before:
+                high = middle
+            else:
+                low = middle + 1
+        order.insert(low, count)
+        order.pop()
+    before_sort = list(items)
+    for place, index in enumerate(order):
+        items[place] = before_sort[index]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.iteration import Counted, collect
+from weft.jit.frontend.library import prelude
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared
@@ -30,7 +29,7 @@ def sort_list(c: Compiler, items: Value, call: Call) -> None:
     if rest or len(call.args) > 1:
         fail("sort: expected reverse and key, got another argument", call.range)
     keys = items if key is None else keys_of(c, items, key, call.range)
-    function = _by_lt if _has_lt(c, keys) else _by_order
+    function = prelude.sort_by_lt if _has_lt(c, keys) else prelude.sort_by_order
     c.call(function, call.range, Simple(items), Simple(keys), reverse.value)
 
 
@@ -47,7 +46,6 @@ def _has_lt(c: Compiler, items: Value) -> bool:
 
 def keys_of(c: Compiler, items: Value, key: Arg, range: SourceRange) -> Value:
     """[key(item) for item in items]."""
-
     found = c.iterate(Simple(items), range)
     assert isinstance(found, Counted)
     made = Counted(
@@ -55,37 +53,3 @@ def keys_of(c: Compiler, items: Value, key: Arg, range: SourceRange) -> Value:
         lambda i: key.value.call(c, Call.of(key.range, found.item(i))),
     )
     return collect(c, made, range).value(c, range)
-
-
-# Compiled as they stand, for each type of items and keys --------------------------------------
-
-
-def _by_order(items: Any, keys: Any, reverse: bool) -> None:
-    pairs = [(key, -i if reverse else i) for i, key in enumerate(keys)]  # equal keys keep order
-    pairs.sort(reverse=reverse)
-    before = list(items)
-    for place, pair in enumerate(pairs):
-        items[place] = before[abs(pair[1])]
-
-
-def _by_lt(items: Any, keys: Any, reverse: bool) -> None:
-    """Binary insertion: few comparisons, as each runs a program; keys may be the items."""
-    order = [0 for _ in keys]
-    for count in range(len(keys)):
-        low, high = 0, count
-        while low < high:
-            middle = (low + high) // 2
-            other = keys[order[middle]]
-            before = other < keys[count] if reverse else keys[count] < other
-            if before:
-                high = middle
-            else:
-                low = middle + 1
-        order.insert(low, count)
-        order.pop()
-    before_sort = list(items)
-    for place, index in enumerate(order):
-        items[place] = before_sort[index]
-
-
-__all__ = ["sort_list"]

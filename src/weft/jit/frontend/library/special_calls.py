@@ -22,7 +22,6 @@ def special_call(
     c: Compiler, called: Sugared, node: ast.Call, hint: ty.Type | None
 ) -> Sugared | None:
     """The call where its arguments need their syntax, otherwise None."""
-
     obj: Any = None
     if isinstance(called, SpecialFunction | PythonObject):
         obj = called.obj
@@ -82,7 +81,6 @@ def _type(c: Compiler, node: ast.expr) -> ty.Type:
 
 def _fork(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
     """weft.jit.fork(f, ...): a future of f(...)."""
-
     if not node.args:
         fail("fork: expected a function, got no arguments", c.range(node))
     called = c.expr(node.args[0])

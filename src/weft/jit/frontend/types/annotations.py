@@ -76,7 +76,6 @@ def is_key(type: ty.Type, within: bool = False) -> bool:
 
 def class_type(cls: type, range: Any) -> ty.Type:
     """The type of instances of a class written in Python."""
-
     return verb["type_of_class"](cls, range)
 
 

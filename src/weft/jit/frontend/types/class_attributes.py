@@ -80,7 +80,7 @@ def member(
     if isinstance(found, functools.cached_property):
         return Method(v, name, found.func).call(c, Call(range))
     if inspect.isfunction(found):
-        marked = ignored_value(c, found, range, v)
+        marked = ignored_value(found, v)
         return marked if marked is not None else Method(v, name, found)
     return c.sugar(found, range, f"{cls.__name__}.{name}")
 
@@ -88,7 +88,6 @@ def member(
 @verb(("has_attr", ty.ClassType))
 def class_has(type: ty.ClassType, name: str) -> bool:
     """Whether objects of the class have the attribute."""
-
     if name in type.attributes:
         return True
     info = known_info(type)
@@ -232,7 +231,6 @@ def container_item(
     c: Compiler, owner: Sugared, index: Sugared, range: SourceRange, hint: ty.Type | None
 ) -> Sugared:
     """owner[index] for an object: a container of modules, or one with __getitem__."""
-
     v = owner.value(c, range)
     info = info_of(v.type)
     if isinstance(info, ModuleInfo) and info.container is not None:

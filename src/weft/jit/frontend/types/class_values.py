@@ -16,9 +16,9 @@ from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import compiling, fail
 from weft.jit.frontend.types.class_attributes import call_method, of_class
 from weft.jit.frontend.types.classes import ClassInfo, class_info, enum_type
-from weft.jit.frontend.types.named_tuple_new import TupleClass
 from weft.jit.frontend.types.names import is_written
 from weft.jit.frontend.types.parameters import Parameter
+from weft.jit.frontend.types.tuples import TupleClass
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later
@@ -105,7 +105,6 @@ class ScriptClass(Sugared):
 
     def new(self, c: Compiler, call: Call) -> tuple[ClassInfo, Value]:
         """An object whose attributes are not set."""
-
         with compiling(self.cls.__qualname__, c.name, call.range):
             info = class_info(self.cls, call.range)
         return info, c.emit("prim::CreateObject", (), info.type, range=call.range)
@@ -124,7 +123,9 @@ class ModuleClass(PythonObject):
     """A class of modules: Base.forward(self, x) calls its method for a module."""
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-        return of_class(c, self.obj, range, name)
+        if inspect.isfunction(inspect.getattr_static(self.obj, name, None)):
+            return of_class(c, self.obj, range, name)
+        return super().attr(c, range, name)
 
 
 class New(Sugared):

@@ -70,7 +70,6 @@ def python_class_of(type: ty.Type) -> type | None:
 @verb("type_of_class")
 def type_of_class(cls: type, range: Any = None) -> ty.Type:
     """The type of instances of a Python class used as annotation."""
-
     if issubclass(cls, enum.Enum):
         return enum_type(cls, range)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):

@@ -101,7 +101,6 @@ def picked_module(
     wanted: ty.InterfaceType,
 ) -> Sugared:
     """container[index] by a row of comparisons; all members stand behind the interface."""
-
     names = names_in(info)
     for name in names:
         inner = info.type.attributes[name].type

@@ -52,7 +52,7 @@ def module_member(
         return Method(v, name, info.methods[name])
     if name in info.functions:
         obj = info.functions[name]
-        marked = ignored_value(c, obj, range)
+        marked = ignored_value(obj)
         return marked if marked is not None else c.sugar(obj, range, f"self.{name}")
     if name in info.failed:
         _refuse_member(info, name, info.failed[name], range)

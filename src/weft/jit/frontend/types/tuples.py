@@ -1,5 +1,5 @@
-"""What tuples and NamedTuples have besides items: _replace, _fields, index, count, and the methods
-and properties that a NamedTuple class defines."""
+"""What tuples and NamedTuples have besides items: _replace, _fields, index, count, and the methods,
+properties and __new__ that a NamedTuple class defines."""
 
 from __future__ import annotations
 
@@ -183,7 +183,6 @@ def _replaced(c: Compiler, v: Value, call: Call) -> Sugared:
 
 def _made(c: Compiler, owner: NamedTupleClass, call: Call) -> Sugared:
     """Cls._make(items)."""
-
     call.expect_no_keywords("_make")
     call.expect_count("_make", 1, 1)
     held = call.args[0].value
@@ -192,3 +191,56 @@ def _made(c: Compiler, owner: NamedTupleClass, call: Call) -> Sugared:
         fields = owner.cls._fields  # type: ignore[attr-defined]
         items = take_apart(c, held, len(fields), call.range, "_make")
     return owner.call(c, Call.of(call.range, *items))
+
+
+# A __new__ in the class ------------------------------------------------------------------------
+
+
+class TupleClass(NamedTupleClass):
+    """A NamedTuple class as programs name it: a call does what its __new__ does."""
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        return TupleNew(self.cls).call(c, call.behind(self)._replace(hint=None))
+
+    def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
+        return TupleNew(self.cls) if name == "__new__" else super().attr(c, range, name)
+
+
+class TupleNew(Sugared):
+    """Cls.__new__(cls, ...): what is written in the body of Cls or of its bases."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+
+    def describe(self) -> str:
+        return f"the function {self.cls.__name__}.__new__"
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        made = call.args[0].value if call.args else None
+        if not isinstance(made, NamedTupleClass):
+            fail("__new__: expected a NamedTuple class as first argument, got none", call.range)
+        writer = next(base for base in self.cls.__mro__ if "__new__" in vars(base))
+        rest = call._replace(args=call.args[1:], hint=None)
+        if "_fields" in vars(writer):  # namedtuple made both
+            return NamedTupleClass.call(made, c, rest)
+        before, c.owner = c.owner, SuperOfNew(writer)
+        try:
+            written = TupleFunction(writer, vars(writer)["__new__"].__func__, made)
+            return written.call(c, rest)
+        finally:
+            c.owner = before
+
+
+class SuperOfNew(Sugared):
+    """super() inside of __new__."""
+
+    def __init__(self, after: type) -> None:
+        self.after = after
+
+    def describe(self) -> str:
+        return "super()"
+
+    def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
+        if name != "__new__":
+            fail(f"super(): expected __new__ inside of __new__, got {name!r}", range)
+        return TupleNew(self.after.__mro__[1])
