@@ -33,6 +33,9 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
         if node.kind == "prim::If":
             tidy.split_tuples(made, node)
         tidy.drop_unchanged(node)
+    for node in list(made.walk()):
+        if node.kind in ("prim::TupleIndex", "prim::TupleUnpack"):
+            tidy.unpack(node)
     dce.run(made)
     tidy.sink_tuples(made.block)
     return made
@@ -50,8 +53,6 @@ def _change(graph: Graph, node: Node) -> None:
         tidy.give_type(node)
     elif node.kind in ("aten::neg.float", "aten::Complex.float_float"):
         tidy.fold(graph, node)
-    elif node.kind in ("prim::TupleIndex", "prim::TupleUnpack"):
-        tidy.unpack(node)
 
 
 def _substitute(graph: Graph, node: Node) -> None:
