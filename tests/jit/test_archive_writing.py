@@ -13,9 +13,18 @@ from typing import Any, Final, NamedTuple
 import pytest
 from tests.jit import test_corpus as corpus
 from tests.jit import test_language as language
+from tests.jit.archive_writer import archive
 
 import weft
 from weft import Tensor, jit, nn
+from weft.jit.archive.canonical import canonical
+from weft.jit.archive.classes import Definitions
+from weft.jit.archive.code import ArchiveCode
+from weft.jit.archive.code_text import code_of
+from weft.jit.execution import LOCK
+from weft.jit.frontend import compile_function
+from weft.serialization.source import open_source
+from weft.serialization.zip_reader import ZipReader
 
 
 def records(data: bytes) -> dict[str, bytes]:
@@ -447,3 +456,33 @@ def test_most_programs_are_saved(tmp_path):
     names = PROGRAMS[1::5]
     missing = [n for n in names if saved(language.load(tmp_path, n, language.PROGRAMS[n])) is None]
     assert len(missing) < len(names) / 8, missing
+
+
+# The text of programs -----------------------------------------------------------------------------
+
+
+def compiled_again(text: str, name: str) -> Any:
+    """The function of the IR that a text of `.code` is compiled to."""
+    with open_source(archive({"__torch__": text}, 0), "load") as source:
+        definitions = Definitions(ArchiveCode(ZipReader(source)), [], 10)
+    with LOCK:
+        return compile_function(definitions.find(f"__torch__.{name}")).function
+
+
+FUNCTIONS = [name for name in PROGRAMS if "class " not in language.PROGRAMS[name]]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS[::4])
+def test_code_is_compiled_to_the_same_graph(name, tmp_path):
+    """Names of values aside, and as far as the dialect tells: numbers of dtypes are ints."""
+    space = language.load(tmp_path, name, language.PROGRAMS[name])
+    program = jit.script(language.subject(space))
+    text = program.code
+    if any(
+        part in text for part in ("__torch__.", "CONSTANTS.", "fork(", "CallPython", "Autocast")
+    ):
+        return  # it has more parts than this text
+    again = compiled_again(text, program.name)
+    assert code_of(again) == text
+    canonical_kinds = [node.kind for node in canonical(program.function.graph, False).walk()]
+    assert [node.kind for node in canonical(again.graph, False).walk()] == canonical_kinds

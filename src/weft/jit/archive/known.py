@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 import weft.nn.functional as F
 from weft.jit.archive.functions import COMPOSED
 from weft.jit.ir import Function
-from weft.jit.ir.graph import Node
+from weft.jit.ir.graph import Node, Value
 
 # Functions whose parameters have the names of the operator's.
 _SAME = (
@@ -22,41 +21,49 @@ _SAME = (
 _INSTANCE = re.compile(r"__\d+$")  # of a function compiled for further types
 
 
-@functools.cache
-def _operators() -> dict[str, tuple[str, Callable[..., Any]]]:
-    """The operators and the functions by the names of functions in the IR."""
-    composed = {
-        _name(function): (kind, function)
-        for kind, functions in COMPOSED.items()
-        for function in functions
-    }
-    same = {_name(function): (f"aten::{function.__name__}", function) for function in _SAME}
-    return composed | same
+def operator_of(function: Function) -> str | None:
+    """The operator that a function is; None if it is none."""
+    found = _found(function)
+    return None if found is None else found[0]
+
+
+def _found(function: Function) -> tuple[str, Callable[..., Any]] | None:
+    """The operator, and the Python function that stands for it."""
+    name = _INSTANCE.sub("", function.name)
+    same = ((f"aten::{each.__name__}", each) for each in _SAME)
+    composed = ((kind, each) for kind, functions in COMPOSED.items() for each in functions)
+    return next((pair for pair in (*same, *composed) if _name(pair[1]) == name), None)
 
 
 def _name(function: Any) -> str:
     return f"__torch__.{function.__module__}.{function.__qualname__}"
 
 
-def operator_of(function: Function) -> str | None:
-    """The operator that a function is; None if it is none."""
-    found = _operators().get(_INSTANCE.sub("", function.name))
-    return None if found is None else found[0]
-
-
 def arguments(node: Node, function: Function, texts: Sequence[str]) -> str:
-    """The arguments of the operator's call: those that have a default by keyword, where they are
-    something else."""
-    parameters = inspect.signature(_operators()[_INSTANCE.sub("", function.name)][1]).parameters
-    made = []
-    for name, text, value in zip(function.arg_names, texts, node.inputs):
-        default = parameters[name].default
-        if default is inspect.Parameter.empty:
-            made.append(text)
-        elif not (value.is_constant and _is_same(value.constant, default)):
-            made.append(f"{name}={text}")
-    return ", ".join(made)
+    """The arguments of the operator's call. What is as the parameters say is left out: at the end,
+    or anywhere where the names are those of PyTorch."""
+    found = _found(function)
+    assert found is not None
+    parameters = inspect.signature(found[1]).parameters
+    defaults = [parameters[name].default for name in function.arg_names]
+    by_place: list[str] = []
+    by_name: list[str] = []
+    for name, text, value, default in zip(function.arg_names, texts, node.inputs, defaults):
+        if found[1] in _SAME and default is not inspect.Parameter.empty:
+            by_name += [] if _is_same(value, default) else [f"{name}={text}"]
+        else:
+            by_place.append(text)
+    while len(by_place) and not by_name and _is_same(*_last(node, defaults, len(by_place))):
+        by_place.pop()
+    return ", ".join([*by_place, *by_name])
 
 
-def _is_same(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and bool(value == default)
+def _last(node: Node, defaults: Sequence[Any], count: int) -> tuple[Value, Any]:
+    return node.inputs[count - 1], defaults[count - 1]
+
+
+def _is_same(value: Value, default: Any) -> bool:
+    """Whether an argument is the constant that its default is."""
+    if not value.is_constant or type(value.constant) is not type(default):
+        return False
+    return bool(value.constant == default)
