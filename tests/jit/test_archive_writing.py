@@ -484,5 +484,10 @@ def test_code_is_compiled_to_the_same_graph(name, tmp_path):
         return  # it has more parts than this text
     again = compiled_again(text, program.name)
     assert code_of(again) == text
-    canonical_kinds = [node.kind for node in canonical(program.function.graph, False).walk()]
-    assert [node.kind for node in canonical(again.graph, False).walk()] == canonical_kinds
+    assert kinds(again.graph) == kinds(program.function.graph)
+
+
+def kinds(graph: Any) -> list[str]:
+    """The kinds of the nodes of a graph, in the form that is printed."""
+    walked = (node.kind for node in canonical(graph, False).walk())
+    return [kind for kind in walked if kind not in ("prim::Constant", "prim::Uninitialized")]

@@ -35,7 +35,8 @@ def arguments(node: Node, texts: Sequence[str]) -> str:
     position at the end, by keyword anywhere."""
     operator = schemas.of(node.kind)
     if operator.schema.varargs:
-        return ", ".join(texts)
+        in_tuple = node.kind == "aten::percentFormat" and len(texts) > 2
+        return f"{texts[0]}, ({', '.join(texts[1:])})" if in_tuple else ", ".join(texts)
     by_place: list[str] = []
     by_name: list[str] = []
     left_out = 0

@@ -51,7 +51,7 @@ def _change(graph: Graph, node: Node) -> None:
         tidy.listed(node)
     elif node.kind == "prim::tolist":
         tidy.give_type(node)
-    elif node.kind in ("aten::neg.float", "aten::Complex.float_float"):
+    elif node.kind in ("aten::neg.float", "aten::Complex.float_float", "aten::device"):
         tidy.fold(graph, node)
 
 

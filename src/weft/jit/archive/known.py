@@ -12,7 +12,7 @@ from weft.jit.archive.functions import COMPOSED
 from weft.jit.ir import Function
 from weft.jit.ir.graph import Node, Value
 
-# Functions whose parameters have the names of the operator's.
+# Functions whose parameters are the operator's, in order.
 _SAME = (
     F.bilinear, F.conv3d, F.conv_transpose1d, F.conv_transpose3d, F.cosine_similarity, F.glu,
     F.hardshrink, F.pad, F.pairwise_distance, F.pdist, F.prelu, F.rms_norm,
@@ -40,26 +40,24 @@ def _name(function: Any) -> str:
 
 
 def arguments(node: Node, function: Function, texts: Sequence[str]) -> str:
-    """The arguments of the operator's call. What is as the parameters say is left out: at the end,
-    or anywhere where the names are those of PyTorch."""
+    """The arguments of the operator's call, but for those at the end that are the defaults."""
     found = _found(function)
     assert found is not None
     parameters = inspect.signature(found[1]).parameters
-    defaults = [parameters[name].default for name in function.arg_names]
     by_place: list[str] = []
     by_name: list[str] = []
-    for name, text, value, default in zip(function.arg_names, texts, node.inputs, defaults):
-        if found[1] in _SAME and default is not inspect.Parameter.empty:
-            by_name += [] if _is_same(value, default) else [f"{name}={text}"]
-        else:
-            by_place.append(text)
-    while len(by_place) and not by_name and _is_same(*_last(node, defaults, len(by_place))):
-        by_place.pop()
-    return ", ".join([*by_place, *by_name])
+    left_out = 0
+    for name, text, value in zip(function.arg_names, texts, node.inputs):
+        is_default = _is_same(value, parameters[name].default)
+        if name in _BY_KEYWORD:
+            by_name += [] if is_default else [f"{name}={text}"]
+            continue
+        left_out = left_out + 1 if is_default else 0
+        by_place.append(text)
+    return ", ".join([*by_place[: len(by_place) - left_out], *by_name])
 
 
-def _last(node: Node, defaults: Sequence[Any], count: int) -> tuple[Value, Any]:
-    return node.inputs[count - 1], defaults[count - 1]
+_BY_KEYWORD = frozenset(("scale", "enable_gqa"))  # in PyTorch
 
 
 def _is_same(value: Value, default: Any) -> bool:

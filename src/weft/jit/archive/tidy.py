@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import weft
 from weft.jit.ir import Block, Graph, Node
 from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
@@ -115,14 +117,16 @@ def give_type(node: Node) -> None:
 
 
 def fold(graph: Graph, node: Node) -> None:
-    """-inf and complex numbers are constants, for which the text has no literal."""
+    """-inf, complex numbers and devices are constants, for which the text has no literal."""
     if not all(value.is_constant for value in node.inputs):
         return
     values = [value.constant for value in node.inputs]
     if node.kind == "aten::neg.float" and values[0] == math.inf:
-        made: float | complex = -math.inf
+        made: Any = -math.inf
     elif node.kind == "aten::Complex.float_float":
         made = complex(*values)
+    elif node.kind == "aten::device":
+        made = weft.device(*values)
     else:
         return
     with graph.inserting(before=node):
