@@ -20,6 +20,9 @@ _OF_NUMBERS = frozenset(
 )
 
 
+_DEVICE = "aten::device"
+
+
 def canonical(graph: Graph, portable: bool = True) -> Graph:
     """A copy of the graph in that form. `portable`: functions stand for operators that PyTorch has
     not."""
@@ -52,7 +55,7 @@ def _change(graph: Graph, node: Node) -> None:
         tidy.listed(node)
     elif node.kind == "prim::tolist":
         tidy.give_type(node)
-    elif node.kind in ("aten::neg.float", "aten::Complex.float_float", "aten::device"):
+    elif node.kind in ("aten::neg.float", "aten::Complex.float_float") or node.name == _DEVICE:
         tidy.fold(graph, node)
 
 

@@ -125,7 +125,7 @@ def fold(graph: Graph, node: Node) -> None:
         made: Any = -math.inf
     elif node.kind == "aten::Complex.float_float":
         made = complex(*values)
-    elif node.kind == "aten::device":
+    elif node.name == "aten::device":
         made = weft.device(*values)
     else:
         return
