@@ -12,9 +12,19 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 from tests.jit import test_corpus as corpus
+from tests.jit import test_language as language
+from tests.jit.archive_writer import archive
 
 import weft
 from weft import Tensor, jit, nn
+from weft.jit.archive.canonical import canonical
+from weft.jit.archive.classes import Definitions
+from weft.jit.archive.code import ArchiveCode
+from weft.jit.archive.code_text import code_of
+from weft.jit.execution import LOCK
+from weft.jit.frontend import compile_function
+from weft.serialization.source import open_source
+from weft.serialization.zip_reader import ZipReader
 
 
 def records(data: bytes) -> dict[str, bytes]:
@@ -40,7 +50,8 @@ def in_torch(data: bytes):
     return torch.jit.load(io.BytesIO(data))
 
 
-NOT_SAVED: dict[str, str] = {}
+# Cases of the corpus that PyTorch has no operators for.
+NOT_SAVED = {"grid decoder": "round(x, digits)"}
 
 # What is written ----------------------------------------------------------------------------------
 
@@ -345,3 +356,135 @@ def test_corpus_in_torch(family, name):
     with warnings.catch_warnings(), torch.jit.optimized_execution(False):
         warnings.simplefilter("ignore")
         check_corpus(family, name, in_torch, torch)
+
+
+# Programs over the whole language -----------------------------------------------------------------
+
+# What archives do not hold, by a part of the error.
+REFUSED = {
+    "EnterAutocast": ["autocast", "ac_cse", "ac_module", "ac_decorated_forward"],
+    "CallPython": ["ignore_unused", "ignore_fn_default"],
+    "prim::write": ["print_sep", "print_end"],
+    "aten::round.digits": ["abs_round", "beam_search"],
+    "aten::format_spec": ["f_string", "gx_format", "string_tokenizer"],
+    "a dict whose keys are": ["tuple_key", "enum_key", "dict_device_key"],
+    "which calls itself": ["recursion_", "gx_method_recursion"],
+    "which holds itself": ["class_opt_cond"],
+    "aten::lt.t, aten::le.t": ["list_cmp", "list_compare"],
+    "isinstance(..., dict)": ["any_list"],
+}
+# What is another call for a loaded program: its classes are its own, and dtypes are numbers.
+OTHER_ARGUMENTS = {
+    "enum_attr", "strenum_eq", "intenum_arith", "enums_as_any", "lists_of_enums_as_any", "enum_basic", "enum_return", "enum_dict",
+    "device_dtype_args", "dtype_compare", "layouts",
+}  # fmt: skip
+# What the reader folds while it compiles.
+FOLDED = {"str_minmax", "len_mod"}
+# PyTorch does something else with the same code: formats of floats, division by 0, grad modes that it takes for
+# common subexpressions, keys of dicts.
+OTHERWISE_IN_TORCH = {
+    "str_minmax", "iterables_reduced", "defaults", "int_div", "any_bool_as_int", "no_grad", "enable_grad_nested",
+    "decorated_modes", "percent", "fmt_method", "format_named", "format_auto_after", "str_join_format",
+    "tensors_as_texts", "str_everything", "dict_popitem_clear", "gx_dict_methods", "string_formats",
+    "retained_gradients_of_what_was_read_already",
+}  # fmt: skip
+PROGRAMS = [name for name, text in language.PROGRAMS.items() if not language.marks(text, "refused")]
+
+
+def saved(space: Any) -> bytes | None:
+    """The archive of a program; None where archives cannot hold it."""
+    try:
+        return jit.script(language.subject(space)).save_to_buffer()
+    except RuntimeError as error:
+        assert str(error).startswith("save: expected a program that archives can hold"), error
+        return None
+
+
+@pytest.mark.parametrize("name", PROGRAMS[::3])
+def test_language(name, tmp_path):
+    space = language.load(tmp_path, name, language.PROGRAMS[name])
+    data = saved(space)
+    if data is None:
+        return
+    assert name in FOLDED or code(loaded(data).save_to_buffer()) == code(data)
+    again, program = loaded(data), jit.script(language.subject(space))
+    for call in language.calls(language.PROGRAMS[name]) if name not in OTHER_ARGUMENTS else ():
+        assert language.outcome(again, space, call) == language.outcome(program, space, call), call
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_language_in_torch(name, tmp_path):
+    pytest.importorskip("torch")
+    text = language.PROGRAMS[name]
+    head = language.HEAD.replace("import weft as torch\n", "import torch\n").replace(
+        "weft", "torch"
+    )
+    space = language.load(tmp_path, name, text)
+    data = saved(space)
+    if data is None:
+        return
+    again, program = in_torch(data), jit.script(language.subject(space))
+    if name in OTHERWISE_IN_TORCH | OTHER_ARGUMENTS:
+        return
+    other = language.load(tmp_path, name, text, head)
+    for call in language.calls(text):
+        expected, got = (
+            language.outcome(*pair, call)[0] for pair in ((program, space), (again, other))
+        )
+        assert language._agree(expected, got), (call, expected, got)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"), [(part, n) for part, names in REFUSED.items() for n in names]
+)
+def test_programs_that_archives_cannot_hold(part, name, tmp_path):
+    space = language.load(tmp_path, name, language.PROGRAMS[name])
+    with pytest.raises(
+        RuntimeError, match="save: expected a program that archives can hold"
+    ) as error:
+        jit.script(language.subject(space)).save_to_buffer()
+    assert part in str(error.value)
+
+
+def test_most_programs_are_saved(tmp_path):
+    names = PROGRAMS[1::5]
+    missing = [n for n in names if saved(language.load(tmp_path, n, language.PROGRAMS[n])) is None]
+    assert len(missing) < len(names) / 8, missing
+
+
+# The text of programs -----------------------------------------------------------------------------
+
+
+def compiled_again(text: str, name: str) -> Any:
+    """The function of the IR that a text of `.code` is compiled to."""
+    with open_source(archive({"__torch__": text}, 0), "load") as source:
+        definitions = Definitions(ArchiveCode(ZipReader(source)), [], 10)
+    with LOCK:
+        return compile_function(definitions.find(f"__torch__.{name}")).function
+
+
+FUNCTIONS = [name for name in PROGRAMS if "class " not in language.PROGRAMS[name]]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS[::4])
+def test_code_is_compiled_to_the_same_graph(name, tmp_path):
+    """Names of values aside, and as far as the dialect tells: numbers of dtypes are ints."""
+    space = language.load(tmp_path, name, language.PROGRAMS[name])
+    program = jit.script(language.subject(space))
+    text = program.code
+    if any(
+        part in text for part in ("__torch__.", "CONSTANTS.", "fork(", "CallPython", "Autocast")
+    ):
+        return  # it has more parts than this text
+    again = compiled_again(text, program.name)
+    assert code_of(again) == text
+    assert kinds(again.graph) == kinds(program.function.graph)
+
+
+def kinds(graph: Any) -> list[str]:
+    """The operators of a graph, in the form that is printed. A text does not tell overloads, nor
+    casts to a type that the value has by then."""
+    walked = (node.name for node in canonical(graph, False).walk())
+    left_out = ("prim::Constant", "prim::Uninitialized", "prim::unchecked_cast")
+    return [name for name in walked if name not in left_out]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.jit import schemas
-from weft.jit.archive.foreign import name_of
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node
 from weft.jit.schema_parts import Arg
@@ -25,8 +24,7 @@ def version_of(kind: str) -> int:
 
 def callee(kind: str) -> str:
     """The text of an operator: torch.add, ops.prim.min."""
-    name = name_of(kind)
-    space, _, short = name.partition("::")
+    space, _, short = kind.partition(".")[0].partition("::")
     return f"torch.{short}" if space == "aten" else f"ops.{space}.{short}"
 
 
@@ -35,7 +33,8 @@ def arguments(node: Node, texts: Sequence[str]) -> str:
     position at the end, by keyword anywhere."""
     operator = schemas.of(node.kind)
     if operator.schema.varargs:
-        return ", ".join(texts)
+        in_tuple = node.kind == "aten::percentFormat" and len(texts) > 2
+        return f"{texts[0]}, ({', '.join(texts[1:])})" if in_tuple else ", ".join(texts)
     by_place: list[str] = []
     by_name: list[str] = []
     left_out = 0

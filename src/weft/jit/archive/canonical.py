@@ -4,9 +4,10 @@ values are carried only where they change, dtypes are numbers, and nothing is de
 from __future__ import annotations
 
 from weft.jit.archive import equality, grad_modes, numbers, tidy
+from weft.jit.archive.foreign import RENAMED
 from weft.jit.archive.known import operator_of
 from weft.jit.archive.substitutes import substitute_of
-from weft.jit.ir import Graph, Node
+from weft.jit.ir import Function, Graph, Node
 from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
 from weft.jit.passes import dce
@@ -17,6 +18,9 @@ _OF_NUMBERS = frozenset(
     f"__torch__.{each.__module__}.{each.__name__}"
     for each in (numbers.dtype_of, numbers.number_of, numbers.optional_dtype_of)
 )
+
+
+_DEVICE = "aten::device"
 
 
 def canonical(graph: Graph, portable: bool = True) -> Graph:
@@ -33,6 +37,9 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
         if node.kind == "prim::If":
             tidy.split_tuples(made, node)
         tidy.drop_unchanged(node)
+    for node in list(made.walk()):
+        if node.kind in ("prim::TupleIndex", "prim::TupleUnpack"):
+            tidy.unpack(node)
     dce.run(made)
     tidy.sink_tuples(made.block)
     return made
@@ -48,30 +55,35 @@ def _change(graph: Graph, node: Node) -> None:
         tidy.listed(node)
     elif node.kind == "prim::tolist":
         tidy.give_type(node)
-    elif node.kind in ("aten::neg.float", "aten::Complex.float_float"):
+    elif node.kind in ("aten::neg.float", "aten::Complex.float_float") or node.name == _DEVICE:
         tidy.fold(graph, node)
-    elif node.kind in ("prim::TupleIndex", "prim::TupleUnpack"):
-        tidy.unpack(node)
 
 
 def _substitute(graph: Graph, node: Node) -> None:
+    """Puts what PyTorch has in the place of what it has not."""
     kind = node.kind
     if kind in ("aten::eq.t", "aten::ne.t"):
-        return equality.lower(graph, node)
-    if kind in _IDENTITIES and all(isinstance(v.type, ty.EnumType) for v in node.inputs):
+        equality.lower(graph, node)
+    elif kind == "prim::unchecked_cast" and not tidy.is_guarded(node):
+        tidy.guard(graph, node)  # PyTorch folds a cast of None to something invalid
+    elif kind in _IDENTITIES and all(isinstance(v.type, ty.EnumType) for v in node.inputs):
         node.kind = _IDENTITIES[kind]  # members of PyTorch's enums are not always the same object
-    if kind == "aten::repr" and node.inputs[0].type is ty.STR:
-        kind = "aten::repr.str"
-    if kind == "prim::unchecked_cast" and not tidy.is_guarded(node):
-        return tidy.guard(graph, node)  # PyTorch folds a cast of None to something invalid
-    function = substitute_of(kind)
+    elif kind == "aten::repr" and node.inputs[0].type is ty.STR:
+        _call(graph, node, substitute_of("aten::repr.str"))
+    elif kind in RENAMED:
+        node.kind = RENAMED[kind]
+    else:
+        _call(graph, node, substitute_of(kind))
+
+
+def _call(graph: Graph, node: Node, function: Function | None) -> None:
+    """The call of a function in the place of an operator, if there is one."""
     if function is not None:
         with graph.inserting(before=node), graph.at_range(node.range):
             types = [value.type for value in node.outputs]
             call = graph.emit("prim::CallFunction", node.inputs, types, {"function": function})
         node.replace_outputs_with(call.outputs)
         node.destroy()
-    return None
 
 
 _IDENTITIES = {"aten::__is__": "aten::eq.enum", "aten::__isnot__": "aten::ne.enum"}

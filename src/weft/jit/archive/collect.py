@@ -81,8 +81,15 @@ class Collector:
             for each in node.attrs.get("types", ()):
                 self.type(each)
             called = node.attrs.get("function")
-            if called is not None and operator_of(called) is None:
+            if node.kind == "prim::fork" and is_closure(called):
+                self._body(called)
+            elif called is not None and operator_of(called) is None:
                 self.function(called)
+
+
+def is_closure(function: Function) -> bool:
+    """Whether a function is only forked, so that it stands where that happens."""
+    return function.name.rpartition(".")[2].lstrip("_").startswith("forked")
 
 
 def _parts(schema: ty.FunctionSchema) -> Iterator[ty.Type]:

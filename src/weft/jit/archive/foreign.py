@@ -5,13 +5,12 @@ from __future__ import annotations
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node
 
-# PyTorch's name of the same.
-_RENAMED = {
+# What says the same in PyTorch.
+RENAMED = {
     "aten::ndimension": "aten::dim",
     "prim::ndim": "aten::dim",
     "prim::shape": "aten::size",
     "aten::repr": "aten::str",
-    "aten::cross_entropy": "aten::cross_entropy_loss",
 }
 # Names that PyTorch has not. Those of one leading underscore are weft's own but for the following.
 _ABSENT = frozenset(
@@ -49,12 +48,6 @@ _ABSENT_OVERLOADS = frozenset(
 _OF_NODES = frozenset(
     ("prim::CallPython", "prim::EnterAutocast", "prim::ExitAutocast", "prim::EnterGradMode")
 )
-
-
-def name_of(kind: str) -> str:
-    """What archives call an operator."""
-    name = kind.partition(".")[0]
-    return _RENAMED.get(name, name)
 
 
 def is_foreign(node: Node) -> bool:

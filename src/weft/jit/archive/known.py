@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -11,9 +10,9 @@ from typing import Any
 import weft.nn.functional as F
 from weft.jit.archive.functions import COMPOSED
 from weft.jit.ir import Function
-from weft.jit.ir.graph import Node
+from weft.jit.ir.graph import Node, Value
 
-# Functions whose parameters have the names of the operator's.
+# Functions whose parameters are the operator's, in order.
 _SAME = (
     F.bilinear, F.conv3d, F.conv_transpose1d, F.conv_transpose3d, F.cosine_similarity, F.glu,
     F.hardshrink, F.pad, F.pairwise_distance, F.pdist, F.prelu, F.rms_norm,
@@ -22,41 +21,47 @@ _SAME = (
 _INSTANCE = re.compile(r"__\d+$")  # of a function compiled for further types
 
 
-@functools.cache
-def _operators() -> dict[str, tuple[str, Callable[..., Any]]]:
-    """The operators and the functions by the names of functions in the IR."""
-    composed = {
-        _name(function): (kind, function)
-        for kind, functions in COMPOSED.items()
-        for function in functions
-    }
-    same = {_name(function): (f"aten::{function.__name__}", function) for function in _SAME}
-    return composed | same
+def operator_of(function: Function) -> str | None:
+    """The operator that a function is; None if it is none."""
+    found = _found(function)
+    return None if found is None else found[0]
+
+
+def _found(function: Function) -> tuple[str, Callable[..., Any]] | None:
+    """The operator, and the Python function that stands for it."""
+    name = _INSTANCE.sub("", function.name)
+    same = ((f"aten::{each.__name__}", each) for each in _SAME)
+    composed = ((kind, each) for kind, functions in COMPOSED.items() for each in functions)
+    return next((pair for pair in (*same, *composed) if _name(pair[1]) == name), None)
 
 
 def _name(function: Any) -> str:
     return f"__torch__.{function.__module__}.{function.__qualname__}"
 
 
-def operator_of(function: Function) -> str | None:
-    """The operator that a function is; None if it is none."""
-    found = _operators().get(_INSTANCE.sub("", function.name))
-    return None if found is None else found[0]
-
-
 def arguments(node: Node, function: Function, texts: Sequence[str]) -> str:
-    """The arguments of the operator's call: those that have a default by keyword, where they are
-    something else."""
-    parameters = inspect.signature(_operators()[_INSTANCE.sub("", function.name)][1]).parameters
-    made = []
+    """The arguments of the operator's call, but for those at the end that are the defaults."""
+    found = _found(function)
+    assert found is not None
+    parameters = inspect.signature(found[1]).parameters
+    by_place: list[str] = []
+    by_name: list[str] = []
+    left_out = 0
     for name, text, value in zip(function.arg_names, texts, node.inputs):
-        default = parameters[name].default
-        if default is inspect.Parameter.empty:
-            made.append(text)
-        elif not (value.is_constant and _is_same(value.constant, default)):
-            made.append(f"{name}={text}")
-    return ", ".join(made)
+        is_default = _is_same(value, parameters[name].default)
+        if name in _BY_KEYWORD:
+            by_name += [] if is_default else [f"{name}={text}"]
+            continue
+        left_out = left_out + 1 if is_default else 0
+        by_place.append(text)
+    return ", ".join([*by_place[: len(by_place) - left_out], *by_name])
 
 
-def _is_same(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and bool(value == default)
+_BY_KEYWORD = frozenset(("scale", "enable_gqa"))  # in PyTorch
+
+
+def _is_same(value: Value, default: Any) -> bool:
+    """Whether an argument is the constant that its default is."""
+    if not value.is_constant or type(value.constant) is not type(default):
+        return False
+    return bool(value.constant == default)

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.jit.archive import calls
 from weft.jit.archive.canonical import is_counted
-from weft.jit.archive.collect import Collector
+from weft.jit.archive.collect import Collector, is_closure
 from weft.jit.archive.constants import Constants, is_literal, plain
 from weft.jit.archive.expressions import call_of, cast, expression
 from weft.jit.archive.foreign import is_foreign
@@ -176,12 +176,22 @@ class FunctionPrinter:
             self._line(f"{outputs[0]} = {text}" if outputs else text)
 
     def closure(self, node: Node, texts: Sequence[str]) -> str:
-        """A function without arguments that calls what a node forks."""
-        name, result = self.variables.temporary(), self.variables.temporary()
-        self._line(f"def __forked{name}():")
-        self._line(f"{_INDENT}{result} = {call_of(self, node.attrs['function'], node, texts)}")
-        self._line(f"{_INDENT}return {result}")
-        return f"__forked{name}"
+        """A function without arguments that does what a node forks."""
+        name, function = f"__forked{self.variables.temporary()}", node.attrs["function"]
+        self._line(f"def {name}():")
+        self._indent += _INDENT
+        if is_closure(function):
+            graph = self.program.collector.graph(function)
+            for value, text in zip(graph.inputs, texts):
+                self.variables.set(value, text)
+            self._block(graph.block)
+            result = self.use(graph.returns[0])
+        else:
+            result = self.variables.temporary()
+            self._line(f"{result} = {call_of(self, function, node, texts)}")
+        self._line(f"return {result}")
+        self._indent = self._indent[: -len(_INDENT)]
+        return name
 
     def _set_attribute(self, node: Node) -> None:
         target, value = node.inputs

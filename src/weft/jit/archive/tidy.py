@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import weft
 from weft.jit.ir import Block, Graph, Node
 from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
 
 
 def split_tuples(graph: Graph, node: Node) -> None:
-    """A tuple that both branches of an If make is made behind it, of what the branches give."""
-    yes, no = node.blocks
-    for index in reversed(range(len(node.outputs))):
-        pair = yes.returns[index], no.returns[index]
-        if not all(_is_sole_tuple(value, value.owner) for value in pair):
-            continue
-        output, made = node.outputs[index], [value.node for value in pair]
-        types = [[v.type for v in each.inputs] for each in made if each is not None]
-        assert isinstance(output.type, ty.TupleType)
-        if types != [list(output.type.elems)] * 2:
-            continue
-        parts = [node.add_output(type, output.name) for type in types[0]]
-        for block, each in zip(node.blocks, made):
-            assert each is not None
-            block.set_returns((*block.returns, *each.inputs))
-            block.remove_return(index)
-        with graph.inserting(after=node), graph.at_range(node.range):
-            whole = graph.emit("prim::TupleConstruct", parts, (output.type,)).output
-        output.replace_all_uses_with(whole)
-        node.remove_output(index)
+    """Tuples that both branches of an If make are made behind it, of what the branches give."""
+    index = 0
+    while index < len(node.outputs):
+        if not _split_tuple(graph, node, index):
+            index += 1
+
+
+def _split_tuple(graph: Graph, node: Node, index: int) -> bool:
+    output = node.outputs[index]
+    made = [_sole_tuple(block.returns[index], block) for block in node.blocks]
+    for each in made:
+        if each is None or [v.type for v in each.inputs] != list(output.type.children):
+            return False
+    parts = [node.add_output(type, output.name) for type in output.type.children]
+    for block, each in zip(node.blocks, made):
+        assert each is not None
+        block.set_returns((*block.returns, *each.inputs))
+        block.remove_return(index)
+        each.destroy()
+    with graph.inserting(after=node), graph.at_range(node.range):
+        whole = graph.emit("prim::TupleConstruct", parts, (output.type,)).output
+    output.replace_all_uses_with(whole)
+    node.remove_output(index)
+    return True
 
 
 def drop_unchanged(node: Node) -> None:
@@ -111,14 +117,16 @@ def give_type(node: Node) -> None:
 
 
 def fold(graph: Graph, node: Node) -> None:
-    """-inf and complex numbers are constants, for which the text has no literal."""
+    """-inf, complex numbers and devices are constants, for which the text has no literal."""
     if not all(value.is_constant for value in node.inputs):
         return
     values = [value.constant for value in node.inputs]
     if node.kind == "aten::neg.float" and values[0] == math.inf:
-        made: float | complex = -math.inf
+        made: Any = -math.inf
     elif node.kind == "aten::Complex.float_float":
         made = complex(*values)
+    elif node.name == "aten::device":
+        made = weft.device(*values)
     else:
         return
     with graph.inserting(before=node):
@@ -144,31 +152,31 @@ def unpack(node: Node) -> None:
 def listed(call: Node) -> None:
     """Tuples of numbers that a call takes are made as lists, which operators take."""
     for value in call.inputs:
-        if _is_sole_tuple(value, call.owner) and len(set(value.type.children)) == 1:
-            assert value.node is not None
-            value.node.kind = "prim::ListConstruct"
+        made = _sole_tuple(value, call.owner)
+        if made is not None and len(set(value.type.children)) == 1:
+            made.kind = "prim::ListConstruct"
             value.type = ty.ListType(value.type.children[0])
 
 
 def sink_tuples(block: Block) -> None:
     """Tuples without a name are made where they are used, if that is one place in their block."""
     for value in block.returns:
-        if _is_sole_tuple(value, block):
-            assert value.node is not None
-            value.node.move_to_end(block)
+        made = _sole_tuple(value, block)
+        if made is not None:
+            made.move_to_end(block)
     for node in reversed(block):
         for value in node.inputs:
-            if _is_sole_tuple(value, block):
-                assert value.node is not None
-                value.node.move_before(node)
+            made = _sole_tuple(value, block)
+            if made is not None:
+                made.move_before(node)
         for inner in node.blocks:
             sink_tuples(inner)
 
 
-def _is_sole_tuple(value: Value, block: Block) -> bool:
-    """Whether a value is a tuple made in the block for one use."""
+def _sole_tuple(value: Value, block: Block) -> Node | None:
+    """The node that makes a value; None if it is no tuple that a block makes for one use."""
     made = value.node
     if made is None or made.kind != "prim::TupleConstruct" or made.owner is not block:
-        return False
+        return None
     assert isinstance(value.type, ty.TupleType)
-    return value.type.name is None and len(value.users) == 1
+    return made if value.type.name is None and len(value.users) == 1 else None

@@ -150,6 +150,8 @@ def call_method(c: Compiler, v: Value, name: str, call: Call) -> Sugared:
 def of_class(c: Compiler, cls: type, range: SourceRange, name: str) -> Sugared:
     """Cls.name: a static method, class method, constant, or a method called with its object."""
     found = inspect.getattr_static(cls, name, MISSING)
+    if inspect.isgetsetdescriptor(found):  # what every class tells of itself, as __name__
+        found = getattr(cls, name)
     if found is MISSING:
         fail(f"{cls.__name__}: expected an attribute it has, got {name!r}", range)
     if isinstance(found, staticmethod):
