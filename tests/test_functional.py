@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -219,3 +222,78 @@ def test_views_in_place_follow_gradients() -> None:
     assert tuple(y.shape) == (1, 3, 2)
     (y * weft.arange(6.0).reshape(1, 3, 2)).sum().backward()
     assert x.grad.tolist() == [[0, 4, 8], [2, 6, 10]]
+
+
+_ONES, _INTS = weft.ones(2), weft.tensor([1, 2])
+REFUSED = [
+    (
+        "meshgrid",
+        lambda: weft.meshgrid(weft.ones(2, 2), _ONES, indexing="ij"),
+        r"vectors and numbers of one dtype, got shape \(2, 2\)",
+    ),
+    (
+        "meshgrid",
+        lambda: weft.meshgrid(_ONES, _INTS, indexing="ij"),
+        "one dtype, got shape .* torch.int64",
+    ),
+    ("meshgrid", lambda: weft.meshgrid(indexing="ij"), "at least 1 tensor, got none"),
+    (
+        "cartesian_prod",
+        lambda: weft.cartesian_prod(weft.tensor(1), _INTS),
+        r"a vector, got shape \(\)",
+    ),
+    ("combinations", lambda: weft.combinations(weft.ones(2, 2)), r"a vector, got shape \(2, 2\)"),
+    ("combinations", lambda: weft.combinations(_ONES, -1), "r >= 0, got -1"),
+    (
+        "quantile",
+        lambda: weft.quantile(_INTS, 0.5),
+        "one dtype, float32 or float64, got torch.int64",
+    ),
+    ("quantile", lambda: weft.quantile(_ONES, weft.tensor([0.5], dtype=weft.float64)), "one dtype"),
+    ("quantile", lambda: weft.nanquantile(_ONES.half(), 0.5), "got torch.float16"),
+    (
+        "quantile",
+        lambda: weft.quantile(_ONES, weft.ones(1, 1)),
+        r"q a number or a vector, got shapes \(2,\) and \(1, 1\)",
+    ),
+    ("quantile", lambda: weft.quantile(weft.ones(0), 0.5), "a non-empty input"),
+    (
+        "quantile",
+        lambda: weft.quantile(_ONES, 0.5, interpolation="cubic"),
+        "interpolation among linear, .* got 'cubic'",
+    ),
+    (
+        "cov",
+        lambda: weft.cov(weft.ones(2, 2, 2)),
+        r"at most 2 dims and numbers, got shape \(2, 2, 2\)",
+    ),
+    ("cov", lambda: weft.cov(_ONES.bool()), "numbers, got shape .* torch.bool"),
+    (
+        "cov",
+        lambda: weft.cov(_ONES, fweights=weft.tensor([1, 2, 3])),
+        r"2 integer fweights of at least 0, got torch.int64 of shape \(3,\)",
+    ),
+    ("cov", lambda: weft.cov(_ONES, fweights=_ONES), "2 integer fweights .* got torch.float32"),
+    ("cov", lambda: weft.cov(_ONES, fweights=-_INTS), "2 integer fweights of at least 0"),
+    ("cov", lambda: weft.cov(_ONES, aweights=_INTS), "2 floating aweights .* got torch.int64"),
+    ("cov", lambda: weft.cov(_ONES, aweights=-_ONES), "2 floating aweights of at least 0"),
+    ("corrcoef", lambda: weft.corrcoef(weft.ones(2, 2, 2)), "at most 2 dims"),
+    (
+        "polar",
+        lambda: weft.polar(_INTS, _INTS),
+        "two floating tensors of one dtype, got torch.int64",
+    ),
+    (
+        "polar",
+        lambda: weft.polar(_ONES, _ONES.double()),
+        "one dtype, got torch.float32 and torch.float64",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "name, call, expected", REFUSED, ids=[f"{i}-{row[0]}" for i, row in enumerate(REFUSED)]
+)
+def test_what_pytorch_refuses_is_refused(name: str, call: Callable[[], Any], expected: str) -> None:
+    with pytest.raises(RuntimeError, match=f"^{name}: expected .*{expected}"):
+        call()

@@ -10,8 +10,11 @@ from typing import Any
 
 import weft
 from weft import Tensor, linalg
-from weft._aliases import numpy_names
 from weft._out import takes_out
+from weft._statistics import corrcoef as corrcoef
+from weft._statistics import cov as cov
+from weft._statistics import nanquantile as nanquantile
+from weft._statistics import quantile as quantile
 
 _aten = weft._C._aten
 
@@ -26,7 +29,13 @@ def _listed(tensors: Sequence[Any]) -> list[Any]:
 
 
 def broadcast_shapes(*shapes: Any) -> weft.Size:
-    """The shape that tensors of the given shapes (sequences or ints) broadcast to."""
+    """The shape that tensors of the given shapes (sequences or ints) broadcast to.
+
+    Raises RuntimeError where there is none.
+
+    >>> weft.broadcast_shapes((2, 1), (3,))
+    torch.Size([2, 3])
+    """
     result: list[int] = []
     for shape in shapes:
         result = _broadcast(result, [shape] if isinstance(shape, int) else list(shape))
@@ -47,7 +56,14 @@ def _broadcast(first: list[int], second: list[int]) -> list[int]:
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """Views of the tensors, all of one shape."""
+    """Views of the tensors, all of one shape.
+
+    Raises RuntimeError for shapes that do not broadcast.
+
+    >>> weft.broadcast_tensors(weft.tensor([[1], [2]]), weft.tensor([3, 4]))[1]
+    tensor([[3, 4],
+            [3, 4]])
+    """
     parts = _listed(tensors)
     shape: list[int] = []
     for part in parts:
@@ -56,8 +72,26 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Grids of the vectors' coordinates; "ij" (the default) or "xy" order of the first two."""
-    parts = [t.reshape(-1) for t in _listed(tensors)]
+    """Grids of the vectors' coordinates; "ij" (the default) or "xy" order of the first two.
+
+    n vectors (or numbers) of sizes s1, ..., sn give n views [s1, ..., sn]. Raises RuntimeError for
+    more dimensions, and for dtypes that differ.
+
+    >>> rows, columns = weft.meshgrid(weft.tensor([1, 2]), weft.tensor([3, 4, 5]), indexing="ij")
+    >>> columns
+    tensor([[3, 4, 5],
+            [3, 4, 5]])
+    """
+    parts = _listed(tensors)
+    for part in parts:
+        if part.dim() > 1 or part.dtype != parts[0].dtype:
+            raise RuntimeError(
+                "meshgrid: expected vectors and numbers of one dtype, got shape "
+                f"{tuple(part.shape)} and {part.dtype}"
+            )
+    if not parts:
+        raise RuntimeError("meshgrid: expected at least 1 tensor, got none")
+    parts = [part.reshape(-1) for part in parts]
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'meshgrid: expected indexing "ij" or "xy", got {indexing!r}')
     swap = indexing == "xy" and len(parts) > 1
@@ -73,16 +107,44 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     return tuple(grids)
 
 
+def _check_vector(function: str, x: Tensor) -> None:
+    if x.dim() != 1:
+        raise RuntimeError(f"{function}: expected a vector, got shape {tuple(x.shape)}")
+
+
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """All combinations of the entries of vectors, one a row."""
+    """All combinations of the entries of vectors, one a row.
+
+    n vectors give [product of their sizes, n]; one vector gives itself. Raises RuntimeError for
+    other numbers of dimensions.
+
+    >>> weft.cartesian_prod(weft.tensor([1, 2]), weft.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
     parts = _listed(tensors)
+    for part in parts:
+        _check_vector("cartesian_prod", part)
     if len(parts) == 1:
         return parts[0]
     return weft.stack([grid.reshape(-1) for grid in meshgrid(parts, indexing="ij")], 1)
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All choices of r entries of a vector, one a row."""
+    """All choices of r entries of a vector, one a row.
+
+    Raises RuntimeError for other numbers of dimensions, and for a negative r.
+
+    >>> weft.combinations(weft.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    _check_vector("combinations", input)
+    if r < 0:
+        raise RuntimeError(f"combinations: expected r >= 0, got {r}")
     if r == 0:
         return input.new_empty(0)
     places = weft.arange(input.numel())
@@ -100,12 +162,24 @@ def _each(function: Any, tensors: Sequence[Any]) -> Any:
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """The tensors with at least one dimension."""
+    """The tensors with at least one dimension.
+
+    One tensor gives one, several (or a list) a tuple. Views where they can be.
+
+    >>> weft.atleast_1d(weft.tensor(1))
+    tensor([1])
+    """
     return _each(lambda t: t.reshape(1) if t.dim() == 0 else t, tensors)
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """The tensors with at least two dimensions; vectors become rows."""
+    """The tensors with at least two dimensions; vectors become rows.
+
+    One tensor gives one, several (or a list) a tuple.
+
+    >>> weft.atleast_2d(weft.tensor([1, 2]))
+    tensor([[1, 2]])
+    """
     return _each(lambda t: t.reshape(1, -1) if t.dim() < 2 else t, tensors)
 
 
@@ -116,28 +190,63 @@ def _at_least_3d(t: Tensor) -> Tensor:
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """The tensors with at least three dimensions."""
+    """The tensors with at least three dimensions.
+
+    One tensor gives one, several (or a list) a tuple; [n] becomes [1, n, 1], [n, m] becomes [n, m,
+    1].
+
+    >>> weft.atleast_3d(weft.tensor([1, 2])).shape
+    torch.Size([1, 2, 1])
+    """
     return _each(_at_least_3d, tensors)
 
 
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Joined side by side: along dimension 1, vectors along 0."""
+    """Joined side by side: along dimension 1, vectors along 0.
+
+    dtypes are promoted. Raises RuntimeError for sizes that differ elsewhere.
+
+    >>> weft.hstack([weft.tensor([1, 2]), weft.tensor([3])])
+    tensor([1, 2, 3])
+    """
     parts = [atleast_1d(t) for t in tensors]
     return _cat(parts, 0 if parts and parts[0].dim() == 1 else 1, out)
 
 
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Joined one below the other."""
+    """Joined one below the other.
+
+    Vectors are rows; dtypes are promoted. Raises RuntimeError for sizes that differ elsewhere.
+
+    >>> weft.vstack([weft.tensor([1, 2]), weft.tensor([[3, 4]])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
     return _cat([atleast_2d(t) for t in tensors], 0, out)
 
 
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Joined along the third dimension."""
+    """Joined along the third dimension.
+
+    Each has at least three dimensions first, as by atleast_3d. Raises RuntimeError for sizes that
+    differ elsewhere.
+
+    >>> weft.dstack([weft.tensor([1, 2]), weft.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
     return _cat([atleast_3d(t) for t in tensors], 2, out)
 
 
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Joined as columns; vectors are columns themselves."""
+    """Joined as columns; vectors are columns themselves.
+
+    dtypes are promoted. Raises RuntimeError for numbers of rows that differ.
+
+    >>> weft.column_stack([weft.tensor([1, 2]), weft.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
     return _cat([t.reshape(-1, 1) if t.dim() < 2 else t for t in tensors], 1, out)
 
 
@@ -150,7 +259,16 @@ concat = concatenate = weft.cat
 
 
 def block_diag(*tensors: Any) -> Tensor:
-    """The matrices along one diagonal, zeros else: block_diag(a, b) or block_diag([a, b])."""
+    """The matrices along one diagonal, zeros else: block_diag(a, b) or block_diag([a, b]).
+
+    Vectors are rows, numbers 1 x 1; dtypes are promoted. Raises RuntimeError for more than two
+    dimensions.
+
+    >>> weft.block_diag(weft.tensor([[1, 2]]), weft.tensor([[3], [4]]))
+    tensor([[1, 2, 0],
+            [0, 0, 3],
+            [0, 0, 4]])
+    """
     return _aten.block_diag(_listed(tensors))
 
 
@@ -167,6 +285,12 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_
     """The p-norm distances between the rows of x1 (..., m, k) and those of x2 (..., n, k).
 
     compute_mode is one of PyTorch's names of ways to compute them; every one means the exact way.
+
+    Leading dimensions broadcast; the result is (..., m, n). Floating dtypes. Raises RuntimeError
+    for shapes that do not fit.
+
+    >>> weft.cdist(weft.tensor([[0.0, 0.0]]), weft.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
     """
     if compute_mode not in _DISTANCE_MODES:
         raise ValueError(
@@ -176,7 +300,14 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Products summed over the last `dims` dimensions of a and first of b, or over two lists."""
+    """Products summed over the last `dims` dimensions of a and first of b, or over two lists.
+
+    The result has the dimensions of a that are left, then those of b. Raises RuntimeError for sizes
+    that differ.
+
+    >>> weft.tensordot(weft.ones(2, 3, 4), weft.ones(3, 4, 5)).shape
+    torch.Size([2, 5])
+    """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -196,6 +327,11 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 
     Letters name dimensions; those missing on the right are summed; "..." stands for leading
     dimensions that are broadcast. Also einsum(a, [0, 1], b, [1, 2], [0, 2]).
+
+    Raises RuntimeError for an equation that does not fit the operands.
+
+    >>> weft.einsum("ij,j->i", weft.tensor([[1.0, 2.0], [3.0, 4.0]]), weft.tensor([1.0, -1.0]))
+    tensor([-1., -1.])
     """
     if not isinstance(equation, str):
         equation, operands = _from_lists((equation, *operands))
@@ -219,7 +355,14 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
-    """Where the elements that are not 0 are: [n, dim] indices, or a tuple with one [n] each dim."""
+    """Where the elements that are not 0 are: [n, dim] indices, or a tuple with one [n] each dim.
+
+    Any shape and dtype; the indices are int64.
+
+    >>> weft.nonzero(weft.tensor([[0, 1], [2, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
     if as_tuple:
         return _aten.nonzero(input.reshape(1) if input.dim() == 0 else input).unbind(1)
     return _aten.nonzero(input) if out is None else _aten.nonzero(input, out=out)
@@ -244,7 +387,14 @@ def unique(
     dim: int | None = None,
 ) -> Any:
     """The distinct elements (or slices along `dim`) in order; optionally also where each element
-    went, and how often each is there."""
+    went, and how often each is there.
+
+    The inverse has the shape of `input` (with `dim`: its size), int64 as the counts. sorted=False
+    sorts too.
+
+    >>> weft.unique(weft.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
     if dim is None:
         found = _aten._unique2(input, sorted, return_inverse, return_counts)
     else:
@@ -258,12 +408,18 @@ def unique_consecutive(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """input with runs of equal elements (or slices along `dim`) made one."""
+    """input with runs of equal elements (or slices along `dim`) made one.
+
+    Optionally also where each element went and how long each run is, int64.
+
+    >>> weft.unique_consecutive(weft.tensor([1, 1, 2, 1]), return_counts=True)
+    (tensor([1, 2, 1]), tensor([2, 1, 1]))
+    """
     found = _aten.unique_consecutive(input, return_inverse, return_counts, dim)
     return _wanted(found[0], found[1], found[2], return_inverse, return_counts)
 
 
-# ---- statistics ----
+# ---- norms ----
 
 
 def norm(
@@ -274,7 +430,13 @@ def norm(
     out: Tensor | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """The norm of order p over `dim`: a number, "fro" (2) or "nuc" (the sum of singular values)."""
+    """The norm of order p over `dim`: a number, "fro" (2) or "nuc" (the sum of singular values).
+
+    Floating and complex dtypes; the result is real. weft.linalg.norm says more by its names.
+
+    >>> weft.norm(weft.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     if p == "nuc":
         result = linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
     else:
@@ -284,121 +446,39 @@ def norm(
     return result if out is None else _aten.alias_copy(result, out=out)
 
 
-def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_nan: bool) -> Tensor:
-    points = q if isinstance(q, Tensor) else weft.tensor(float(q), dtype=values.dtype)
-    flat = points.reshape(-1)
-    if flat.numel() and not bool(((flat >= 0) & (flat <= 1)).all()):
-        raise RuntimeError(f"quantile: expected q in [0, 1], got {q}")
-    kept = [1] * values.dim() if dim is None else list(values.shape)
-    if dim is not None and kept:
-        kept[dim] = 1
-    rows = values.movedim(dim, -1) if dim is not None and kept else values.reshape(-1)
-    rows = rows.sort(-1)[0]
-    last = rows.size(-1) - 1
-    holes = rows.isnan()
-    count = holes.logical_not().sum(-1, keepdim=True) - 1
-    place = flat * (count.clamp_min(0).to(rows.dtype) if skip_nan else last)
-    place = place.expand(*rows.shape[:-1], flat.numel())
-    if not skip_nan:  # sorted, NaNs come last
-        place = place.masked_fill(holes.any(-1, keepdim=True), last)
-    low, high = place.floor(), place.ceil()
-    if how == "nearest":
-        low = high = place.round()
-    elif how == "lower":
-        high = low
-    elif how == "higher":
-        low = high
-    below, above = (rows.gather(-1, at.to(weft.int64)) for at in (low, high))
-    weight = 0.5 if how == "midpoint" else place - low
-    result = below if how not in ("linear", "midpoint") else below + (above - below) * weight
-    result = result.movedim(-1, 0)
-    if keepdim:
-        result = result.reshape([flat.numel(), *kept])
-    return result[0] if points.dim() == 0 else result
-
-
-@numpy_names
-@takes_out
-def quantile(
-    input: Tensor,
-    q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Tensor:
-    """The value below which the share q of the elements lies; a vector q adds a first dimension."""
-    return _quantile(input, q, dim, keepdim, interpolation, False)
-
-
-@numpy_names
-@takes_out
-def nanquantile(
-    input: Tensor,
-    q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Tensor:
-    """quantile of what is not NaN."""
-    return _quantile(input, q, dim, keepdim, interpolation, True)
-
-
-def cov(
-    input: Tensor,
-    *,
-    correction: int = 1,
-    fweights: Tensor | None = None,
-    aweights: Tensor | None = None,
-) -> Tensor:
-    """Covariances of the rows of a matrix (a vector is one row), columns being observations."""
-    x = input.reshape(1, -1) if input.dim() < 2 else input
-    if not x.is_floating_point() and not x.is_complex():
-        x = x.to(weft.get_default_dtype())
-    weights = fweights if aweights is None else aweights
-    if fweights is not None and aweights is not None:
-        weights = fweights * aweights
-    if weights is None:
-        centred = x - x.mean(1, keepdim=True)
-        total: Any = max(x.size(1) - correction, 0)
-        result = centred @ centred.mH / total
-    else:
-        w = weights.to(weft.promote_types(weights.dtype, x.dtype))
-        sum_ = w.sum()
-        centred = x - (x * w).sum(1, keepdim=True) / sum_
-        less = correction if aweights is None else correction * (w * aweights).sum() / sum_
-        result = (centred * w) @ centred.mH / (sum_ - less)
-    return result.squeeze()
-
-
-def corrcoef(input: Tensor) -> Tensor:
-    """Correlations of the rows of a matrix."""
-    c = cov(input)
-    if c.dim() == 0:
-        return c / c
-    spread = c.diagonal().sqrt()
-    result = c / spread.unsqueeze(0) / spread.unsqueeze(1)
-    if result.is_complex():
-        return weft.complex(weft.real(result).clamp(-1, 1), weft.real(result * -1j).clamp(-1, 1))
-    return result.clamp(-1, 1)
-
-
 # ---- complex numbers ----
+
+
+def _check_parts(function: str, first: Tensor, second: Tensor) -> None:
+    if first.dtype != second.dtype or not first.dtype.is_floating_point:
+        raise RuntimeError(
+            f"{function}: expected two floating tensors of one dtype, got {first.dtype} and "
+            f"{second.dtype}"
+        )
 
 
 @takes_out
 def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Complex numbers of the given parts."""
-    if real.dtype != imag.dtype or not real.dtype.is_floating_point:
-        raise RuntimeError(
-            f"complex: expected two floating tensors of one dtype, got {real.dtype} and "
-            f"{imag.dtype}"
-        )
+    """Complex numbers of the given parts.
+
+    float32 or float64 parts that broadcast give complex64 or complex128. Raises RuntimeError for
+    other dtypes.
+
+    >>> weft.complex(weft.tensor([1.0]), weft.tensor([2.0]))
+    tensor([1.+2.j])
+    """
+    _check_parts("complex", real, imag)
     return real + imag * 1j
 
 
 @takes_out
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """Complex numbers of the given sizes and angles."""
+    """Complex numbers of the given sizes and angles.
+
+    dtypes, shapes and errors are those of complex.
+
+    >>> weft.polar(weft.tensor([2.0]), weft.tensor([0.0]))
+    tensor([2.+0.j])
+    """
+    _check_parts("polar", abs, angle)
     return complex(abs * angle.cos(), abs * angle.sin())

@@ -28,6 +28,12 @@ def fork_rng(
 
     `devices` and `device_type` name accelerators whose generators are forked as well; there are
     none here, so that an empty or absent list is all that is taken. enabled=False does nothing.
+
+    >>> before = weft.get_rng_state()
+    >>> with weft.random.fork_rng():
+    ...     _ = weft.rand(3)
+    >>> weft.equal(weft.get_rng_state(), before)
+    True
     """
     if devices:
         raise RuntimeError(f"{_caller}: expected no {_devices_kw} on a CPU build, got {devices!r}")

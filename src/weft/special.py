@@ -48,13 +48,25 @@ def _pair(function: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 @takes_out
 def xlog1py(input: Any, other: Any) -> Tensor:
-    """input * log1p(other), 0 where input is 0; either may be a number."""
+    """input * log1p(other), 0 where input is 0; either may be a number.
+
+    Tensors broadcast; integers become the default dtype.
+
+    >>> weft.special.xlog1py(weft.tensor([0.0, 2.0]), weft.tensor([-1.0, 1.0]))
+    tensor([0.0000, 1.3863])
+    """
     return _aten.special_xlog1py(*_pair("xlog1py", input, other))
 
 
 @takes_out
 def zeta(input: Any, other: Any) -> Tensor:
-    """Hurwitz's zeta function: the sum of (other + k) ** -input over k >= 0."""
+    """Hurwitz's zeta function: the sum of (other + k) ** -input over k >= 0.
+
+    Tensors broadcast; integers become the default dtype.
+
+    >>> weft.special.zeta(weft.tensor([2.0, 4.0]), 1.0)
+    tensor([1.6449, 1.0823])
+    """
     return _aten.special_zeta(*_pair("zeta", input, other))
 
 

@@ -18,7 +18,13 @@ Averages = Callable[[list[Tensor], list[Tensor], Any], None]
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
-    """An averaging function for AveragedModel: `decay` of the average, the rest of the new."""
+    """An averaging function for AveragedModel: `decay` of the average, the rest of the new.
+
+    Raises ValueError for a decay outside [0, 1].
+
+    >>> average = weft.optim.swa_utils.get_ema_multi_avg_fn(0.75)
+    >>> model = weft.optim.swa_utils.AveragedModel(weft.nn.Linear(1, 1), multi_avg_fn=average)
+    """
     _check_decay(decay)
 
     @weft.no_grad()
@@ -30,7 +36,11 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
 
 
 def get_swa_multi_avg_fn() -> Averages:
-    """An averaging function for AveragedModel: the mean of all models so far."""
+    """An averaging function for AveragedModel: the mean of all models so far.
+
+    >>> average = weft.optim.swa_utils.get_swa_multi_avg_fn()
+    >>> model = weft.optim.swa_utils.AveragedModel(weft.nn.Linear(1, 1), multi_avg_fn=average)
+    """
 
     @weft.no_grad()
     def average(averaged: list[Tensor], current: list[Tensor], count: Any) -> None:
@@ -41,13 +51,23 @@ def get_swa_multi_avg_fn() -> Averages:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """As get_ema_multi_avg_fn, for one tensor at a time."""
+    """As get_ema_multi_avg_fn, for one tensor at a time.
+
+    >>> average = weft.optim.swa_utils.get_ema_avg_fn(0.75)
+    >>> average(weft.tensor(4.0), weft.tensor(8.0), 1)
+    tensor(5.)
+    """
     _check_decay(decay)
     return lambda mean, value, _: decay * mean + (1 - decay) * value
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """As get_swa_multi_avg_fn, for one tensor at a time."""
+    """As get_swa_multi_avg_fn, for one tensor at a time.
+
+    >>> average = weft.optim.swa_utils.get_swa_avg_fn()
+    >>> average(weft.tensor(4.0), weft.tensor(8.0), 1)
+    tensor(6.)
+    """
     return lambda mean, value, count: mean + (value - mean) / (count + 1)
 
 
@@ -130,6 +150,11 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Computes the running statistics of all batch norms anew, from the batches of loader.
 
     A batch that is a list or tuple gives its first member to the model.
+
+    >>> norm = weft.nn.BatchNorm1d(1)
+    >>> weft.optim.swa_utils.update_bn([weft.tensor([[1.0], [3.0]])], norm)
+    >>> norm.running_mean
+    tensor([2.])
     """
     norms = {m: m.momentum for m in model.modules() if isinstance(m, _BatchNorm)}
     if not norms:

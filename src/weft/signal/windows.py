@@ -32,7 +32,15 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """exp(-|k - center| / tau)."""
+    """exp(-|k - center| / tau).
+
+    Shape [M], float32 or the given dtype, as of all windows. sym=False leaves out the last entry of
+    a window of M + 1. Raises ValueError for a negative M, for tau <= 0, and for a `center` beside
+    sym=True.
+
+    >>> weft.signal.windows.exponential(3)
+    tensor([0.3679, 1.0000, 0.3679])
+    """
     if tau <= 0:
         raise ValueError(f"exponential: expected tau > 0, got {tau}")
     if sym and center is not None:
@@ -46,7 +54,13 @@ def cosine(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Half a sine wave."""
+    """Half a sine wave.
+
+    Shape, options and errors are those of exponential.
+
+    >>> weft.signal.windows.cosine(3)
+    tensor([0.5000, 1.0000, 0.5000])
+    """
     count = M if sym else M + 1
     return _made("cosine", M, sym, dtype, requires_grad,
                  lambda k: ((k + 0.5) * (math.pi / count)).sin())  # fmt: skip
@@ -56,7 +70,13 @@ def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """exp(-((k - centre) / std)^2 / 2)."""
+    """exp(-((k - centre) / std)^2 / 2).
+
+    Shape, options and errors are those of exponential; std is above 0.
+
+    >>> weft.signal.windows.gaussian(3)
+    tensor([0.6065, 1.0000, 0.6065])
+    """
     if std <= 0:
         raise ValueError(f"gaussian: expected std > 0, got {std}")
     middle = _span(M, sym) / 2
@@ -68,7 +88,13 @@ def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """i0(beta * sqrt(1 - x^2)) / i0(beta) for x over [-1, 1]."""
+    """i0(beta * sqrt(1 - x^2)) / i0(beta) for x over [-1, 1].
+
+    Shape, options and errors are those of exponential.
+
+    >>> weft.signal.windows.kaiser(3, beta=1.0)
+    tensor([0.7898, 1.0000, 0.7898])
+    """
     if beta < 0:
         raise ValueError(f"kaiser: expected beta >= 0, got {beta}")
 
@@ -83,7 +109,13 @@ def general_cosine(
     M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """a[0] - a[1] cos(x) + a[2] cos(2 x) - ..., x over [0, 2 pi]."""
+    """a[0] - a[1] cos(x) + a[2] cos(2 x) - ..., x over [0, 2 pi].
+
+    Shape, options and errors are those of exponential.
+
+    >>> weft.signal.windows.general_cosine(3, a=[0.5, 0.5])
+    tensor([0., 1., 0.])
+    """
     weights = list(a)
     if not weights:
         raise ValueError("general_cosine: expected at least one coefficient, got none")
@@ -100,27 +132,57 @@ def general_cosine(
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Tensor:
-    """alpha - (1 - alpha) cos(x)."""
+    """alpha - (1 - alpha) cos(x).
+
+    Shape, options and errors are those of exponential.
+
+    >>> weft.signal.windows.general_hamming(3, alpha=0.75)
+    tensor([0.5000, 1.0000, 0.5000])
+    """
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, **options)
 
 
 def hamming(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """general_hamming with 0.54."""
+    """general_hamming with 0.54.
+
+    Shape, options and errors are those of exponential.
+
+    >>> weft.signal.windows.hamming(3)
+    tensor([0.0800, 1.0000, 0.0800])
+    """
     return general_hamming(M, sym=sym, **options)
 
 
 def hann(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """general_hamming with 0.5."""
+    """general_hamming with 0.5.
+
+    Shape, options and errors are those of exponential.
+
+    >>> weft.signal.windows.hann(4, sym=False)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     return general_hamming(M, alpha=0.5, sym=sym, **options)
 
 
 def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """general_cosine of Blackman's coefficients."""
+    """general_cosine of Blackman's coefficients.
+
+    Shape, options and errors are those of exponential.
+
+    >>> weft.signal.windows.blackman(5).abs()
+    tensor([1.3878e-17, 3.4000e-01, 1.0000e+00, 3.4000e-01, 1.3878e-17])
+    """
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, **options)
 
 
 def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """general_cosine of Nuttall's coefficients, as Blackman and Nuttall's window has them."""
+    """general_cosine of Nuttall's coefficients, as Blackman and Nuttall's window has them.
+
+    Shape, options and errors are those of exponential.
+
+    >>> weft.signal.windows.nuttall(3)
+    tensor([3.6280e-04, 1.0000e+00, 3.6280e-04])
+    """
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **options)
 
 
@@ -128,6 +190,12 @@ def bartlett(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A triangle."""
+    """A triangle.
+
+    Shape, options and errors are those of exponential.
+
+    >>> weft.signal.windows.bartlett(5)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     return _made("bartlett", M, sym, dtype, requires_grad,
                  lambda k: 1 - (2 * k / _span(M, sym) - 1).abs())  # fmt: skip
