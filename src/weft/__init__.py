@@ -105,7 +105,7 @@ _LAZY_NAMES = {
     "finfo": "weft._limits",
     "from_file": "weft._mapped",
     "iinfo": "weft._limits",
-    "install_as_torch": "weft._as_torch",
+    "install_as_torch": "weft.compat.install",
     "load": "weft.serialization",
     "poisson": "weft._poisson",
     "resize_as_": "weft.storage",
