@@ -74,6 +74,7 @@ _LAZY_MODULES = frozenset(
         "backends",
         "compiler",
         "cuda",
+        "distributed",
         "fft",
         "func",
         "functional",
