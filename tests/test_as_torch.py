@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import weft
+from weft.compat.overlay.torch_version import TorchVersion
 
 PROGRAM = """
     import weft
@@ -20,7 +24,7 @@ PROGRAM = """
     from torch.optim.lr_scheduler import StepLR
     from torch.utils.data import DataLoader
 
-    assert torch is weft and nn is weft.nn and F is weft.nn.functional
+    assert torch.add is weft.add and nn is weft.nn and F is weft.nn.functional
     assert StepLR is weft.optim.lr_scheduler.StepLR and DataLoader is weft.utils.data.DataLoader
     assert nn.__spec__.name == nn.__name__ == "weft.nn"
     x = torch.ones(2)
@@ -61,7 +65,7 @@ def test_programs_import_weft_as_torch() -> None:
         "{'torch.nn.parameter', 'torch'} torch",
     )
     assert shown == "<class 'torch.Tensor'> torch.FloatTensor"
-    assert missing == "No module named 'weft.nonsense'"
+    assert missing == "No module named 'torch.nonsense'"
 
 
 def test_pytorch_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,3 +73,113 @@ def test_pytorch_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="expected torch not to be imported yet, got PyTorch"):
         weft.install_as_torch()
     assert weft.Tensor.__module__ == "weft"
+
+
+def run_program(text: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """`weft run program.py words` in a folder that holds only the program."""
+    (cwd / "program.py").write_text(textwrap.dedent(text))
+    command = [sys.executable, "-m", "weft", "run", *words]
+    source = str(Path(weft.__file__).parent.parent)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, cwd=cwd,
+        env={**os.environ, "PYTHONPATH": source},
+    )  # fmt: skip
+
+
+CHILDREN = """
+    import subprocess, sys
+    import multiprocessing
+    import torch
+
+    def double(x):
+        return x * 2
+
+    if __name__ == "__main__":
+        print(sys.argv[1:], torch.__version__, __file__.rpartition("/")[2])
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            print(pool.map(double, [torch.ones(2).tolist()[0]]))
+        code = "import torch; print(torch.__version__, torch.add.__module__)"
+        subprocess.run([sys.executable, "-c", code], check=True)
+"""
+
+
+@pytest.mark.parametrize("words", [("program.py",), ("-m", "program")])
+def test_run_gives_the_program_and_its_children_torch(words: Any, tmp_path: Path) -> None:
+    done = run_program(CHILDREN, *words, "-x", "--name=1", cwd=tmp_path)
+    assert done.stderr == ""
+    first, second, third = done.stdout.splitlines()
+    assert first == "['-x', '--name=1'] 2.13.0 program.py"
+    assert second == "[2.0]" and third.startswith("2.13.0 ")
+
+
+def test_run_shows_the_programs_own_traceback(tmp_path: Path) -> None:
+    done = run_program("import torch\ntorch.ones(2) @ torch.ones(3)\n", "program.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "runpy" not in done.stderr and "_command" not in done.stderr
+    assert 'program.py", line 2' in done.stderr
+    done = run_program("raise SystemExit(3)", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+ABSENT = """
+    import weft.compat.torch
+    import torch, importlib, importlib.metadata, importlib.util
+    from unittest import mock
+    from torch.nn.modules.instancenorm import InstanceNorm2d, LazyInstanceNorm2d
+    import torch.distributed.tensor.parallel as parallel
+    from weft.compat import names
+    import weft.compat.torch as again
+
+    assert again is torch and InstanceNorm2d is torch.nn.InstanceNorm2d
+    assert torch.__version__ == "2.13.0" and torch.__version__ > "2.9" and torch.version.__version__ >= (2, 13)
+    assert importlib.metadata.version("torch") == "2.13.0" and importlib.util.find_spec("torch")
+
+    # Mentions: a base, an annotation, a default, a parameter of a type, isinstance.
+    class Layer(LazyInstanceNorm2d, torch.nn.Module):
+        pass
+
+    def f(x: torch.fx.Node | None, dim: torch.export.Dim = torch.sym_max.default): ...
+
+    assert not isinstance(1, torch.fx.experimental.symbolic_shapes.ShapeEnv)
+    # Probes are answered as they are.
+    assert not hasattr(torch, "sym_max") and getattr(torch, "npu", 0) == 0
+    assert not hasattr(torch, "nonsense") and hasattr(torch, "compile")
+    for use in (Layer, torch.sym_max, lambda: bool(torch.export.Dim), lambda: f.__defaults__[0] + 1,
+                lambda: len(torch.fx.Node), lambda: torch.fx.Node().x):
+        try:
+            use()
+        except NotImplementedError as error:
+            print(error)
+    try:
+        torch.nonsense
+    except AttributeError as error:
+        print(error)
+    with mock.patch("torch.nn.functional.relu", 3), mock.patch("torch.ones", 3):
+        assert torch.nn.functional.relu == torch.ones == 3
+    assert torch.nn.functional.relu(torch.ones(1)) == 1
+    for name in names.modules():
+        importlib.import_module(name)
+"""
+
+
+def test_absent_names_can_be_mentioned_and_not_used(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(textwrap.dedent(ABSENT))
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, timeout=120
+    )
+    assert done.stderr == ""
+    places = ("nn.LazyInstanceNorm2d", "sym_max", "export.Dim", "sym_max.default", "fx.Node")
+    lacks = "expected a name that weft has, got one it has not yet"
+    assert done.stdout.splitlines() == [
+        *(f"torch.{place}: {lacks}" for place in (*places, "fx.Node")),
+        "module 'torch' has no attribute 'nonsense'",
+    ]
+
+
+def test_versions_compare_by_numbers() -> None:
+    version = TorchVersion("2.13.0")
+    assert version > "2.9" and version >= (2, 13) and version == "2.13" and version < "3"
+    assert version > "2.13.0a1" and not version < "2.13.0+cpu" and version != "2.12"
+    assert {version: 1}["2.13.0"] == 1 and str(version).split(".")[1] == "13"
+    with pytest.raises(ValueError, match=r"expected a version such as '2.13.0', got 'new'"):
+        version > "new"  # noqa: B015

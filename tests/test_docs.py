@@ -35,10 +35,11 @@ def test_examples_of_pages(page: str, examples: int) -> None:
 #: modules whose docstrings have examples; the name `weft` is known in all of them
 EXAMPLES = (
     "_histograms", "_matrix_functions", "_settings", "accelerator", "amp.autocast_mode",
-    "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compiler", "cuda", "func._functional_call",
+    "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compat.install", "compat.names", "compat.overlay.torch_version", "compiler", "cuda",
+    "distributed", "func._functional_call",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn._attention_functions", "nn.modules.container",
-    "nn.modules.module", "nn.modules.transformer_decoder", "nn.parameter", "nn.utils.rnn",
+    "nn.modules.module", "nn.modules.transformer_decoder", "nn.parallel", "nn.parameter", "nn.utils.rnn",
     "optim._cyclic_schedules", "optim._simple_schedules", "optim.adadelta", "optim.adagrad",
     "optim.adamax", "optim.asgd", "optim.lbfgs", "optim.nadam", "optim.radam", "optim.rmsprop",
     "optim.rprop", "optim.swa_utils", "profiler", "shaping", "testing._comparison",

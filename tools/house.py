@@ -88,6 +88,8 @@ PURPOSES = (
     ),
     Purpose("core and autograd", 7_000, 7_000, "csrc/core/* csrc/autograd/*"),
     Purpose("tensors in Python, arguments, interop", 5_300, 7_200, "csrc/bindings/*"),
+    Purpose("weft under the name torch", 700, 700, "src/weft/compat/*"),
+    Purpose("groups of one process", 800, 800, "src/weft/distributed/* src/weft/nn/parallel/*"),
     Purpose("layers, optimizers, files, small packages", 15_000, 22_900, "src/weft/*"),
 )
 """In the order in which they take files."""

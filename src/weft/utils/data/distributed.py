@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sized
 
 import weft
+from weft.distributed.groups import get_rank, get_world_size
 from weft.utils.data.sampler import Sampler
 
 
@@ -14,7 +15,7 @@ class DistributedSampler(Sampler[int]):
 
     The order depends on seed and epoch: call `set_epoch` before each. What is missing for equal
     shares is taken from the beginning again; drop_last leaves out what is too much instead.
-    There are no process groups here: num_replicas and rank must be given.
+    num_replicas and rank are those of the default process group where they are not given.
 
     >>> from weft.utils.data.distributed import DistributedSampler
     >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in (0, 1)]
@@ -30,11 +31,8 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        if num_replicas is None or rank is None:
-            raise ValueError(
-                "DistributedSampler: expected num_replicas and rank, got "
-                f"{num_replicas} and {rank}; there is no default process group"
-            )
+        num_replicas = get_world_size() if num_replicas is None else num_replicas
+        rank = get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"

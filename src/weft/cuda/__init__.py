@@ -13,8 +13,8 @@ from collections import OrderedDict
 from types import TracebackType
 from typing import Any, NoReturn
 
-from weft import amp as _amp
 from weft._settings import OutOfMemoryError
+from weft.cuda import amp
 
 __all__ = [
     "OutOfMemoryError",
@@ -225,12 +225,3 @@ class device(_Nothing):
 
 class stream(_Nothing):
     """`with stream(None):` changes nothing; any stream raises AssertionError."""
-
-
-class amp:
-    """weft.amp under its older name."""
-
-    GradScaler = _amp.CudaGradScaler
-    autocast = _amp.CudaAutocast
-    custom_fwd = staticmethod(_amp.custom_fwd)
-    custom_bwd = staticmethod(_amp.custom_bwd)
