@@ -273,6 +273,18 @@ PACKED = """(self, x: Tensor, lengths: Tensor, hx: List[Tensor], weights: List[T
     return out"""
 
 
+@pytest.mark.parametrize("state", [{"a": 1}, (1, 2), (0,), (None,)])
+def test_states_that_setstate_does_not_take(state):
+    text = """class M(Module):
+  n : int
+  def __setstate__(self: __torch__.M, state: Tuple[int]) -> NoneType:
+    self.n = torch.floordiv(1, (state)[0])
+    return None
+"""
+    with pytest.raises(LoadError, match="expected a state that __setstate__ of M takes; it raised"):
+        jit.load(archive({"__torch__": text}, Object("__torch__.M", state)))
+
+
 def test_packed_sequences():
     layer, x = weft.nn.LSTM(2, 3, batch_first=True), weft.randn(2, 4, 2)
     file = archive(

@@ -207,6 +207,17 @@ def test_lists_and_dicts_have_the_types_of_their_attributes(version):
     assert module.xs == [1.5, 1.5] and module.table == {"a": [1]} and module.pair == ([], {})
 
 
+@pytest.mark.parametrize(
+    ("start", "what"),
+    [(b"8\0\0\0PTMF", "a flatbuffer"), (b"PYTORCH1\0\0", "one of PyTorch before 1.0")],
+)
+def test_files_of_other_kinds_are_named(start, what):
+    with pytest.raises(
+        LoadError, match=f"load: expected a TorchScript archive as a zip file, got {what}"
+    ):
+        jit.load(start + bytes(100))
+
+
 def test_files_of_mobile_are_read_by_their_code():
     file = archive({"__torch__": CONTAINERS}, Object("__torch__.M", {
         "xs": [], "table": {}, "maybe": None, "pair": ([], {}),

@@ -20,7 +20,7 @@ from weft.jit.archive.legacy import (
 from weft.jit.archive.objects import build, global_finder
 from weft.jit.script_module import script_module
 from weft.serialization.errors import LoadError
-from weft.serialization.source import open_source
+from weft.serialization.source import Source, open_source
 from weft.serialization.storages import MapLocation, located, storages_of
 from weft.serialization.unpickle import Unpickler
 from weft.serialization.zip_reader import ZipReader
@@ -47,6 +47,7 @@ def load(
     that weft has not raises NotImplementedError, which names all such operators of the archive.
     """
     with open_source(io.BytesIO(f) if isinstance(f, bytes) else f, "load") as source:
+        _refuse_others(source)
         archive = ZipReader(source)
         for name in _extra_files or ():
             assert _extra_files is not None
@@ -75,6 +76,20 @@ def read_root(archive: ZipReader, map_location: MapLocation) -> LoadedModule:
     if not isinstance(root, LoadedModule):
         raise LoadError(f"load: expected a module in the archive, got {type(root).__name__}")
     return root
+
+
+# What stands at a place of files that are no zip archives, and what those are.
+_OTHERS = (
+    (4, b"PTMF", "a flatbuffer for mobile; save the module with torch.jit.save"),
+    (0, b"PYTORCH1", "one of PyTorch before 1.0; save the module with a later one"),
+)
+
+
+def _refuse_others(source: Source) -> None:
+    start = source.read(0, min(source.size, 16))
+    for place, mark, what in _OTHERS:
+        if start[place : place + len(mark)] == mark:
+            raise LoadError(f"load: expected a TorchScript archive as a zip file, got {what}")
 
 
 def _version(archive: ZipReader) -> int:

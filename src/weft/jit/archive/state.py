@@ -14,17 +14,28 @@ from weft.jit.frontend.types.classes import ClassInfo, class_info
 from weft.jit.frontend.types.module_types import JitAttribute, module_info
 from weft.jit.ir import types as ty
 from weft.nn import Module, Parameter
+from weft.serialization.errors import LoadError, shown
 
 
 def restored(target: Any, state: Any) -> dict[str, Any]:
-    """The attributes that the __setstate__ of the target's class sets, by name."""
+    """The attributes that the __setstate__ of the target's class sets, by name. LoadError where the
+    program raises."""
     with LOCK, from_outside():
         info = (
             _module_info(target) if isinstance(target, LoadedModule) else class_info(type(target))
         )
         run = executable(compile_method(info, "__setstate__", "", None).function)
     made = class_of(info.type).new()
-    run(made, state)
+    try:
+        run(made, state)
+    except RuntimeError:
+        raise
+    except Exception as error:  # of whatever class the program raises
+        name = type(target).__name__
+        raise LoadError(
+            f"load: expected a state that __setstate__ of {shown(name)} takes; it raised "
+            f"{type(error).__name__}: {shown(str(error))}"
+        ) from error
     found = {name: getattr(made, name) for name in info.type.attributes}
     return {name: value for name, value in found.items() if _is_set(info, name, value)}
 
