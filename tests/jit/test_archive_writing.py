@@ -334,6 +334,61 @@ def test_all_kinds_of_definitions_and_attributes():
     assert code(again.save_to_buffer()) == code(data)
 
 
+def raised(self, input: tuple[Tensor]) -> tuple[Tensor]:
+    return (input[0] + 1,)
+
+
+def doubled(self, input: tuple[Tensor], output: Tensor) -> Tensor:
+    return output * 2
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Double()
+        self.inner.register_forward_hook(doubled)
+        self.register_forward_pre_hook(raised)
+        self.register_forward_hook(doubled)
+        self.register_forward_hook(doubled)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)
+
+
+def test_hooks():
+    data = jit.script(Hooked()).save_to_buffer()
+    text = code(data)[f"code/{'/'.join(('__torch__', *__name__.split('.')))}.py"]
+    assert '__forward_pre_hooks__ = ["raised", ]' in text
+    assert '__forward_hooks__ = ["hook_0_doubled", "hook_1_doubled", ]' in text
+    again = loaded(data)
+    assert again(weft.ones(1)).item() == 32 and again.inner(weft.ones(1)).item() == 4
+    assert code(again.save_to_buffer()) == code(data)
+
+
+@pytest.mark.parity
+def test_hooks_in_torch():
+    torch = pytest.importorskip("torch")
+    assert in_torch(jit.script(Hooked()).save_to_buffer())(torch.ones(1)).item() == 32
+
+
+@pytest.mark.parity
+def test_definitions_and_training_in_torch():
+    torch = pytest.importorskip("torch")
+    module = jit.script(Everything())
+    again = in_torch(module.save_to_buffer())
+    for _ in range(2):
+        expected, got = module(weft.ones(3, 2)), again(torch.ones(3, 2))
+        assert got[0].dtype == torch.float64 and got[1:] == expected[1:]
+        assert expected[0].flatten().tolist() == pytest.approx(got[0].flatten().tolist())
+    assert again.other() == ("é\t\"\\' 3", again.color) and again.maybe is None
+    assert again.part.data_ptr() == again.base.data_ptr() + 8
+    optimizer = torch.optim.SGD(again.parameters(), 0.1)
+    before = [p.clone() for p in again.parameters()]
+    again(torch.ones(3, 2))[0].sum().backward()
+    optimizer.step()
+    assert any(not torch.equal(a, b) for a, b in zip(before, again.parameters()))
+
+
 def test_training_goes_on():
     module = jit.script(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)))
     again = loaded(module.save_to_buffer())
