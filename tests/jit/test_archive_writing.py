@@ -17,6 +17,8 @@ from tests.jit.archive_writer import archive
 
 import weft
 from weft import Tensor, jit, nn
+from weft.jit import schemas
+from weft.jit.archive import foreign
 from weft.jit.archive.canonical import canonical
 from weft.jit.archive.classes import Definitions
 from weft.jit.archive.code import ArchiveCode
@@ -158,6 +160,52 @@ def test_the_records_of_an_archive(tmp_path):
     assert extra == {"notes/a.txt": b"text", "b": b"bytes"}
 
 
+def test_further_records_are_passed_over():
+    file = io.BytesIO()
+    jit.save(jit.script(Net()), file, _records={"weft/program": b"program"})
+    assert records(file.getvalue())["weft/program"] == b"program"
+    assert loaded(file.getvalue())(weft.ones(1, 2)).shape == (1, 3)
+
+
+def test_a_file_that_fails_to_be_written_stays(tmp_path):
+    path = tmp_path / "f.pt"
+    path.write_bytes(b"before")
+    with pytest.raises(RuntimeError, match="which calls itself"):
+        jit.script(recursive).save(path)
+    assert path.read_bytes() == b"before" and len(list(tmp_path.iterdir())) == 1
+
+
+def recursive(n: int) -> int:
+    return 1 if n < 1 else recursive(n - 1) + 1
+
+
+TEXTS = ["", "é 日本 \U0001f600", "\"'\\", "\t\n\r\a\0\x1f\x7f", "{} %s \\n", "a" * 300]
+
+
+def texts(torch: Any, load: Any) -> None:
+    """Texts come back, as constants, defaults and attributes."""
+
+    class Texts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.texts = list(TEXTS)
+
+        def forward(self, x: Tensor, last: str = TEXTS[3]) -> list[str]:
+            return [*self.texts, last, "\"'\\\t\n\r\a\0é"]
+
+    program = load(jit.script(Texts()).save_to_buffer())
+    assert program(torch.ones(1)) == [*TEXTS, TEXTS[3], "\"'\\\t\n\r\a\0é"]
+
+
+def test_texts():
+    texts(weft, loaded)
+
+
+@pytest.mark.parity
+def test_texts_in_torch():
+    texts(pytest.importorskip("torch"), in_torch)
+
+
 VERSIONS = {
     "x + 1": 3,
     "x / 2": 4,
@@ -284,6 +332,61 @@ def test_all_kinds_of_definitions_and_attributes():
         assert weft.equal(expected[0], got[0]) and expected[1:] == got[1:]
     assert again.box.n == 5 and again.again.names == ["box 4", "box 5"]
     assert code(again.save_to_buffer()) == code(data)
+
+
+def raised(self, input: tuple[Tensor]) -> tuple[Tensor]:
+    return (input[0] + 1,)
+
+
+def doubled(self, input: tuple[Tensor], output: Tensor) -> Tensor:
+    return output * 2
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Double()
+        self.inner.register_forward_hook(doubled)
+        self.register_forward_pre_hook(raised)
+        self.register_forward_hook(doubled)
+        self.register_forward_hook(doubled)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)
+
+
+def test_hooks():
+    data = jit.script(Hooked()).save_to_buffer()
+    text = code(data)[f"code/{'/'.join(('__torch__', *__name__.split('.')))}.py"]
+    assert '__forward_pre_hooks__ = ["raised", ]' in text
+    assert '__forward_hooks__ = ["hook_0_doubled", "hook_1_doubled", ]' in text
+    again = loaded(data)
+    assert again(weft.ones(1)).item() == 32 and again.inner(weft.ones(1)).item() == 4
+    assert code(again.save_to_buffer()) == code(data)
+
+
+@pytest.mark.parity
+def test_hooks_in_torch():
+    torch = pytest.importorskip("torch")
+    assert in_torch(jit.script(Hooked()).save_to_buffer())(torch.ones(1)).item() == 32
+
+
+@pytest.mark.parity
+def test_definitions_and_training_in_torch():
+    torch = pytest.importorskip("torch")
+    module = jit.script(Everything())
+    again = in_torch(module.save_to_buffer())
+    for _ in range(2):
+        expected, got = module(weft.ones(3, 2)), again(torch.ones(3, 2))
+        assert got[0].dtype == torch.float64 and got[1:] == expected[1:]
+        assert expected[0].flatten().tolist() == pytest.approx(got[0].flatten().tolist())
+    assert again.other() == ("é\t\"\\' 3", again.color) and again.maybe is None
+    assert again.part.data_ptr() == again.base.data_ptr() + 8
+    optimizer = torch.optim.SGD(again.parameters(), 0.1)
+    before = [p.clone() for p in again.parameters()]
+    again(torch.ones(3, 2))[0].sum().backward()
+    optimizer.step()
+    assert any(not torch.equal(a, b) for a, b in zip(before, again.parameters()))
 
 
 def test_training_goes_on():
@@ -488,3 +591,48 @@ def kinds(graph: Any) -> list[str]:
     walked = (node.name for node in canonical(graph, False).walk())
     left_out = ("prim::Constant", "prim::Uninitialized", "prim::unchecked_cast")
     return [name for name in walked if name not in left_out]
+
+
+# Operators ----------------------------------------------------------------------------------------
+
+# Where weft's schema has another form and the calls that are written fit both.
+OTHER_FORMS = {"Generator", "is_contiguous", "backward", "tolist", "format", "percentFormat"}
+
+
+# What PyTorch takes by another overload; tests of parts stand for eq.t.
+OTHER_OVERLOADS = {
+    "aten::eq.dtype", "aten::ne.dtype", "aten::eq.t", "aten::ne.t", "aten::str.Device",
+}  # fmt: skip
+
+
+def shape_of(arguments: Any) -> list[tuple[str, bool, bool]]:
+    """Names of arguments, which are by keyword only, and which have a default."""
+    return [(a.name, a.kwarg_only, a.has_default) for a in arguments if a.name != "out"]
+
+
+@pytest.mark.parity
+def test_operators_are_those_of_torch():
+    """What `foreign` says of operators: PyTorch has the others, with the same arguments."""
+    torch = pytest.importorskip("torch")
+    theirs: dict[str, dict[str, Any]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        theirs.setdefault(schema.name, {})[schema.overload_name] = schema
+    wrong = []
+    for kind in schemas.all_kinds():
+        ours = schemas.of(kind)
+        if foreign.is_absent(kind):
+            found = theirs.get(ours.name, {}).get(ours.overload)
+            wrong += [f"{kind} is there"] if found is not None else []
+            continue
+        if ours.name not in theirs:
+            wrong += [] if kind in foreign.RENAMED else [f"{kind} is not there"]
+            continue
+        schema = theirs[ours.name].get(ours.overload)
+        if schema is None and kind not in OTHER_OVERLOADS:
+            wrong.append(f"{kind} is not there")
+        if schema is None or any(arg.is_written and arg.kwarg_only for arg in ours.args):
+            continue
+        given = [(a.name, a.kwarg_only, a.has_default_value()) for a in schema.arguments]
+        if ours.name.partition("::")[2] not in OTHER_FORMS and shape_of(ours.args) != given:
+            wrong.append(f"{ours.text} is {schema}")
+    assert not wrong, wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -80,10 +81,12 @@ class Collector:
                 self.type(value.type)
             for each in node.attrs.get("types", ()):
                 self.type(each)
-            called = node.attrs.get("function")
+            called: Function | None = node.attrs.get("function")
+            if called is None:
+                continue
             if node.kind == "prim::fork" and is_closure(called):
                 self._body(called)
-            elif called is not None and operator_of(called) is None:
+            elif operator_of(called) is None:
                 self.function(called)
 
 
@@ -98,28 +101,78 @@ def _parts(schema: ty.FunctionSchema) -> Iterator[ty.Type]:
 
 
 def _compile_all(type: ty.ClassType) -> None:
-    """Compiles the methods of a class of an archive that nobody has called."""
+    """Compiles what nobody has called: hooks, and the methods of a class of an archive."""
     info = type.info
-    cls = None if info is None else info.python_class
-    if "__weft_source__" not in vars(cls or object):
+    if info is None:
         return
-    for name, member in vars(cls).items():
-        if name not in type.methods and hasattr(member, "__weft_source__"):
-            if type.is_module:
-                compiled_method(info, name)
-            else:
-                compile_method(info, name, "", None)
+    if _hooks(type) and "forward" in type.methods:
+        compiled_method(info, _HOOKED)
+    if "__weft_source__" not in vars(info.python_class):
+        return
+    for name, member in vars(info.python_class).items():
+        if name in type.methods or name in _names_of_hooks(info) or not is_source(member):
+            continue
+        if type.is_module:
+            compiled_method(info, name)
+        else:
+            compile_method(info, name, "", None)
+
+
+def is_source(member: Any) -> bool:
+    """Whether a member of a class is a function of an archive's code."""
+    return hasattr(member, "__weft_source__")
+
+
+# Methods ------------------------------------------------------------------------------------------
+
+_HOOKED = "__hooked__"  # forward between its hooks: archives have them apart
+_HOOK = re.compile(r"(pre_hook|hook)_\d+_(\w+)")
+
+
+def _hooks(type: ty.ClassType) -> list[Any]:
+    return [*getattr(type.info, "pre_hooks", ()), *getattr(type.info, "hooks", ())]
+
+
+def _names_of_hooks(info: Any) -> set[str]:
+    return {hook.__name__ for hook in _hooks(info.type)}
 
 
 def methods_of(type: ty.ClassType) -> list[tuple[str, Function]]:
     """The compiled methods of a class by the names they have in archives: forward first."""
-    named = ((method_name(name), method) for name, method in type.methods.items())
-    return sorted(named, key=lambda item: (item[0] != "forward", item[0]))
+    named = {
+        method_name(type, name): method for name, method in type.methods.items() if name != _HOOKED
+    }
+    return sorted(named.items(), key=lambda item: (item[0] != "forward", item[0]))
 
 
-def method_name(name: str) -> str:
-    """The name of a method: "size.setter", of a property, is "_size_setter"."""
-    return name if name.isidentifier() else f"_{name.replace('.', '_')}"
+def method_name(type: ty.Type | None, name: str) -> str:
+    """The name of a method in an archive: "size.setter", of a property, is "_size_setter", and the
+    hook "hook_0_post" is "post", if that is no other one's name."""
+    if not name.isidentifier():
+        return f"_{name.replace('.', '_')}"
+    match = _HOOK.fullmatch(name)
+    if match is None or not is_hook(type, name):
+        return name
+    assert isinstance(type, ty.ClassType)
+    same = [each for each in map(_HOOK.fullmatch, type.methods) if each and each[2] == match[2]]
+    is_method = match[2] in type.methods and match[2] not in _names_of_hooks(type.info)
+    return name if len(same) > 1 or is_method else match[2]
+
+
+def is_hook(type: ty.Type | None, name: str) -> bool:
+    """Whether a method of a class is one of its hooks, which programs call by the class."""
+    if not isinstance(type, ty.ClassType) or not _hooks(type):
+        return False
+    return _HOOK.fullmatch(name) is not None or name in _names_of_hooks(type.info)
+
+
+def hooks_of(type: ty.ClassType, kind: str) -> list[str]:
+    """The names of the hooks of a kind, "pre_hook" or "hook", in their order."""
+    found = [(name, _HOOK.fullmatch(name)) for name in type.methods if _hooks(type)]
+    return [method_name(type, name) for name, match in found if match and match[1] == kind]
+
+
+# Attributes ---------------------------------------------------------------------------------------
 
 
 def attributes_of(type: ty.ClassType) -> list[tuple[str, ty.Type]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weft.jit.archive.collect import Definition, attributes_of, is_kind, methods_of
+from weft.jit.archive.collect import Definition, attributes_of, hooks_of, is_kind, methods_of
 from weft.jit.archive.constants import is_literal
 from weft.jit.archive.printer import FunctionPrinter, Program
 from weft.jit.ir import Function
@@ -61,6 +61,10 @@ def _kinds(type: ty.ClassType) -> Iterable[str]:
         names = [name for name, each in type.attributes.items() if is_kind(each, kind)]
         listed = "".join(f'"{name}", ' for name in names)
         yield f"__{kind}s__ = [{listed}]"
+    for kind in ("pre_hook", "hook"):
+        listed = "".join(f'"{name}", ' for name in hooks_of(type, kind))
+        if listed:
+            yield f"__forward_{kind}s__ = [{listed}]"
 
 
 def _attribute(program: Program, name: str, type: ty.Type) -> str:

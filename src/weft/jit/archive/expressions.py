@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from weft.jit.archive import calls, known
-from weft.jit.archive.collect import method_name
+from weft.jit.archive.collect import is_hook, method_name
 from weft.jit.archive.foreign import KEYS
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
@@ -122,7 +122,10 @@ def _new(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
 
 @_writes("prim::CallMethod")
 def _method(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
-    return f"({texts[0]}).{method_name(node.attrs['name'])}({_listed(texts[1:])})"
+    owner, name = node.inputs[0].type, node.attrs["name"]
+    if is_hook(owner, name):
+        return f"{printer.type(owner)}.{method_name(owner, name)}({_listed(texts)})"
+    return f"({texts[0]}).{method_name(owner, name)}({_listed(texts[1:])})"
 
 
 @_writes("prim::CallFunction")
@@ -145,7 +148,7 @@ def call_of(printer: FunctionPrinter, function: Function, node: Node, texts: Seq
     owner = node.inputs[0].type if node.inputs else None
     for name, method in owner.methods.items() if isinstance(owner, ty.ClassType) else ():
         if method is function:
-            return f"({texts[0]}).{method_name(name)}({_listed(texts[1:])})"
+            return f"({texts[0]}).{method_name(owner, name)}({_listed(texts[1:])})"
     operator = known.operator_of(function)
     if operator is not None:
         return f"{calls.callee(operator)}({known.arguments(node, function, texts)})"

@@ -42,7 +42,6 @@ _ABSENT_OVERLOADS = frozenset(
         "aten::len.tuple", "aten::index.t", "aten::remove.t", "aten::count.t",
         "aten::lt.t", "aten::le.t", "aten::gt.t", "aten::ge.t", "aten::__contains__.t",
         "aten::__contains__.Tensor_list", "aten::_adaptive_avg_pool2d_backward.sizes",
-        "aten::popitem.k", "aten::update.k", "aten::setdefault.k", "aten::pop.Dict_k",
     )
 )  # fmt: skip
 _OF_NODES = frozenset(
@@ -50,19 +49,25 @@ _OF_NODES = frozenset(
 )
 
 
-def is_foreign(node: Node) -> bool:
-    """Whether PyTorch has no operator for a node."""
-    name, _, overload = node.kind.partition(".")
+def is_absent(kind: str) -> bool:
+    """Whether PyTorch has no operator of a kind."""
+    name, _, overload = kind.partition(".")
     short = name.partition("::")[2]
-    if name in _ABSENT or node.kind in _ABSENT_OVERLOADS or node.kind in _OF_NODES:
-        return True
     if short[:1] == "_" and short[:2] != "__" and short not in _SHARED:
         return True
-    if overload == "t" and short in ("eq", "ne"):
-        return not all(isinstance(value.type, ty.EnumType) for value in node.inputs[:2])
-    return overload in ("k", "Dict_k", "default_k", "Dict_default_k") or (
-        short in ("eq", "ne") and overload.startswith("Dict_")
-    )
+    if overload in _OF_OTHER_KEYS or (short in ("eq", "ne") and overload.startswith("Dict_")):
+        return True
+    return name in _ABSENT or kind in _ABSENT_OVERLOADS
+
+
+_OF_OTHER_KEYS = frozenset(("k", "Dict_k", "default_k", "Dict_default_k"))
+
+
+def is_foreign(node: Node) -> bool:
+    """Whether PyTorch has no operator for a node."""
+    if node.kind in ("aten::eq.t", "aten::ne.t"):
+        return not all(isinstance(value.type, ty.EnumType) for value in node.inputs)
+    return node.kind in _OF_NODES or is_absent(node.kind)
 
 
 # PyTorch's dicts have keys of these types only.

@@ -17,7 +17,7 @@ from weft.jit.ir import types as ty
 _ROOT = "__torch__"
 _MANGLED = re.compile(r"___torch_mangle_\d+")
 _INSTANCE = re.compile(r"(?<=[^_])__\d+$")  # of a function compiled for further types
-_TYPES = {
+_TYPES: dict[ty.Type, str] = {
     ty.NONE: "NoneType", ty.DEVICE: "Device", ty.DTYPE: "int", ty.LAYOUT: "int",
     ty.MEMORY_FORMAT: "int", ty.GENERATOR: "Generator", ty.NUMBER: "number",
 }  # fmt: skip

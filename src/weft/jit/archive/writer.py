@@ -23,12 +23,17 @@ Records = dict[str, Any]  # bytes or buffers by their names in the archive
 
 
 def save(
-    m: Any, f: str | os.PathLike[str] | Any, _extra_files: Mapping[str, str | bytes] | None = None
+    m: Any,
+    f: str | os.PathLike[str] | Any,
+    _extra_files: Mapping[str, str | bytes] | None = None,
+    *,
+    _records: Mapping[str, bytes] | None = None,
 ) -> None:
     """Writes a compiled module or function to a path or a writable binary file, for
     `weft.jit.load` and `torch.jit.load`; a function is the forward of a module there.
 
-    `_extra_files` are further records by name. A path gets its new content when it is complete.
+    `_extra_files` are files of the user by name, `_records` further records of the archive, which
+    loading passes over. A path gets its new content when it is complete.
     The same program always gives the same bytes.
 
     TypeError for what is not compiled; RuntimeError that names all that archives cannot hold.
@@ -41,7 +46,7 @@ def save(
     """
     extra = {f"extra/{name}": _bytes(data) for name, data in (_extra_files or {}).items()}
     with LOCK:
-        records = {**extra, **_records(_module(m))}
+        records = {**extra, **_records_of(_module(m)), **(_records or {})}
     if isinstance(f, (str, os.PathLike)):
         folder = os.path.splitext(os.path.basename(os.fspath(f)))[0]
         with replaced_file(f) as file:
@@ -74,7 +79,7 @@ def _module(program: Any) -> Any:
     return SimpleNamespace(_jit_info=SimpleNamespace(type=made), training=True)
 
 
-def _records(module: Any) -> Records:
+def _records_of(module: Any) -> Records:
     """What an archive of a module holds."""
     root = type_of_object(module, ty.NONE)
     collector = Collector()
