@@ -217,7 +217,8 @@ def test_streams_of_the_cpu_have_nothing_to_wait_for() -> None:
     stream, event = weft.Stream(), weft.Event("cpu")
     with stream as same:
         assert same is stream == weft.Stream(device="cpu")
-        stream.record_event(event).wait(stream)
+        assert stream.record_event(event) is event
+        event.wait(stream)
         stream.wait_event(event)
         stream.wait_stream(weft.Stream())
     event.synchronize()

@@ -35,7 +35,7 @@ class HostAllocator final : public Allocator {
     in_use_.fetch_add(nbytes, std::memory_order_relaxed);
     return block;
   }
-  void free(void* block, size_t nbytes) noexcept override {
+  void free(void* block, size_t nbytes, Stream) noexcept override {
     if (block == nullptr) return;
     frees_.fetch_add(1, std::memory_order_relaxed);
     in_use_.fetch_sub(nbytes, std::memory_order_relaxed);

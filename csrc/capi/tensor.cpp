@@ -95,7 +95,9 @@ const int64_t* weft_tensor_strides(const weft_tensor* tensor) {
   return tensor->tensor.strides().data();
 }
 int64_t weft_tensor_numel(const weft_tensor* tensor) { return tensor->tensor.numel(); }
-void* weft_tensor_data(const weft_tensor* tensor) { return tensor->tensor.data(); }
+void* weft_tensor_data(const weft_tensor* tensor) {
+  return tensor->tensor.on_cpu() ? tensor->tensor.data() : nullptr;
+}
 
 weft_status weft_tensor_contiguous(const weft_tensor* tensor, weft_tensor** out) {
   return guarded([&] {

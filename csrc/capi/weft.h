@@ -119,7 +119,8 @@ WEFT_API int weft_tensor_ndim(const weft_tensor* tensor);
 WEFT_API const int64_t* weft_tensor_sizes(const weft_tensor* tensor);
 WEFT_API const int64_t* weft_tensor_strides(const weft_tensor* tensor);
 WEFT_API int64_t weft_tensor_numel(const weft_tensor* tensor);
-/* The first element. Valid as long as the handle, unless the tensor is resized. */
+/* The first element; null unless the tensor is on the CPU. Valid as long as the handle, unless the
+   tensor is resized. */
 WEFT_API void* weft_tensor_data(const weft_tensor* tensor);
 
 /* The tensor in row-major order: the same one where it is already. */

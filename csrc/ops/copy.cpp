@@ -33,7 +33,7 @@ struct Walk {
 };
 
 void set_view(View& view, const Tensor& tensor, const Dims& strides, const Dims& order) {
-  view.base = static_cast<char*>(tensor.data());
+  view.base = static_cast<char*>(tensor.address());
   view.strides.resize(order.size());
   for (size_t d = 0; d < order.size(); ++d) view.strides[d] = strides[order[d]];
 }
@@ -194,7 +194,7 @@ void copy_new(const Tensor& dst, const Tensor& src) {
   if (!dst.on_cpu() || !src.on_cpu()) [[unlikely]]
     return copy_on_devices(dst, src);
   if (numel <= kGrain && plain_pair(dst, src)) {
-    std::memcpy(dst.data(), src.data(), static_cast<size_t>(numel) * dst.item_size());
+    std::memcpy(dst.address(), src.address(), static_cast<size_t>(numel) * dst.item_size());
     return;
   }
   Walk walk;
@@ -255,7 +255,7 @@ void fill(const Tensor& dst, const Scalar& value, const char* op) {
   if (!dst.on_cpu()) [[unlikely]]
     return copy_on_devices(dst, Tensor::scalar(value, dtype));
   if (dst.numel() == 1) {
-    std::memcpy(dst.data(), element, dst.item_size());
+    std::memcpy(dst.address(), element, dst.item_size());
     return;
   }
   Walk walk;

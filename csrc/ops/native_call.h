@@ -58,21 +58,28 @@ class Operands {
   Device device_;
 };
 
-// Calls the body that the device of the arguments has for the row `key`. Where it has none, calls
-// the CPU's: a body made of operators alone works on every device, and one that reaches for the
-// elements raises NotImplementedError "<key>: expected a body for the device ...".
+// The same on another device than the CPU.
 template <class Signature, class... Args>
-auto call(const char* key, std::type_identity_t<Signature>* body, const Args&... args) {
-  const Operands operands(args...);
-  const Device device = operands.device();
-  if (device.type == DeviceType::CPU) [[likely]]
-    return body(args...);
+[[gnu::noinline]] auto call_on(Operands operands, const char* key, Signature* body,
+                               const Args&... args) {
   const NativeScope scope(key);
-  Backend* backend = find_backend(device);
+  Backend* backend = find_backend(operands.device());
   const Backend::Function own = backend ? backend->native(key) : nullptr;
   if (own == nullptr) return body(args...);
   operands.check_same(args...);
   return reinterpret_cast<Signature*>(own)(args...);
+}
+
+// Calls the body that the device of the arguments has for the row `key`. Where it has none, calls
+// the CPU's: a body made of operators alone works on every device, and one that reaches for the
+// elements raises NotImplementedError "<key>: expected a body for the device ...".
+template <class Signature, class... Args>
+[[gnu::always_inline]] inline auto call(const char* key, std::type_identity_t<Signature>* body,
+                                        const Args&... args) {
+  const Operands operands(args...);
+  if (operands.device().type != DeviceType::CPU) [[unlikely]]
+    return call_on<Signature>(operands, key, body, args...);
+  return body(args...);
 }
 
 }  // namespace weft::native

@@ -76,8 +76,8 @@ size_t streamed_bytes() {
 }
 
 // The case that decides what a small operator costs: one step, inputs of one dtype, row-major, of
-// one shape (small ones may repeat: a number, a bias), results new or in place. Takes no decision
-// that the full driver would take otherwise.
+// one shape (small ones may repeat: a number, a bias), all on the CPU, results new or in place.
+// Takes no decision that the full driver would take otherwise.
 class FastPath {
  public:
   FastPath(const Program& program, const Call& call, std::span<Tensor> results)
@@ -115,7 +115,7 @@ class FastPath {
     if (program_.int_inputs || call_.dtype) return false;
     for (size_t i = 0; i < call_.inputs.size(); ++i) {
       const TensorImpl* input = call_.inputs[i]->impl();
-      if (!input) return false;
+      if (!input || !input->storage->on_cpu()) return false;
       if (is_mask(i)) continue;
       if (!full_) dtype_ = input->dtype;
       if (input->dtype != dtype_) return false;
@@ -176,16 +176,16 @@ class FastPath {
     return true;
   }
   bool is_like_inputs(const TensorImpl& tensor) const {
-    return &tensor == full_ ||
-           (tensor.dtype == dtype_ && tensor.layout.sizes == full_->layout.sizes &&
-            tensor.layout.strides == full_->layout.strides);
+    return &tensor == full_ || (tensor.storage->on_cpu() && tensor.dtype == dtype_ &&
+                                tensor.layout.sizes == full_->layout.sizes &&
+                                tensor.layout.strides == full_->layout.strides);
   }
   // Every input lies exactly over the result or does not touch it.
   bool inputs_apart(const TensorImpl* result) const {
-    const char* begin = static_cast<const char*>(result->storage->data()) +
+    const char* begin = static_cast<const char*>(result->storage->address()) +
                         result->layout.offset * static_cast<int64_t>(item_size(dtype_));
     for (const Tensor* input : call_.inputs) {
-      const char* other = static_cast<const char*>(input->data());
+      const char* other = static_cast<const char*>(input->address());
       const auto span = input->numel() * static_cast<int64_t>(input->item_size());
       const bool exact = other == begin && input->numel() == numel_ && input->dtype() == dtype_;
       if (!exact && other < begin + full_bytes() && begin < other + span) return false;
@@ -202,7 +202,7 @@ class FastPath {
       if (slot.kind == SlotKind::Input) {
         const Tensor& input = *call_.inputs[slot.index];
         const bool small = (repeated_ >> slot.index) & 1u;
-        operands_[i] = small ? repeat(input, *arena) : input.data();
+        operands_[i] = small ? repeat(input, *arena) : input.address();
         items_[i] = small ? 0 : static_cast<uint8_t>(input.item_size());
         continue;
       }
@@ -213,7 +213,7 @@ class FastPath {
       } else {
         result = make_plain(dtype);
       }
-      operands_[i] = result.data();
+      operands_[i] = result.address();
       items_[i] = static_cast<uint8_t>(item_size(dtype));
     }
   }
@@ -235,7 +235,7 @@ class FastPath {
   // One period of an input that repeats.
   void* repeat(const Tensor& input, Arena& arena) const {
     const int64_t length = input.numel();
-    auto* from = static_cast<char*>(input.data());
+    auto* from = static_cast<char*>(input.address());
     if (length == period_) return from;
     const size_t item = item_size(dtype_);
     const bool number = length == 1;
@@ -255,7 +255,7 @@ class FastPath {
       const auto at = reinterpret_cast<uintptr_t>(operands_[i]);
       if (at % 64 != 0 || (repeated_ && period_ * items_[i] % 64 != 0)) return false;
       for (const Tensor* input : call_.inputs) {
-        if (input->data() == operands_[i]) return false;
+        if (input->address() == operands_[i]) return false;
       }
       nbytes += static_cast<size_t>(numel_) * items_[i];
     }
@@ -318,15 +318,14 @@ class FastPath {
 Isa active_isa() { return g_isa; }
 
 void run(const Program& program, const Call& call, std::span<Tensor> results) {
-  if (const Device device = operands_device(call, results); device.type != DeviceType::CPU)
-      [[unlikely]]
-    return run_on_device(device, program, call, results);
   if (program.row) {
-    if (!run_plain_rows(program, call, results)) run_row(program, call, results);
+    if (run_plain_rows(program, call, results)) return;
+  } else if (program.steps.size() == 1 && FastPath(program, call, results).run()) {
     return;
   }
-  if (program.steps.size() == 1 && FastPath(program, call, results).run()) return;
-  run_pointwise(program, call, results);
+  const Device device = operands_device(call, results);
+  if (device.type != DeviceType::CPU) return run_on_device(device, program, call, results);
+  (program.row ? run_row : run_pointwise)(program, call, results);
 }
 
 }  // namespace weft::tile

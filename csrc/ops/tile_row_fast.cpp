@@ -44,7 +44,7 @@ class PlainRows {
 
   bool accepts_inputs() {
     first_ = call_.inputs[0]->impl();
-    if (!first_) return false;
+    if (!first_ || !first_->storage->on_cpu()) return false;
     dtype_ = first_->dtype;
     if (dtype_ != compute_type(dtype_)) return false;
     if (program_.promotion != Promotion::Common && !is_differentiable(dtype_)) {
@@ -54,8 +54,8 @@ class PlainRows {
     if (numel_ < 1 || numel_ > kMost || !first_->layout.is_contiguous()) return false;
     for (const Tensor* input : call_.inputs.subspan(1)) {
       const TensorImpl* other = input->impl();
-      if (!other || other->dtype != dtype_ || !(other->layout.sizes == first_->layout.sizes) ||
-          !other->layout.is_contiguous()) {
+      if (!other || !other->storage->on_cpu() || other->dtype != dtype_ ||
+          !(other->layout.sizes == first_->layout.sizes) || !other->layout.is_contiguous()) {
         return false;
       }
     }
@@ -144,7 +144,7 @@ class PlainRows {
       const Slot& slot = program_.slots[s];
       item_[s] = item_of(slot);
       if (slot.kind == SlotKind::Input) {
-        base_[s] = static_cast<char*>(call_.inputs[slot.index]->data());
+        base_[s] = static_cast<char*>(call_.inputs[slot.index]->address());
       } else if (slot.kind == SlotKind::Output) {
         base_[s] = make_output(slot, keepdim);
       } else {
@@ -168,7 +168,7 @@ class PlainRows {
     const auto nbytes = static_cast<size_t>((slot.per_row ? rows_ : numel_) * item_of(slot));
     Tensor& result = results_[slot.index];
     result = Tensor(Storage::allocate(nbytes), std::move(layout), slot_dtype(slot.type, dtype_));
-    return static_cast<char*>(result.data());
+    return static_cast<char*>(result.address());
   }
 
   void run_pass(const Pass& pass) {
