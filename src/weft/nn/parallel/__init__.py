@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-
 from weft.distributed.groups import ProcessGroup, member
 from weft.nn.modules.module import Module
 
