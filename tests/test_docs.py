@@ -32,11 +32,18 @@ def test_examples_of_pages(page: str, examples: int) -> None:
     assert results.attempted >= examples and results.failed == 0
 
 
+def test_the_page_of_programs_is_current() -> None:
+    command = [sys.executable, "tools/coverage.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"run python tools/coverage.py {done.stderr}"
+
+
 #: modules whose docstrings have examples; the name `weft` is known in all of them
 EXAMPLES = (
     "_histograms", "_matrix_functions", "_settings", "accelerator", "amp.autocast_mode",
     "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compat.install", "compat.names", "compat.overlay.torch_version", "compiler", "cuda",
-    "distributed", "func._functional_call",
+    "distributed", "func._functional_call", "futures", "nn.modules.syncbatchnorm", "nn.modules.utils",
+    "onnx",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn._attention_functions", "nn.modules.container",
     "nn.modules.module", "nn.modules.transformer_decoder", "nn.parallel", "nn.parameter", "nn.utils.rnn",

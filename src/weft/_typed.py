@@ -47,6 +47,25 @@ class _Typed(type):
         return weft.tensor(first, dtype=dtype, device=device)
 
 
+def set_default_tensor_type(t: Any) -> None:
+    """Sets the default dtype by a type of floating point or its name.
+
+    TypeError for other types.
+
+    >>> weft.set_default_tensor_type("torch.DoubleTensor")
+    >>> weft.get_default_dtype()
+    torch.float64
+    >>> weft.set_default_tensor_type(weft.FloatTensor)
+    """
+    name = t if isinstance(t, str) else getattr(t, "__name__", repr(t))
+    dtype = getattr(weft, TYPES.get(name.removeprefix("torch."), ""), None)
+    if dtype is None or not dtype.is_floating_point:
+        raise TypeError(
+            f"set_default_tensor_type: expected a type such as torch.FloatTensor, got {t!r}"
+        )
+    weft.set_default_dtype(dtype)
+
+
 def __getattr__(name: str) -> Any:
     if name not in TYPES:
         raise AttributeError(f"module 'weft._typed' has no attribute {name!r}")

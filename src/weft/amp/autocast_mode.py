@@ -47,6 +47,21 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     return device_type == "cpu" and _autograd._autocast_dtype() is not None
 
 
+def is_autocast_cpu_enabled() -> bool:
+    """is_autocast_enabled("cpu"), under its older name."""
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """get_autocast_dtype("cpu"), under its older name."""
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """get_autocast_dtype("cuda"), under its older name."""
+    return get_autocast_dtype("cuda")
+
+
 class autocast:
     """Runs a block, or as a decorator a function, in mixed precision.
 

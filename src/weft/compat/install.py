@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.abc
 import importlib.metadata
@@ -103,6 +104,7 @@ def _add_names(module: ModuleType, name: str) -> None:
             raise AttributeError(f"module {name!r} has no attribute {wanted!r}") from None
 
     __getattr__.__torch_name__ = name  # type: ignore[attr-defined]
+    __getattr__.__before__ = before  # type: ignore[attr-defined]
     vars(module)["__getattr__"] = __getattr__
 
 
@@ -113,16 +115,49 @@ def _found(module: str, wanted: str, before: Callable[[str], Any] | None) -> Any
             return before(wanted)
         except AttributeError:
             pass
-    home, _, name = names.names(module).get(wanted, "").rpartition(".")
-    if home and (home, name) != (module, wanted):
-        try:
-            return getattr(importlib.import_module(home), name)
-        except AttributeError:
-            pass
+    if wanted in names.names(module):
+        owner, name = _owner(names.names(module)[wanted])
+        if owner is not None:
+            return _own(owner, name)
     inner = f"{module}.{wanted}"
     if not wanted.startswith("__") and (names.is_module(inner) or _is_source(inner)):
         return importlib.import_module(inner)
     raise LookupError(wanted)
+
+
+@functools.cache
+def _owner(home: str) -> tuple[ModuleType | None, str]:
+    """A module of weft at one of the places where PyTorch has the same object, and its name there.
+
+    >>> _owner("torch.nn.Linear")[0].__name__
+    'weft.nn'
+    """
+    for place in (home, *names.places(home)):
+        module, _, name = place.rpartition(".")
+        source = source_of(module)
+        if source is not None and is_own(found := importlib.import_module(source), name):
+            return found, name
+    return None, ""
+
+
+def is_own(module: ModuleType, name: str) -> bool:
+    """Whether weft itself defines the name in a module, perhaps at its first use."""
+    try:
+        _own(module, name)
+    except AttributeError:
+        return False
+    return True
+
+
+def _own(module: ModuleType, name: str) -> Any:
+    """The value of a name of weft, without what _add_names lets the module answer."""
+    if name in vars(module):
+        return vars(module)[name]
+    lazy = vars(module).get("__getattr__")
+    lazy = getattr(lazy, "__before__", lazy)
+    if lazy is None:
+        raise AttributeError(name)
+    return lazy(name)
 
 
 def _is_source(name: str) -> bool:

@@ -28,6 +28,21 @@ def is_module(name: str) -> bool:
 
 
 @functools.cache
+def _places() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for module in modules():
+        for name, home in names(module).items():
+            if home != f"{module}.{name}":
+                found.setdefault(home, []).append(f"{module}.{name}")
+    return found
+
+
+def places(home: str) -> list[str]:
+    """The other places of the object whose shortest place is `home`."""
+    return _places().get(home, [])
+
+
+@functools.cache
 def names(module: str) -> dict[str, str]:
     """The names of a module, each with its shortest place, which is often the module itself.
 

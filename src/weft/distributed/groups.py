@@ -204,7 +204,7 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """A group of these ranks, of which only 0 exists; NON_GROUP_MEMBER where 0 is not one."""
+    """A group of the rank 0, the only one; NON_GROUP_MEMBER for an empty list of ranks."""
     world = member("new_group")
     chosen = [0] if ranks is None else list(ranks)
     if any(rank != 0 for rank in chosen) or len(chosen) > 1:

@@ -1,5 +1,6 @@
 """The layers, one file per family."""
 
+from weft.nn.modules import utils as utils
 from weft.nn.modules.activation import (
     GELU,
     LeakyReLU,
@@ -136,6 +137,7 @@ from weft.nn.modules.resampling import (
 from weft.nn.modules.rnn import GRU, LSTM, RNN, RNNBase
 from weft.nn.modules.rnn_cell import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from weft.nn.modules.sparse import Embedding, EmbeddingBag
+from weft.nn.modules.syncbatchnorm import SyncBatchNorm
 from weft.nn.modules.transformer import TransformerEncoder, TransformerEncoderLayer
 from weft.nn.modules.transformer_decoder import (
     Transformer,
@@ -267,6 +269,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

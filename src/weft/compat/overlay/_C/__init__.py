@@ -1,0 +1,74 @@
+"""torch._C: the private names that libraries use, and weft's own extension behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import _C
+from weft.compat.overlay._C import _nn
+
+__all__ = ["_nn"]
+
+_TensorMeta = type(weft.Tensor)
+_LinAlgError = _C.LinAlgError
+_FUSERS = {
+    "profiling_executor": True,
+    "profiling_mode": True,
+    "fuse_on_cpu": False,
+    "fuse_on_gpu": False,
+}
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_C, name)
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing: weft counts no uses."""
+
+
+def _get_tracing_state() -> Any:
+    """True while weft.jit.trace records the calls of this thread, otherwise None."""
+    return weft.jit.is_tracing() or None
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of the device that an extension may add, before one has."""
+    return "privateuseone"
+
+
+def _kept(name: str, value: bool) -> bool:
+    """Keeps a setting of PyTorch's compiler that has no effect here, and gives the one before."""
+    before, _FUSERS[name] = _FUSERS[name], value
+    return before
+
+
+def _jit_set_profiling_executor(value: bool) -> bool:
+    """Kept without effect: programs are always compiled. The value before."""
+    return _kept("profiling_executor", value)
+
+
+def _jit_set_profiling_mode(value: bool) -> bool:
+    """Kept without effect. The value before."""
+    return _kept("profiling_mode", value)
+
+
+def _jit_override_can_fuse_on_cpu(value: bool) -> None:
+    """Kept without effect."""
+    _kept("fuse_on_cpu", value)
+
+
+def _jit_override_can_fuse_on_gpu(value: bool) -> None:
+    """Kept without effect."""
+    _kept("fuse_on_gpu", value)
+
+
+def _jit_can_fuse_on_cpu() -> bool:
+    """What _jit_override_can_fuse_on_cpu set."""
+    return _FUSERS["fuse_on_cpu"]
+
+
+def _jit_can_fuse_on_gpu() -> bool:
+    """What _jit_override_can_fuse_on_gpu set."""
+    return _FUSERS["fuse_on_gpu"]

@@ -1,0 +1,1 @@
+"""torch._functorch: its settings."""

@@ -1,0 +1,1 @@
+"""torch._inductor: its settings; programs are compiled by weft.jit."""
