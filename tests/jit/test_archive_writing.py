@@ -380,7 +380,7 @@ def test_definitions_and_training_in_torch():
         expected, got = module(weft.ones(3, 2)), again(torch.ones(3, 2))
         assert got[0].dtype == torch.float64 and got[1:] == expected[1:]
         assert expected[0].flatten().tolist() == pytest.approx(got[0].flatten().tolist())
-    assert again.other() == ("é\t\"\\' 3", again.color) and again.maybe is None
+    assert again.maybe is None and again.table == {"a": [1, 1, 2], "b": []}
     assert again.part.data_ptr() == again.base.data_ptr() + 8
     optimizer = torch.optim.SGD(again.parameters(), 0.1)
     before = [p.clone() for p in again.parameters()]
@@ -401,6 +401,22 @@ def test_training_goes_on():
     for one, other in zip(module.parameters(), again.parameters()):
         assert weft.equal(one.grad, other.grad)
     assert not loaded(module.eval().save_to_buffer()).training
+
+
+class Bits(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("numbers", weft.arange(4, dtype=weft.int32))
+        self.register_buffer("bits", self.numbers.view(weft.float32))
+
+    def forward(self) -> list[Tensor]:
+        return [self.numbers, self.bits]
+
+
+def test_dtypes_over_one_storage():
+    data = jit.script(Bits()).save_to_buffer()
+    assert [each.tolist() for each in loaded(data)()] == [each.tolist() for each in Bits()()]
+    assert data.count(b"_rebuild_tensor_v2") == 1 and b"UntypedStorage" not in data
 
 
 def test_functions_are_modules_with_a_forward():

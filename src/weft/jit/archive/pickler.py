@@ -13,6 +13,8 @@ from weft.jit.frontend.types.annotations import type_of_value
 from weft.jit.ir import types as ty
 from weft.serialization.pickle_writer import PickleWriter
 
+_REBUILD = "torch._utils _rebuild_tensor_v2"
+
 
 class ArchivePickler(PickleWriter):
     """One pickle of values whose types are known."""
@@ -53,10 +55,22 @@ class ArchivePickler(PickleWriter):
             self._get(place)
             return
         name, arguments = self._rebuilding(value)
+        if name != _REBUILD:  # another dtype over the storage, which archives cannot say
+            own = value.detach().clone().requires_grad_(value.requires_grad)
+            name, arguments = self._rebuilding(own)
         self._global(name)
         arguments()
         self._out += b"R"
         self._remember(value)
+
+    def _storage(self, key: int, dtype: Any) -> None:
+        """A storage is one object: PyTorch shares it where the pickle does."""
+        place = self._memo.get(("storage", key))
+        if place is not None:
+            self._get(place)
+            return
+        super()._storage(key, dtype)
+        self._put(("storage", key))
 
     def _object(self, value: Any, type: ty.Type) -> None:
         obj = getattr(value, "_jit_object", value)
