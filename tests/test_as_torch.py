@@ -154,6 +154,10 @@ ABSENT = """
         torch.nonsense
     except AttributeError as error:
         print(error)
+    import torch.autograd.gradcheck, torch.nn.utils.weight_norm
+    from torch.nn.utils.weight_norm import WeightNorm
+    assert not isinstance(torch.autograd.gradcheck, type(torch)) and torch.nn.utils.weight_norm(
+        torch.nn.Linear(1, 1))(torch.ones(1)).shape == (1,)
     with mock.patch("torch.nn.functional.relu", 3), mock.patch("torch.ones", 3):
         assert torch.nn.functional.relu == torch.ones == 3
     assert torch.nn.functional.relu(torch.ones(1)) == 1

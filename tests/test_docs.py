@@ -42,7 +42,8 @@ def test_the_page_of_programs_is_current() -> None:
 EXAMPLES = (
     "_histograms", "_matrix_functions", "_settings", "accelerator", "amp.autocast_mode",
     "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compat.install", "compat.names", "compat.overlay.torch_version", "compiler", "cuda",
-    "distributed", "func._functional_call", "futures", "nn.modules.syncbatchnorm", "nn.modules.utils",
+    "distributed", "distributions", "distributions.continuous", "distributions.discrete",
+    "distributions.independent", "func._functional_call", "futures", "nn.modules.syncbatchnorm", "nn.modules.utils", "nn.utils.weight_norm",
     "onnx",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn._attention_functions", "nn.modules.container",

@@ -194,3 +194,30 @@ def test_private_names(installed: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+@both
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_weight_norm(lib: Any, dim: int | None) -> None:
+    nn = lib.nn
+    lib.manual_seed(0)
+    layer, x = nn.Linear(2, 3), lib.ones(1, 2)
+    before, expected = layer.weight.detach().clone(), layer(x)
+    assert nn.utils.weight_norm(layer, dim=dim) is layer
+    shapes = {0: (3, 1), 1: (1, 2), None: ()}
+    assert tuple(layer.weight_g.shape) == shapes[dim] and "weight" not in layer.state_dict()
+    assert lib.allclose(layer(x), expected, atol=1e-6)
+    layer(x).sum().backward()
+    # The direction's gradient is at right angles to the direction.
+    assert abs((layer.weight_v.grad * layer.weight_v).sum().item()) < 1e-5
+    with lib.no_grad():
+        layer.weight_g.mul_(2)
+    assert lib.allclose(layer(x) - layer.bias, 2 * (expected - layer.bias), atol=1e-6)
+    with pytest.raises(RuntimeError):
+        nn.utils.weight_norm(layer)
+    nn.utils.remove_weight_norm(layer)
+    assert lib.allclose(layer.weight, 2 * before, atol=1e-6) and layer(x).shape == (1, 3)
+    assert sorted(layer.state_dict()) == ["bias", "weight"]
+    with pytest.raises(ValueError):
+        nn.utils.remove_weight_norm(layer)

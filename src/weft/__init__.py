@@ -75,6 +75,7 @@ _LAZY_MODULES = frozenset(
         "compiler",
         "cuda",
         "distributed",
+        "distributions",
         "fft",
         "func",
         "functional",

@@ -9,9 +9,10 @@ the .spec file leaves the application's sources out.
 from pathlib import Path
 
 from PyInstaller.log import getLogger
-from PyInstaller.utils.hooks import collect_submodules, get_hook_config
+from PyInstaller.utils.hooks import collect_data_files, collect_submodules, get_hook_config
 
 hiddenimports = collect_submodules("weft", filter=lambda name: name != "weft._freezing")
+datas = collect_data_files("weft", includes=["compat/names.txt"])
 module_collection_mode = "pyz+py"
 
 

@@ -62,7 +62,20 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module = importlib.import_module(source)
         spec.loader_state = module.__spec__
         _add_names(module, spec.name)
+        self._keep_namesakes(module, spec.name)
         return module
+
+    def _keep_namesakes(self, package: ModuleType, name: str) -> None:
+        """Imports modules with the name of a function of their package (autograd.gradcheck)
+        beforehand: a later import would put the module in the function's place."""
+        for child in names.children(name):
+            inner = f"{name}.{child}"
+            value = vars(package).get(child)
+            if value is None or isinstance(value, ModuleType) or inner in sys.modules:
+                continue
+            spec = ModuleSpec(inner, self, is_package=True)
+            sys.modules[inner] = module = self.create_module(spec)
+            module.__spec__ = module.__spec__ or spec
 
     def exec_module(self, module: ModuleType) -> None:
         spec: Any = module.__spec__  # that of the second name, which importing has set

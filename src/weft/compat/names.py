@@ -28,6 +28,20 @@ def is_module(name: str) -> bool:
 
 
 @functools.cache
+def _children() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for module in modules():
+        package, _, child = module.rpartition(".")
+        found.setdefault(package, []).append(child)
+    return found
+
+
+def children(package: str) -> list[str]:
+    """The modules right below a package, by their last names."""
+    return _children().get(package, [])
+
+
+@functools.cache
 def _places() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for module in modules():

@@ -1,0 +1,221 @@
+"""Distributions over whole numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.distributions import constraints
+from weft.distributions.distribution import Distribution, Size
+from weft.distributions.utils import (
+    broadcast_all,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from weft.nn import functional as F
+
+
+class _Odds(Distribution):
+    """A distribution by probabilities or logits; the other is computed when asked for."""
+
+    _is_binary = True
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Logarithms of the odds, or of the probabilities."""
+        return probs_to_logits(self.probs, self._is_binary)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return logits_to_probs(self.logits, self._is_binary)
+
+    @property
+    def param_shape(self) -> weft.Size:
+        """The shape of the parameter."""
+        return next(iter(self._given().values())).size()
+
+    def _one_of(self, probs: Any, logits: Any) -> Any:
+        if (probs is None) == (logits is None):
+            got = "both" if probs is not None else "neither"
+            raise ValueError(f"{type(self).__name__}: expected probs or logits, got {got}")
+        return logits if probs is None else probs
+
+
+class Bernoulli(_Odds):
+    """1 with a probability, otherwise 0.
+
+    >>> weft.distributions.Bernoulli(0.25).variance
+    tensor(0.1875)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}  # noqa: RUF012
+    support = constraints.boolean
+    has_enumerate_support = True
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        (given,) = broadcast_all(self._one_of(probs, logits))
+        setattr(self, "probs" if logits is None else "logits", given)
+        super().__init__(given.shape, validate_args=validate_args)
+
+    mean = property(lambda self: self.probs, doc="probs.")
+    variance = property(lambda self: self.probs * (1 - self.probs), doc="probs * (1 - probs).")
+
+    @property
+    def mode(self) -> Tensor:
+        """The more probable value; nan where both are."""
+        mode = (self.probs >= 0.5).to(self.probs)
+        mode[self.probs == 0.5] = weft.nan
+        return mode
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with weft.no_grad():
+            return weft.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, target = broadcast_all(self.logits, value)
+        return -F.binary_cross_entropy_with_logits(logits, target, reduction="none")
+
+    def entropy(self) -> Tensor:
+        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self._all_values(weft.arange(2, dtype=self.param_dtype), expand)
+
+    @property
+    def param_dtype(self) -> Any:
+        """The dtype of the parameter, and of values."""
+        return next(iter(self._given().values())).dtype
+
+
+class Categorical(_Odds):
+    """A number from 0 on, each with the probability that the last dimension has for it.
+
+    probs need not add up to 1.
+
+    >>> weft.distributions.Categorical(weft.tensor([1.0, 3.0])).probs
+    tensor([0.2500, 0.7500])
+    """
+
+    arg_constraints = {  # noqa: RUF012
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
+    has_enumerate_support = True
+    _is_binary = False
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        given = self._one_of(probs, logits)
+        if given.dim() < 1:
+            raise ValueError(f"{type(self).__name__}: expected at least 1 dimension, got 0")
+        if logits is None:
+            self.probs = given / given.sum(-1, keepdim=True)
+        else:
+            self.logits = given - given.logsumexp(dim=-1, keepdim=True)
+        self._set_shapes(given, validate_args)
+
+    def _set_shapes(self, given: Tensor, validate_args: bool | None) -> None:
+        Distribution.__init__(self, given.shape[:-1], validate_args=validate_args)
+
+    @property
+    def _num_events(self) -> int:
+        return self.param_shape[-1]
+
+    @property
+    def support(self) -> constraints.Constraint:
+        """The values."""
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def mean(self) -> Tensor:
+        """nan: numbers of categories have no mean."""
+        return weft.full(self._extended_shape(), weft.nan, dtype=self.probs.dtype)
+
+    variance = mean
+    mode = property(lambda self: self.probs.argmax(dim=-1), doc="The most probable value.")
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        return self._numbers(sample_shape)
+
+    def _numbers(self, sample_shape: Any) -> Tensor:
+        shape = Size(sample_shape)
+        rows = self.probs.detach().reshape(-1, self._num_events)
+        drawn = weft.multinomial(rows, shape.numel(), True).T
+        return drawn.reshape(shape + self._batch_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._log_prob_of(value.long())
+
+    def _log_prob_of(self, numbers: Tensor) -> Tensor:
+        index, logits = weft.broadcast_tensors(numbers.unsqueeze(-1), self.logits)
+        return logits.gather(-1, index[..., :1]).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        logits = self.logits.clamp(min=weft.finfo(self.logits.dtype).min)
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self._all_values(weft.arange(self._num_events), expand)
+
+
+class OneHotCategorical(Categorical):
+    """The same as vectors that are 1 at the number and 0 elsewhere."""
+
+    support = constraints.one_hot
+    mean = property(lambda self: self.probs, doc="probs.")
+    variance = property(lambda self: self.probs * (1 - self.probs), doc="probs * (1 - probs).")
+
+    def _set_shapes(self, given: Tensor, validate_args: bool | None) -> None:
+        Distribution.__init__(self, given.shape[:-1], given.shape[-1:], validate_args)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable value."""
+        return F.one_hot(self.probs.argmax(-1), self._num_events).to(self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        return F.one_hot(self._numbers(sample_shape), self._num_events).to(self.probs)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._log_prob_of(value.argmax(-1))
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n = self._num_events
+        values = weft.eye(n, dtype=self.probs.dtype).reshape(n, *(1,) * len(self._batch_shape), n)
+        return values.expand(n, *self._batch_shape, n) if expand else values
+
+
+class Poisson(Distribution):
+    """The number of events that happen `rate` times on average."""
+
+    arg_constraints = {"rate": constraints.nonnegative}  # noqa: RUF012
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    mean = variance = property(lambda self: self.rate, doc="rate.")
+    mode = property(lambda self: self.rate.floor(), doc="floor(rate).")
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with weft.no_grad():
+            return weft.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        rate, value = broadcast_all(self.rate, value)
+        return value.xlogy(rate) - rate - (value + 1).lgamma()

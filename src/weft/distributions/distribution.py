@@ -1,0 +1,169 @@
+"""What distributions share: shapes, checks of parameters and values, expansion."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NoReturn
+
+import weft
+from weft import Tensor
+from weft.distributions.constraints import Constraint
+
+Size = weft.Size
+
+
+class Distribution:
+    """A family of distributions of the shape batch_shape over values of the shape event_shape.
+
+    arg_constraints: what each parameter may be; support: the values. validate_args: parameters and
+    values are checked (ValueError); None for what set_default_validate_args said, at first yes.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    arg_constraints: ClassVar[dict[str, Constraint]] = {}
+    support: Any = None
+    _validate_args = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether distributions check their arguments unless told."""
+        if value not in (True, False):
+            raise ValueError(f"set_default_validate_args: expected a bool, got {value!r}")
+        Distribution._validate_args = value
+
+    def __init__(
+        self,
+        batch_shape: Any = (),
+        event_shape: Any = (),
+        validate_args: bool | None = None,
+    ) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            for name, value in self._given().items():
+                if not self.arg_constraints[name].check(value).all():
+                    raise ValueError(
+                        f"{type(self).__name__}: expected {name} within "
+                        f"{self.arg_constraints[name]!r}, got {value}"
+                    )
+
+    def _given(self) -> dict[str, Tensor]:
+        """The parameters that are kept, by name."""
+        return {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The same distribution with a larger batch_shape."""
+        new = type(self).__new__(type(self))
+        for name, value in self._given().items():
+            inner = value.shape[len(self._batch_shape) :]
+            setattr(new, name, value.expand(Size(batch_shape) + inner))
+        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @property
+    def batch_shape(self) -> weft.Size:
+        """The shape of the family."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> weft.Size:
+        """The shape of one value."""
+        return self._event_shape
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Values of the shape sample_shape + batch_shape + event_shape, without gradient."""
+        with weft.no_grad():
+            return self.rsample(sample_shape)
+
+    def sample_n(self, n: int) -> Tensor:
+        """sample((n,))."""
+        return self.sample((n,))
+
+    def perplexity(self) -> Tensor:
+        """exp(entropy)."""
+        return self.entropy().exp()
+
+    def _lacks(self, what: str) -> NoReturn:
+        name = type(self).__name__
+        raise NotImplementedError(f"{name}.{what}: expected a distribution with it, got {self!r}")
+
+    @property
+    def mean(self) -> Tensor:
+        """The expected value."""
+        self._lacks("mean")
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable value."""
+        self._lacks("mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The expected square of the distance from the mean."""
+        self._lacks("variance")
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Values as of sample, with gradients for the parameters."""
+        self._lacks("rsample")
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The logarithm of the probability, or its density, of each value."""
+        self._lacks("log_prob")
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """The probability of values up to this one."""
+        self._lacks("cdf")
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """The value up to which there is this probability."""
+        self._lacks("icdf")
+
+    def entropy(self) -> Tensor:
+        """The expected negative logarithm of the probability."""
+        self._lacks("entropy")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All values, along a new first dimension."""
+        self._lacks("enumerate_support")
+
+    def _all_values(self, values: Tensor, expand: bool) -> Tensor:
+        inner = len(self._batch_shape)
+        shaped = values.reshape(-1, *(1,) * inner, *self._event_shape)
+        return shaped.expand(-1, *self._batch_shape, *self._event_shape) if expand else shaped
+
+    def _extended_shape(self, sample_shape: Any = ()) -> weft.Size:
+        return Size(sample_shape) + self._batch_shape + self._event_shape
+
+    def _validate_sample(self, value: Tensor) -> None:
+        """ValueError for a value of another shape, or outside of the support."""
+        if not isinstance(value, Tensor):
+            raise ValueError(
+                f"{type(self).__name__}: expected a tensor, got {type(value).__name__}"
+            )
+        own = tuple(self._batch_shape + self._event_shape)
+        pairs = zip(reversed(value.shape), reversed(own))
+        few = value.dim() < len(self._event_shape)
+        if few or any(a != b and 1 not in (a, b) for a, b in pairs):
+            raise ValueError(
+                f"{type(self).__name__}: expected values of a shape that broadcasts with {own}, "
+                f"got {tuple(value.shape)}"
+            )
+        if self._validate_args and not self.support.check(value).all():
+            raise ValueError(
+                f"{type(self).__name__}: expected values within {self.support!r}, got {value}"
+            )
+
+    def __repr__(self) -> str:
+        given = ", ".join(
+            f"{name}: {value.item() if math.prod(value.shape) == 1 else value.size()}"
+            for name, value in self._given().items()
+        )
+        return f"{type(self).__name__}({given})"
