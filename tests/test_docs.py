@@ -38,20 +38,17 @@ def test_the_page_of_programs_is_current() -> None:
     assert done.returncode == 0, f"run python tools/coverage.py {done.stderr}"
 
 
-#: modules whose docstrings have examples; the name `weft` is known in all of them
+#: other modules whose docstrings have examples; the name `weft` is known in all of them
 EXAMPLES = (
     "_histograms", "_matrix_functions", "_settings", "accelerator", "amp.autocast_mode",
-    "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compat.install", "compat.names", "compat.overlay.torch_version", "compiler", "cuda",
-    "distributed", "distributions", "distributions.continuous", "distributions.discrete",
-    "distributions.independent", "func._functional_call", "futures", "nn.modules.syncbatchnorm", "nn.modules.utils", "nn.utils.weight_norm",
-    "onnx",
+    "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compat.install",
+    "compat.names", "compat.overlay.torch_version", "compiler", "cuda", "distributed",
+    "distributions", "distributions.continuous", "distributions.discrete",
+    "distributions.independent", "func._functional_call", "futures", "nn.modules.syncbatchnorm",
+    "nn.modules.utils", "nn.utils.weight_norm", "onnx",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
-    "nn._attention_functions", "nn.modules.container",
-    "nn.modules.module", "nn.modules.transformer_decoder", "nn.parallel", "nn.parameter", "nn.utils.rnn",
-    "optim._cyclic_schedules", "optim._simple_schedules", "optim.adadelta", "optim.adagrad",
-    "optim.adamax", "optim.asgd", "optim.lbfgs", "optim.nadam", "optim.radam", "optim.rmsprop",
-    "optim.rprop", "optim.swa_utils", "profiler", "shaping", "testing._comparison",
-    "testing._creation", "utils._pytree", "utils.dlpack",
+    "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "profiler", "shaping",
+    "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
 )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def test_sessions(section: str) -> None:
         tour.__test__[section], vars(tour).copy(), section, str(PAGE), 0
     )
     results = runner.run(session)
-    assert results.attempted >= 3 and results.failed == 0
+    assert results.attempted >= 2 and results.failed == 0
 
 
 def test_it_needs_nothing_but_python() -> None:
@@ -52,7 +52,7 @@ def test_it_needs_nothing_but_python() -> None:
 
 def test_it_stays_short_and_points_at_real_files() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert len([line for line in text.splitlines() if line.strip()]) <= 1250
+    assert len([line for line in text.splitlines() if line.strip()]) <= 1200
     paths = re.findall(r"(?:csrc|src|docs|tools)/[\w/{},]+(?:\.\w+)?", text)
     assert len(paths) >= 14
     for path in paths:
