@@ -64,6 +64,7 @@ const char* format_of(DType dtype) {
     case DType::F16:
       return "e";
     case DType::BF16:
+    case DType::F8E4M3FN:
       return nullptr;
     case DType::F32:
       return "f";

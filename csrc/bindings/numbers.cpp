@@ -134,7 +134,7 @@ PyObject* element_to_python(DType dtype, const void* element) {
       return PyLong_FromUnsignedLongLong(value);
     } else if constexpr (std::is_integral_v<T>) {
       return PyLong_FromLongLong(value);
-    } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    } else if constexpr (is_small_float<T>) {
       return PyFloat_FromDouble(static_cast<float>(value));
     } else if constexpr (std::is_floating_point_v<T>) {
       return PyFloat_FromDouble(value);

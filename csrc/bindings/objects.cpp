@@ -54,6 +54,10 @@ void bind_dtype(nb::module_& module) {
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
       .def("to_real", [](const DTypeObject& self) { return real_of(self.dtype); })
       .def("to_complex", [](const DTypeObject& self) { return complex_of(self.dtype); })
+      .def_prop_ro("_number", [](const DTypeObject& self) { return info_of(self.dtype).number; })
+      .def_prop_ro(
+          "_safetensors",
+          [](const DTypeObject& self) { return std::string(info_of(self.dtype).safetensors); })
       .def_prop_ro("itemsize", [](const DTypeObject& self) { return item_size(self.dtype); })
       .def_prop_ro("is_floating_point",
                    [](const DTypeObject& self) { return is_floating(self.dtype); })
@@ -64,11 +68,14 @@ void bind_dtype(nb::module_& module) {
                  d == DType::U64);
       });
   dtype_type = publish(type);
+  nb::list every;
   for (int i = 0; i < kDTypeCount; ++i) {
     auto dtype = static_cast<DType>(i);
     dtype_objects[i] = nb::cast(DTypeObject{dtype}).release().ptr();
     module.attr(std::string(dtype_name(dtype)).c_str()) = nb::handle(dtype_objects[i]);
+    every.append(nb::handle(dtype_objects[i]));
   }
+  module.attr("_dtypes") = nb::tuple(every);
   constexpr std::pair<const char*, DType> kShortNames[] = {
       {"half", DType::F16}, {"float", DType::F32}, {"double", DType::F64}, {"short", DType::I16},
       {"int", DType::I32},  {"long", DType::I64},  {"cfloat", DType::C64}, {"cdouble", DType::C128},

@@ -122,16 +122,6 @@ Value number_value(const Param& param, const std::string& text) {
   return Value(std::strtod(text.c_str(), nullptr));
 }
 
-// TorchScript writes a default dtype as its number.
-DType dtype_of_number(int64_t number) {
-  static constexpr DType kDTypes[] = {DType::U8,  DType::I8,  DType::I16,  DType::I32,
-                                      DType::I64, DType::F16, DType::F32,  DType::F64,
-                                      DType::C64, DType::C64, DType::C128, DType::Bool};
-  if (number == 15) return DType::BF16;
-  WEFT_INTERNAL_ASSERT(number >= 0 && number < 12 && number != 8, "no dtype with number ", number);
-  return kDTypes[number];
-}
-
 Value list_value(Reader& in, const Param& param) {
   std::vector<int64_t> items;
   while (!in.peek("]")) {

@@ -123,16 +123,14 @@ PyObject* tensor_type_method(PyObject* self, PyObject* const* args, Py_ssize_t c
     auto [dtype, non_blocking] =
         parse_args("type", {"dtype", "non_blocking"}, 0, args, count, names);
     (void)non_blocking;
-    static constexpr const char* kNames[] = {
-        "Bool",   "Byte", "Char",     "Short", "Int",    "Long",         "UInt16",       "UInt32",
-        "UInt64", "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
     if (absent(dtype)) {
-      return PyUnicode_FromFormat("torch.%sTensor", kNames[static_cast<int>(unwrap(self).dtype())]);
+      const std::string_view name = info_of(unwrap(self).dtype()).tensor_class;
+      return PyUnicode_FromString(str("torch.", name, "Tensor").c_str());
     }
     if (PyUnicode_Check(dtype)) {
       std::string_view text = utf8(dtype);
       for (int i = 0; i < kDTypeCount; ++i) {
-        if (text == str("torch.", kNames[i], "Tensor"))
+        if (text == str("torch.", kDTypes[i].tensor_class, "Tensor"))
           return convert(self, static_cast<DType>(i), false);
       }
       fail(ErrorKind::Value, str("type: expected the name of a tensor type, got \"", text, "\""));

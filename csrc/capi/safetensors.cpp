@@ -11,40 +11,11 @@
 namespace weft::capi {
 namespace {
 
-const char* format_name(DType dtype) {
-  switch (dtype) {
-    case DType::Bool:
-      return "BOOL";
-    case DType::U8:
-      return "U8";
-    case DType::I8:
-      return "I8";
-    case DType::I16:
-      return "I16";
-    case DType::I32:
-      return "I32";
-    case DType::I64:
-      return "I64";
-    case DType::U16:
-      return "U16";
-    case DType::U32:
-      return "U32";
-    case DType::U64:
-      return "U64";
-    case DType::F16:
-      return "F16";
-    case DType::BF16:
-      return "BF16";
-    case DType::F32:
-      return "F32";
-    case DType::F64:
-      return "F64";
-    case DType::C64:
-      return "C64";
-    default:
-      fail(ErrorKind::Value,
-           str("weft_module_save_state: expected a dtype of safetensors, got ", dtype));
-  }
+std::string_view format_name(DType dtype) {
+  const std::string_view name = info_of(dtype).safetensors;
+  WEFT_CHECK_VALUE(!name.empty(), "weft_module_save_state: expected a dtype of safetensors, got ",
+                   dtype);
+  return name;
 }
 
 std::string quoted(const std::string& text) {

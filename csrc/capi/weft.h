@@ -68,7 +68,8 @@ typedef enum weft_dtype {
   WEFT_FLOAT32 = 11,
   WEFT_FLOAT64 = 12,
   WEFT_COMPLEX64 = 13,
-  WEFT_COMPLEX128 = 14
+  WEFT_COMPLEX128 = 14,
+  WEFT_FLOAT8_E4M3FN = 15
 } weft_dtype;
 
 /* ---- the library ---- */

@@ -42,6 +42,7 @@ TypeInfo type_info(DType dtype) {
   const auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
   if (dtype == DType::Bool) return {kBool, bits, 1};
   if (dtype == DType::BF16) return {kBFloat, bits, 1};
+  if (dtype == DType::F8E4M3FN) return {kFloat8E4M3FN, bits, 1};
   if (is_complex(dtype)) return {kComplex, bits, 1};
   if (is_floating(dtype)) return {kFloat, bits, 1};
   const bool is_signed =

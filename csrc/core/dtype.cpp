@@ -1,6 +1,7 @@
 // Half conversions, the promotion table, the default dtype.
 #include "core/dtype.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -42,6 +43,7 @@ constexpr bool is_wide_unsigned(DType dtype) {
 
 constexpr int8_t promote_entry(DType a, DType b) {
   if (a == b) return static_cast<int8_t>(a);
+  if (a == DType::F8E4M3FN || b == DType::F8E4M3FN) return kNone;
   if (category(a) > category(b)) return promote_entry(b, a);
   // From here on category(a) <= category(b).
   if (is_wide_unsigned(a) || is_wide_unsigned(b)) {
@@ -80,6 +82,12 @@ DType promote(DType a, DType b) {
   WEFT_CHECK(result != kNone, "promote_types: expected dtypes with a common type, got ", a, " and ",
              b, "; convert one of them with .to(dtype)");
   return static_cast<DType>(result);
+}
+
+DType dtype_of_number(int64_t number) {
+  const auto found = std::ranges::find(kDTypes, number, &DTypeInfo::number);
+  WEFT_CHECK(found != std::end(kDTypes), "dtype: expected the number of a dtype, got ", number);
+  return static_cast<DType>(found - std::begin(kDTypes));
 }
 
 DType default_dtype() { return current_default_dtype.load(std::memory_order_relaxed); }

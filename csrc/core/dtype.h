@@ -4,12 +4,13 @@
 #include <bit>
 #include <complex>
 #include <cstdint>
+#include <iterator>
 #include <ostream>
 #include <string_view>
 
 namespace weft {
 
-// Storage-only 16-bit floats: arithmetic happens in float32.
+// Storage-only floats: arithmetic happens in float32.
 struct Half {
   uint16_t bits = 0;
   Half() = default;
@@ -31,61 +32,92 @@ struct BFloat16 {
   explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
-// X(enumerator, C++ type, name in Python, byte size)
-#define WEFT_FOR_EACH_DTYPE(X)                \
-  X(Bool, bool, "bool", 1)                    \
-  X(U8, uint8_t, "uint8", 1)                  \
-  X(I8, int8_t, "int8", 1)                    \
-  X(I16, int16_t, "int16", 2)                 \
-  X(I32, int32_t, "int32", 4)                 \
-  X(I64, int64_t, "int64", 8)                 \
-  X(U16, uint16_t, "uint16", 2)               \
-  X(U32, uint32_t, "uint32", 4)               \
-  X(U64, uint64_t, "uint64", 8)               \
-  X(F16, ::weft::Half, "float16", 2)          \
-  X(BF16, ::weft::BFloat16, "bfloat16", 2)    \
-  X(F32, float, "float32", 4)                 \
-  X(F64, double, "float64", 8)                \
-  X(C64, std::complex<float>, "complex64", 8) \
-  X(C128, std::complex<double>, "complex128", 16)
-
-enum class DType : uint8_t {
-#define X(id, type, name, size) id,
-  WEFT_FOR_EACH_DTYPE(X)
-#undef X
+// Eight bits: a sign, 4 of the exponent, 3 of the mantissa. No infinities; one NaN of either sign.
+struct Float8E4M3FN {
+  uint8_t bits = 0;
+  Float8E4M3FN() = default;
+  // Rounds to nearest even; what is too large, infinity too, becomes the largest number.
+  explicit Float8E4M3FN(float value) {
+    const uint32_t raw = std::bit_cast<uint32_t>(value);
+    const uint32_t magnitude = raw & 0x7fffffffu;
+    uint32_t rounded = 0x7f;        // NaN
+    if (magnitude < 0x3c800000u) {  // below 2^-6: adding 2^14 rounds at the last bit, 2^-9
+      const float shifted = std::bit_cast<float>(magnitude) + 0x1p14f;
+      rounded = std::bit_cast<uint32_t>(shifted) - 0x46800000u;
+    } else if (magnitude <= 0x7f800000u) {
+      const uint32_t held = magnitude < 0x43e00000u ? magnitude : 0x43e00000u;  // 448
+      rounded = (held - 0x3c000000u + 0x7ffffu + ((held >> 20) & 1u)) >> 20;
+    }
+    bits = static_cast<uint8_t>(rounded | ((raw >> 24) & 0x80u));
+  }
+  explicit operator float() const {
+    const uint32_t sign = uint32_t{bits & 0x80u} << 24, magnitude = bits & 0x7fu;
+    if (magnitude == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000u);
+    const float value = std::bit_cast<float>(magnitude << 20) * 0x1p120f;
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
+  }
 };
-inline constexpr int kDTypeCount = 15;
+
+// Of floats that are held in fewer bits than arithmetic happens in.
+template <class T>
+inline constexpr bool is_small_float = requires(T value) { value.bits; };
 
 // Order matters: promotion between categories goes to the higher one.
 enum class DTypeCategory : uint8_t { Bool, Integral, Floating, Complex };
 
-constexpr size_t item_size(DType dtype) {
-  constexpr uint8_t sizes[] = {
-#define X(id, type, name, size) size,
-      WEFT_FOR_EACH_DTYPE(X)
-#undef X
-  };
-  return sizes[static_cast<int>(dtype)];
-}
+// X(enumerator, C++ type, name in Python, bytes, category, name of its tensors' class, name in
+// safetensors, number in TorchScript). New ones at the end: weft.h numbers them in this order.
+#define WEFT_FOR_EACH_DTYPE(X)                                                      \
+  X(Bool, bool, "bool", 1, Bool, "Bool", "BOOL", 11)                                \
+  X(U8, uint8_t, "uint8", 1, Integral, "Byte", "U8", 0)                             \
+  X(I8, int8_t, "int8", 1, Integral, "Char", "I8", 1)                               \
+  X(I16, int16_t, "int16", 2, Integral, "Short", "I16", 2)                          \
+  X(I32, int32_t, "int32", 4, Integral, "Int", "I32", 3)                            \
+  X(I64, int64_t, "int64", 8, Integral, "Long", "I64", 4)                           \
+  X(U16, uint16_t, "uint16", 2, Integral, "UInt16", "U16", 27)                      \
+  X(U32, uint32_t, "uint32", 4, Integral, "UInt32", "U32", 28)                      \
+  X(U64, uint64_t, "uint64", 8, Integral, "UInt64", "U64", 29)                      \
+  X(F16, ::weft::Half, "float16", 2, Floating, "Half", "F16", 5)                    \
+  X(BF16, ::weft::BFloat16, "bfloat16", 2, Floating, "BFloat16", "BF16", 15)        \
+  X(F32, float, "float32", 4, Floating, "Float", "F32", 6)                          \
+  X(F64, double, "float64", 8, Floating, "Double", "F64", 7)                        \
+  X(C64, std::complex<float>, "complex64", 8, Complex, "ComplexFloat", "C64", 9)    \
+  X(C128, std::complex<double>, "complex128", 16, Complex, "ComplexDouble", "", 10) \
+  X(F8E4M3FN, ::weft::Float8E4M3FN, "float8_e4m3fn", 1, Floating, "Float8_e4m3fn", "F8_E4M3", 24)
 
-constexpr std::string_view dtype_name(DType dtype) {
-  constexpr std::string_view names[] = {
-#define X(id, type, name, size) name,
-      WEFT_FOR_EACH_DTYPE(X)
+enum class DType : uint8_t {
+#define X(id, ...) id,
+  WEFT_FOR_EACH_DTYPE(X)
 #undef X
-  };
-  return names[static_cast<int>(dtype)];
-}
+};
 
-constexpr DTypeCategory category(DType dtype) {
-  if (dtype == DType::Bool) return DTypeCategory::Bool;
-  if (dtype <= DType::U64) return DTypeCategory::Integral;
-  return dtype <= DType::F64 ? DTypeCategory::Floating : DTypeCategory::Complex;
-}
+struct DTypeInfo {
+  std::string_view name;  // "float32"
+  uint8_t size;
+  DTypeCategory category;
+  std::string_view tensor_class;  // "Float" of torch.FloatTensor
+  std::string_view safetensors;   // "F32"; empty: files cannot hold it
+  uint8_t number;                 // TorchScript's
+};
+
+inline constexpr DTypeInfo kDTypes[] = {
+#define X(id, type, name, size, category, tensor_class, safetensors, number) \
+  {name, size, DTypeCategory::category, tensor_class, safetensors, number},
+    WEFT_FOR_EACH_DTYPE(X)
+#undef X
+};
+inline constexpr int kDTypeCount = static_cast<int>(std::size(kDTypes));
+
+constexpr const DTypeInfo& info_of(DType dtype) { return kDTypes[static_cast<int>(dtype)]; }
+constexpr size_t item_size(DType dtype) { return info_of(dtype).size; }
+constexpr std::string_view dtype_name(DType dtype) { return info_of(dtype).name; }
+constexpr DTypeCategory category(DType dtype) { return info_of(dtype).category; }
+// The dtype of TorchScript's number; RuntimeError for a number that has none.
+DType dtype_of_number(int64_t number);
 constexpr bool is_floating(DType dtype) { return category(dtype) == DTypeCategory::Floating; }
 constexpr bool is_complex(DType dtype) { return category(dtype) == DTypeCategory::Complex; }
 constexpr bool is_integral(DType dtype) { return category(dtype) == DTypeCategory::Integral; }
-constexpr bool is_differentiable(DType dtype) { return dtype >= DType::F16; }
+constexpr bool is_differentiable(DType dtype) { return category(dtype) >= DTypeCategory::Floating; }
 
 // float32 for complex64, float64 for complex128; every other dtype is its own.
 constexpr DType real_of(DType dtype) {
@@ -96,13 +128,13 @@ constexpr DType complex_of(DType dtype) {
   return dtype == DType::F64 || dtype == DType::C128 ? DType::C128 : DType::C64;
 }
 
-// The type arithmetic happens in: float32 for the 16-bit floats, otherwise the type itself.
+// The type arithmetic happens in: float32 for the smaller floats, otherwise the type itself.
 constexpr DType compute_type(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
+  return is_floating(dtype) && item_size(dtype) < 4 ? DType::F32 : dtype;
 }
 
 // PyTorch's table: u8 with i8 gives i16; u16, u32, u64 promote only with themselves and with
-// floating types. Any other mix of them raises RuntimeError.
+// floating types, 8-bit floats only with themselves. Any other mix of them raises RuntimeError.
 DType promote(DType a, DType b);
 // Whether a result of type `from` may be written in place into `to` (category must not shrink).
 constexpr bool can_cast(DType from, DType to) { return category(from) <= category(to); }
@@ -115,7 +147,7 @@ std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <class T>
 struct dtype_of;
-#define X(id, type, name, size)               \
+#define X(id, type, ...)                      \
   template <>                                 \
   struct dtype_of<type> {                     \
     static constexpr DType value = DType::id; \
@@ -127,8 +159,8 @@ WEFT_FOR_EACH_DTYPE(X)
 template <class Fn>
 decltype(auto) dispatch(DType dtype, Fn&& fn) {
   switch (dtype) {
-#define X(id, type, name, size) \
-  case DType::id:               \
+#define X(id, type, ...) \
+  case DType::id:        \
     return fn(std::type_identity<type>{});
     WEFT_FOR_EACH_DTYPE(X)
 #undef X

@@ -46,6 +46,25 @@ TEST(dtype_bfloat16) {
   CHECK_TRUE(std::isinf(static_cast<float>(BFloat16(3.4e38f))));
 }
 
+TEST(dtype_float8_all_bit_patterns) {
+  for (int bits = 0; bits < 256; ++bits) {
+    Float8E4M3FN small;
+    small.bits = static_cast<uint8_t>(bits);
+    CHECK_EQ(Float8E4M3FN(static_cast<float>(small)).bits, small.bits);
+  }
+}
+
+TEST(dtype_float8_rounds_and_saturates) {
+  const auto round_trip = [](float value) { return static_cast<float>(Float8E4M3FN(value)); };
+  CHECK_EQ(round_trip(17), 16.0f);
+  CHECK_EQ(round_trip(19), 20.0f);
+  CHECK_EQ(round_trip(0x1p-10f), 0.0f);
+  CHECK_EQ(round_trip(0x1.8p-10f), 0x1p-9f);
+  CHECK_EQ(round_trip(1e9f), 448.0f);
+  CHECK_EQ(round_trip(-std::numeric_limits<float>::infinity()), -448.0f);
+  CHECK_TRUE(std::isnan(round_trip(std::numeric_limits<float>::quiet_NaN())));
+}
+
 TEST(dtype_promotion) {
   CHECK_EQ(promote(DType::U8, DType::I8), DType::I16);
   CHECK_EQ(promote(DType::I16, DType::U8), DType::I16);

@@ -33,7 +33,7 @@ T convert(const Scalar& scalar) {
     return static_cast<T>(scalar.to_int());
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(scalar.to_double());
-  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+  } else if constexpr (is_small_float<T>) {
     return T(static_cast<float>(scalar.to_double()));
   } else {
     return T(scalar.to_complex());

@@ -104,7 +104,7 @@ Scalar Tensor::item() const {
   return dispatch(dtype(), [&]<class T>(std::type_identity<T>) {
     T value;
     std::memcpy(&value, element, sizeof(T));
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    if constexpr (is_small_float<T>) {
       return Scalar(static_cast<double>(static_cast<float>(value)));
     } else if constexpr (std::is_same_v<T, bool>) {
       return Scalar(value);

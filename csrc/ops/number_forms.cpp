@@ -63,8 +63,10 @@ Tensor nextafter(const Tensor& self, const Tensor& other) {
                                   [](double a, double b) { return std::nextafter(a, b); });
     case DType::F16:
       return mapped_pairs<Half>(op, self, other, kind, small_nextafter<Half>);
-    default:
+    case DType::BF16:
       return mapped_pairs<BFloat16>(op, self, other, kind, small_nextafter<BFloat16>);
+    default:
+      fail(ErrorKind::Type, str(op, ": expected floats of at least 16 bits, got ", kind));
   }
 }
 

@@ -320,6 +320,8 @@ uint64_t default_limit(DType dtype) {
       return (uint64_t{1} << 11) + 1;
     case DType::BF16:
       return (uint64_t{1} << 8) + 1;
+    case DType::F8E4M3FN:
+      return (uint64_t{1} << 4) + 1;
     case DType::F32:
       return (uint64_t{1} << 24) + 1;
     case DType::F64:

@@ -66,6 +66,14 @@ struct KeyOf<Half> {
   static Half value(Key key, const Half& other) { return float_of_key(key, other); }
 };
 template <>
+struct KeyOf<Float8E4M3FN> {
+  using Key = uint8_t;
+  static Key make(Float8E4M3FN value) {
+    return float_key(value.bits, (value.bits & 0x7fu) == 0x7fu);
+  }
+  static Float8E4M3FN value(Key key, const Float8E4M3FN& other) { return float_of_key(key, other); }
+};
+template <>
 struct KeyOf<BFloat16> {
   using Key = uint16_t;
   static Key make(BFloat16 value) {

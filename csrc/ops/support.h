@@ -98,7 +98,5 @@ inline Split3 split_at(IntList sizes, int64_t dim) {
 template <class T>
 inline constexpr bool is_complex_number =
     std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-template <class T>
-inline constexpr bool is_small_float = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 }  // namespace weft::native

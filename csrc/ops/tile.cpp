@@ -127,7 +127,7 @@ class FastPath {
       const TensorImpl* other = call_.inputs[i]->impl();
       if (other != full_ && !accepts_beside(*other, i)) return false;
     }
-    if (dtype_ == DType::F16 || dtype_ == DType::BF16) return false;
+    if (dtype_ != compute_type(dtype_)) return false;
     return program_.promotion == Promotion::Common || category(dtype_) > DTypeCategory::Integral;
   }
 

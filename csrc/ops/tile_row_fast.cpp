@@ -46,7 +46,7 @@ class PlainRows {
     first_ = call_.inputs[0]->impl();
     if (!first_) return false;
     dtype_ = first_->dtype;
-    if (dtype_ == DType::F16 || dtype_ == DType::BF16) return false;
+    if (dtype_ != compute_type(dtype_)) return false;
     if (program_.promotion != Promotion::Common && !is_differentiable(dtype_)) {
       if (program_.promotion == Promotion::Floating || dtype_ != DType::I64) return false;
     }

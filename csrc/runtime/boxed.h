@@ -13,9 +13,9 @@ std::optional<T> maybe(const Value& value, T (Value::*get)() const) {
   return (value.*get)();
 }
 
-// A default in a schema is TorchScript's number of the dtype; the only one in use is int64's.
+// A default in a schema is TorchScript's number of the dtype.
 inline DType dtype(const Value& value) {
-  return value.tag() == ValueTag::Int ? DType::I64 : value.to_dtype();
+  return value.tag() == ValueTag::Int ? dtype_of_number(value.to_int()) : value.to_dtype();
 }
 inline std::optional<DType> optional_dtype(const Value& value) {
   if (value.is_none()) return std::nullopt;

@@ -28,7 +28,7 @@ constexpr SlotType plain(SlotType type) {
   return type == SlotType::Real ? SlotType::Compute : type;
 }
 
-// Rounds float32 to a 16-bit float, in place.
+// Rounds float32 to a smaller float, in place.
 template <DType dtype>
 void round_tile(void* const* operands, int64_t n, const tile::ScalarSlot*) {
   static const tile::KernelFn narrow = tile::convert_kernel(dtype, DType::F32);
@@ -210,9 +210,10 @@ class Assembler {
 
   // Between two operators of 16-bit floats lies a tensor of them.
   void round(uint8_t slot) {
-    const bool half = key_.compute == DType::F16;
     Step& step = assembly_.steps.emplace_back();
-    step.horizontal = own_set(half ? round_tile<DType::F16> : round_tile<DType::BF16>);
+    step.horizontal = own_set(key_.compute == DType::F16    ? round_tile<DType::F16>
+                              : key_.compute == DType::BF16 ? round_tile<DType::BF16>
+                                                            : round_tile<DType::F8E4M3FN>);
     step.operand_count = 1;
     step.operands[0] = slot;
   }

@@ -7,6 +7,7 @@ from weft._C import dtype as DType
 
 # bits, eps, largest, smallest normal, smallest, resolution
 _FLOATS = {
+    "float8_e4m3fn": (8, 2.0**-3, 448.0, 2.0**-6, 2.0**-9, 1.0),
     "float16": (16, 2.0**-10, 65504.0, 2.0**-14, 2.0**-24, 1e-3),
     "bfloat16": (16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, 2.0**-126, 2.0**-133, 1e-2),
     "float32": (32, 2.0**-23, (2 - 2.0**-23) * 2.0**127, 2.0**-126, 2.0**-149, 1e-6),

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft._kernels import types
 from weft._ops.formulas import Expr, Statement, tuple_types
 from weft._ops.schema import Arg, Schema, is_optional, plain
 
-DTYPES = {
-    "bool": "Bool", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
-    "uint16": "U16", "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
-    "float32": "F32", "float64": "F64", "complex64": "C64", "complex128": "C128",
-}  # fmt: skip
-# TorchScript writes a default dtype as its number.
-DTYPE_NUMBERS = {
-    0: "U8", 1: "I8", 2: "I16", 3: "I32", 4: "I64", 5: "F16", 6: "F32", 7: "F64", 9: "C64",
-    10: "C128", 11: "Bool", 15: "BF16",
-}  # fmt: skip
+DTYPES = {dtype.python_name: dtype.name for dtype in types.DTYPES}
 
 # What an object that lives longer than a call holds.
 VALUES = {
@@ -92,7 +84,7 @@ def default_value(arg: Arg) -> str:
         items = value if isinstance(value, tuple) else (value,) * list_length(arg.type)
         return f"list_default<{', '.join(map(str, items))}>" if items else "{}"
     if type_ == "ScalarType" or type_ == "ScalarType?":
-        return f"DType::{DTYPE_NUMBERS[value]}"
+        return f"dtype_of_number({value})"  # as TorchScript writes a default
     if type_ == "Scalar":
         return f"Scalar({literal(value)})"
     return literal(float(value) if type_.startswith("float") else value)
@@ -304,7 +296,7 @@ class Printer:
                 return literal(float(inner.value))
             return f"static_cast<double>({text})"
         if wanted in ("ScalarType", "Layout", "MemoryFormat") and inner.kind == "const":
-            return f"DType::{DTYPE_NUMBERS[inner.value]}" if wanted == "ScalarType" else text
+            return f"dtype_of_number({inner.value})" if wanted == "ScalarType" else text
         return text
 
     # ---- statements ----

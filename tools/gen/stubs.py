@@ -27,6 +27,8 @@ class dtype:
     is_complex: _bool
     is_signed: _bool
     itemsize: _int
+    _number: _int
+    _safetensors: str
     def to_real(self) -> dtype: ...
     def to_complex(self) -> dtype: ...
 
@@ -111,7 +113,7 @@ _RETURNS = {"Scalar": "Any", "Tensor[]": "tuple[Tensor, ...]"}
 def extension_stub(forms: Sequence[Form]) -> str:
     """The text of the stub."""
     lines = [HEAD + "_dtype = dtype\n_device = device"]
-    lines += [f"{name}: _dtype" for name in (*DTYPES, *_ALIASES)]
+    lines += [f"{name}: _dtype" for name in (*DTYPES, *_ALIASES)] + ["_dtypes: tuple[_dtype, ...]"]
     lines.append(TENSOR_HEAD.rstrip())
     lines += _dunders()
     written = {"to", "dim", "numel", "size", "stride", "is_contiguous"}

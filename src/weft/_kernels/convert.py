@@ -1,15 +1,15 @@
-"""Conversions between all element types, and float16 and bfloat16 by integer arithmetic."""
+"""Conversions between all element types, and floats of 8 and 16 bits by integer arithmetic."""
 
 from __future__ import annotations
 
 from .expr import Complex, Value, bitcast, cast, node, select, source
 from .kernel import Kernel
-from .types import BF16, F16, F32, U16, U32, DType
+from .types import BF16, COMPUTE_DTYPES, F8E4M3FN, F16, F32, U8, U16, U32, DType
 
 
 def storage(d: DType) -> DType:
-    """The type a kernel loads and stores: the 16-bit floats are their bits."""
-    return U16 if d in (F16, BF16) else d
+    """The type a kernel loads and stores: small floats are their bits."""
+    return d if d in COMPUTE_DTYPES else U8 if d.bits == 8 else U16
 
 
 def kernel(to: DType, old: DType) -> Kernel:
@@ -22,19 +22,23 @@ def kernel(to: DType, old: DType) -> Kernel:
 def _decode(x: Value, d: DType) -> Value:
     if d == F16:
         return node("f16_to_f32", F32, x)
+    if d == F8E4M3FN:
+        return f8e4m3fn_to_f32(x)
     return bf16_to_f32(x) if d == BF16 else x
 
 
 def _encode(x: Value, d: DType) -> Value:
-    """To the 16-bit floats by way of float32, as PyTorch does."""
-    if d not in (F16, BF16):
+    """To small floats by way of float32, as PyTorch does."""
+    if d in COMPUTE_DTYPES:
         return cast(x, d)
     single = cast(x.real if isinstance(x, Complex) else x, F32)
+    if d == F8E4M3FN:
+        return f32_to_f8e4m3fn(single)
     return node("f32_to_f16", U16, single) if d == F16 else f32_to_bf16(single)
 
 
 def rounded(x: Value, d: DType) -> Value:
-    """A float32 as float16 or bfloat16 would hold it."""
+    """A float32 as a small float would hold it."""
     return _decode(_encode(x, d), d)
 
 
@@ -48,6 +52,27 @@ def f32_to_bf16(x: Value) -> Value:
     raw = bitcast(x, U32)
     rounded = (raw + 0x7FFF + ((raw >> 16) & 1)) >> 16
     return cast(select(x != x, (raw >> 16) | 0x40, rounded), U16)
+
+
+def f8e4m3fn_to_f32(bits: Value) -> Value:
+    """Exact, as float16's: scaled by 2^120. The greatest magnitude is NaN."""
+    raw = cast(bits, U32)
+    magnitude = raw & 0x7F
+    finite = bitcast(bitcast(magnitude << 20, F32) * 2.0**120, U32)
+    body = select(magnitude == 0x7F, 0x7FC00000, finite)
+    return bitcast(body | ((raw & 0x80) << 24), F32)
+
+
+def f32_to_f8e4m3fn(x: Value) -> Value:
+    """Rounds to nearest even; what is too large, infinity too, becomes the greatest number, 448."""
+    raw = bitcast(x, U32)
+    magnitude = raw & 0x7FFFFFFF
+    held = select(magnitude < 0x43E00000, magnitude, 0x43E00000)
+    normal = (held + 0xC407FFFF + ((held >> 20) & 1)) >> 20
+    small = bitcast(bitcast(magnitude, F32) + 2.0**14, U32) - 0x46800000
+    result = select(magnitude < 0x3C800000, small, normal)
+    result = select(magnitude > 0x7F800000, 0x7F, result)
+    return cast(result | ((raw >> 24) & 0x80), U8)
 
 
 def f16_to_f32(bits: Value) -> Value:

@@ -44,10 +44,11 @@ F32 = DType("F32", "float", 32, "float32")
 F64 = DType("F64", "float", 64, "float64")
 C64 = DType("C64", "complex", 64, "complex64")
 C128 = DType("C128", "complex", 128, "complex128")
+F8E4M3FN = DType("F8E4M3FN", "float", 8, "float8_e4m3fn")
 
-DTYPES = (BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128)
-# Types arithmetic happens in: the 16-bit floats are converted to float32 by the driver.
-COMPUTE_DTYPES = tuple(d for d in DTYPES if d not in (F16, BF16))
+DTYPES = (BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128, F8E4M3FN)
+# Types arithmetic happens in: smaller floats are converted to float32 by the driver.
+COMPUTE_DTYPES = tuple(d for d in DTYPES if d.kind != "float" or d.bits >= 32)
 # "complex" promotes above "float" above integers above bool.
 CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 

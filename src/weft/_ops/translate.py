@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from weft._kernels.types import DTYPES
 from weft._ops.formulas import (
     BUILTINS,
     META,
@@ -33,25 +34,7 @@ _CHECKS = {
     "check": "Runtime", "check_value": "Value", "check_type": "Type", "check_index": "Index",
     "check_implemented": "NotImplemented",
 }  # fmt: skip
-_DTYPES = frozenset(
-    [
-        "bool",
-        "uint8",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float16",
-        "bfloat16",
-        "float32",
-        "float64",
-        "complex64",
-        "complex128",
-    ]
-)
+_DTYPES = frozenset(dtype.python_name for dtype in DTYPES)
 
 
 class Translator:

@@ -20,22 +20,7 @@ from weft.serialization.errors import LoadError, shown
 from weft.serialization.source import Source, open_source
 
 _MAX_HEADER = 100_000_000
-_DTYPES = {
-    "BOOL": weft.bool,
-    "U8": weft.uint8,
-    "I8": weft.int8,
-    "I16": weft.int16,
-    "U16": weft.uint16,
-    "F16": weft.float16,
-    "BF16": weft.bfloat16,
-    "I32": weft.int32,
-    "U32": weft.uint32,
-    "F32": weft.float32,
-    "I64": weft.int64,
-    "U64": weft.uint64,
-    "F64": weft.float64,
-    "C64": weft.complex64,
-}
+_DTYPES = {dtype._safetensors: dtype for dtype in _C._dtypes if dtype._safetensors}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 # Name, dtype, shape, begin and end of a tensor's bytes in the file.

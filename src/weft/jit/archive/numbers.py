@@ -7,12 +7,8 @@ from typing import Any
 import weft
 
 # TorchScript's numbers of dtypes, those first that are met most.
-_NUMBERS = (
-    (6, weft.float32), (4, weft.int64), (11, weft.bool), (7, weft.float64), (5, weft.float16),
-    (15, weft.bfloat16), (3, weft.int32), (0, weft.uint8), (1, weft.int8), (2, weft.int16),
-    (9, weft.complex64), (10, weft.complex128), (27, weft.uint16), (28, weft.uint32),
-    (29, weft.uint64),
-)  # fmt: skip
+_MET_MOST = (weft.float32, weft.int64, weft.bool)
+_NUMBERS = tuple((d._number, d) for d in dict.fromkeys((*_MET_MOST, *weft._C._dtypes)))
 NUMBERED_DTYPES: dict[int, Any] = dict(_NUMBERS)
 
 

@@ -17,7 +17,7 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
-_FLOATS = (weft.float16, weft.bfloat16, weft.float32, weft.float64)
+_FLOATS = (weft.float8_e4m3fn, weft.float16, weft.bfloat16, weft.float32, weft.float64)
 _INTS = (weft.uint8, weft.int8, weft.int16, weft.int32, weft.int64)
 _KINDS: dict[Any, tuple[str, tuple[Any, ...]]] = {
     weft.finfo: ("finfo", _FLOATS),
