@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import weft
 from weft._ops import builtins
 from weft._ops.builtins.rows import Builtin
-from weft._ops.schema_text import _split_commas, strip_alias
 
 ROWS = {kind: row for kind, row in builtins.load().items() if row.python is not None}
 # Arguments that say how often or how wide: large ones would only fill memory.
@@ -49,7 +48,7 @@ def strategy(type_: str, name: str, kind: str) -> st.SearchStrategy[Any]:
         items = few(type_[:-2])
         return st.lists(items, max_size=5)
     if type_.startswith("Dict("):
-        key, value = _split_commas(type_[5:-1])
+        key, value = parts_of(type_[5:-1])
         return st.dictionaries(few(key), few(value), max_size=4)
     if type_ == "int":
         if name in SMALL or (kind in ("aten::mul.str", "aten::ldexp") and name in "bi"):
@@ -78,12 +77,21 @@ def is_classifier(kind: str) -> bool:
     return name.startswith("is") or name in ("lower", "upper", "swapcase", "capitalize", "title")
 
 
+def parts_of(types: str) -> list[str]:
+    """ "int, (str, t)[]" at the commas outside of brackets."""
+    parts = [""]
+    for piece in types.split(", "):
+        is_open = parts[-1].count("(") > parts[-1].count(")")
+        parts = [*parts[:-1], f"{parts[-1]}, {piece}"] if is_open else [*parts, piece]
+    return parts[1:]
+
+
 def few(type_: str) -> st.SearchStrategy[Any]:
     """Items of which equal ones turn up often."""
     if type_.endswith("[]"):
         return st.lists(few(type_[:-2]), max_size=2)
     if type_.startswith("("):
-        return st.tuples(*map(few, _split_commas(type_[1:-1])))
+        return st.tuples(*map(few, parts_of(type_[1:-1])))
     return {
         "int": KEY_INTS, "float": FEW_FLOATS, "bool": st.booleans(),
         "str": st.sampled_from(["", "a", "b", "ab", "é"]), "complex": st.sampled_from([0j, 1j, 2]),
@@ -101,7 +109,7 @@ def element(type_: str) -> str:
     """What the lists of an argument hold: the hint of _call_operator."""
     if type_.endswith("[]"):
         return type_[:-2]
-    return _split_commas(type_[5:-1])[1] if type_.startswith("Dict(") else ""
+    return parts_of(type_[5:-1])[1] if type_.startswith("Dict(") else ""
 
 
 def made_here(row: Builtin) -> bool:
@@ -157,7 +165,7 @@ def same(a: Any, b: Any, rounded: bool) -> bool:
 @given(data=st.data())
 def test_body_against_python(kind: str, data: Any) -> None:
     row = ROWS[kind]
-    if row.varargs:
+    if row.schema.varargs:
         return
     check_call(row, *data.draw(calls(row)))
 
@@ -190,7 +198,7 @@ SPECIAL = {
 NUMERIC = [
     kind
     for kind, row in ROWS.items()
-    if not row.varargs and row.args and all(arg.type in SPECIAL for arg in row.args)
+    if not row.schema.varargs and row.args and all(arg.type in SPECIAL for arg in row.args)
 ]
 
 
@@ -213,8 +221,8 @@ def typed(results: tuple[Any, ...], row: Builtin) -> tuple[Any, ...]:
     """Python's results as the schema types them: True is 1 where an int is due."""
     kinds = {"int": int, "float": float, "bool": bool, "complex": complex}
     return tuple(
-        kinds[strip_alias(type_)[0]](value) if strip_alias(type_)[0] in kinds else value
-        for value, type_ in zip(results, row.returns)
+        kinds[part.type](value) if part.type in kinds else value
+        for value, part in zip(results, row.returns)
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft._ops.schema_text import split_schema, strip_alias
+from weft._ops.schema import parse_builtin
 from weft.jit import schemas
 from weft.jit.ir import parse_type
 from weft.jit.ir import types as ty
@@ -103,13 +103,15 @@ def test_methods_by_receiver() -> None:
     assert kinds("append", "Tensor") == []
 
 
-def test_schema_texts_split() -> None:
-    text = 'f(Dict(str, t)(a!) self, (int, str)[] b=[], *, str c=", ") -> (t(*), int)'
-    args, returns, varargs = split_schema(text)
-    assert [(arg.name, arg.type, arg.alias) for arg in args] == [
+def test_schemas_of_builtins() -> None:
+    text = 'f.x(Dict(str, t)(a!) self, (int, str)[] b=[], *, str c=", ", ...) -> (t(*), int)'
+    schema = parse_builtin(text)
+    assert (schema.name, schema.overload, schema.varargs) == ("f", "x", True)
+    assert [(arg.name, arg.type, arg.alias) for arg in schema.args] == [
         ("self", "Dict(str, t)", "a!"), ("b", "(int, str)[]", ""), ("c", "str", ""),
     ]  # fmt: skip
-    assert args[2].kwarg_only
-    assert args[2].default == '", "'
-    assert (returns, varargs) == (("t(*)", "int"), False)
-    assert strip_alias("Future(t)") == ("Future(t)", "")
+    assert [arg.default for arg in schema.args[1:]] == [(), ", "]
+    assert schema.args[2].kwarg_only and not schema.args[0].has_default
+    assert [(part.type, part.alias) for part in schema.returns] == [("t", "*"), ("int", "")]
+    (future,) = parse_builtin("prim::g(Future(t) self) -> (int, t)[]").returns
+    assert future.type == "(int, t)[]"

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from gen.cpp import quote
 from weft._ops import builtins
-from weft._ops.builtins.rows import PARAMETERS, SCALARS, Builtin, BuiltinArg
-from weft._ops.schema_text import strip_alias
+from weft._ops.builtins.rows import PARAMETERS, SCALARS, Builtin
+from weft._ops.schema import Arg
 
 # By value or by reference; everything else is a `const Value&`.
 _TYPES = {
@@ -56,7 +56,7 @@ _ITEMS = {
 }  # fmt: skip
 
 
-def parameter(row: Builtin, arg: BuiltinArg) -> str:
+def parameter(row: Builtin, arg: Arg) -> str:
     """The C++ type of a parameter."""
     type_ = arg.type
     if type_ not in _TYPES or (not row.is_expression and arg.name in _ITEMS.get(row.family, ())):
@@ -66,7 +66,7 @@ def parameter(row: Builtin, arg: BuiltinArg) -> str:
 
 def result(row: Builtin) -> str:
     """The C++ result type of a row."""
-    types = [_TYPES.get(strip_alias(type_)[0], "Value") for type_ in row.returns]
+    types = [_TYPES.get(result.type, "Value") for result in row.returns]
     if not types:
         return "void"
     return types[0] if len(types) == 1 else f"std::tuple<{', '.join(types)}>"
@@ -75,7 +75,7 @@ def result(row: Builtin) -> str:
 def parameters(row: Builtin, named: bool) -> str:
     """The C++ parameters; `named` after their positions."""
     types = [parameter(row, arg) for arg in row.args]
-    if row.varargs:
+    if row.schema.varargs:
         types.append("const Value&")
     if not named:
         return ", ".join(types)
@@ -108,7 +108,7 @@ def scalars_header(rows: Sequence[Builtin]) -> str:
     for row in rows:
         if not row.is_scalar:
             continue
-        types = [SCALARS[type_] for type_ in (row.returns[0], *(arg.type for arg in row.args))]
+        types = [SCALARS[part.type] for part in (row.returns[0], *row.args)]
         macro = "UNARY" if len(row.args) == 1 else "BINARY"
         lines.append(f"  {macro}({row.id}, {', '.join(types)}, {row.cpp}) \\")
     return "\n".join([*lines, ""]) + "\n"
@@ -128,7 +128,7 @@ def records(rows: Sequence[Builtin]) -> str:
         lines.append(
             f"    {{{quote(row.name)}, {quote(row.overload)},\n     {quote(schema_text(row))},\n"
             f"     {quote(row.doc)},\n     Boxed<static_cast<{signature}>({body})>::call, "
-            f"{len(row.args) + row.varargs}, {len(row.returns)}, 0}},"
+            f"{len(row.args) + row.schema.varargs}, {len(row.returns)}, 0}},"
         )
     lines += ["};", "}  // namespace", "}  // namespace builtins", ""]
     lines += [

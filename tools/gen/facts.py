@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import marshal
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +25,6 @@ from weft._ops.formulas import (
     return_type,
 )
 from weft._ops.schema import Schema
-from weft._ops.schema_text import split_schema, strip_alias
 from weft._ops.table import Row
 from weft._ops.translate import Translator
 
@@ -40,12 +38,12 @@ def file(forms: Sequence[Form], schemas: Schemas, builtins: Sequence[Builtin]) -
     """operator_facts.cpp."""
     lines = ['#include "runtime/operator_facts.h"', "", "namespace weft {", "namespace {"]
     lines.append("constexpr OperatorFacts kFacts[] = {")
-    for name, schema, facts in _entries(forms, schemas, builtins):
+    for name, text, schema, facts in _entries(forms, schemas, builtins):
         facts["schema"] = schema_parts(schema)
         plain = json.loads(json.dumps(facts))  # lists, texts, numbers: nothing else
         data = marshal.dumps(plain, _MARSHAL)
         lines.append(
-            f"    {{{quote(name)}, {quote(schema)},\n     {{{_bytes(data)}, {len(data)}}}}},"
+            f"    {{{quote(name)}, {quote(text)},\n     {{{_bytes(data)}, {len(data)}}}}},"
         )
     lines += ["};", "}  // namespace", ""]
     lines += ["std::span<const OperatorFacts> operator_facts() { return kFacts; }", ""]
@@ -59,30 +57,26 @@ def _bytes(data: bytes) -> str:
     return '"' + "".join(shown.get(each, f"\\{each:03o}") for each in data) + '"'
 
 
-def schema_parts(text: str) -> list[Any]:
-    """[arguments, results, whether there are any number more]: [name, type, default, kwarg_only,
-    alias] each, [name, type, alias] each."""
-    args, returns, varargs = split_schema(text)
-    return [[list(arg) for arg in args], [_result(each) for each in returns], varargs]
-
-
-def _result(text: str) -> list[str]:
-    plain, alias = strip_alias(text)
-    match = re.fullmatch(r"(.*[^, ]) (\w+)", plain)
-    type_, name = match.groups() if match is not None else (plain, "")
-    return [name, type_, alias]
+def schema_parts(schema: Schema) -> list[Any]:
+    """[arguments, results, whether there are any number more]: [name, type, has_default, default,
+    kwarg_only, alias] each, [name, type, alias] each."""
+    args = [
+        [a.name, a.type, a.has_default, a.default if a.has_default else None, a.kwarg_only, a.alias]
+        for a in schema.args
+    ]
+    return [args, [[r.name, r.type, r.alias] for r in schema.returns], schema.varargs]
 
 
 def _entries(
     forms: Sequence[Form], schemas: Schemas, builtins: Sequence[Builtin]
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
+) -> Iterator[tuple[str, str, Schema, dict[str, Any]]]:
     for form in forms:
         facts = row_facts(form.row, schemas) if form.kind == PLAIN else {"row": form.row.key}
         if form.kind == OUT:
             facts["out"] = True
-        yield f"aten::{form.schema.name}", str(form.schema), facts
+        yield f"aten::{form.schema.name}", str(form.schema), form.schema, facts
     for builtin in builtins:
-        yield builtin.name, builtin.text, builtin_facts(builtin)
+        yield builtin.name, builtin.text, builtin.schema, builtin_facts(builtin)
 
 
 def builtin_facts(row: Builtin) -> dict[str, Any]:
@@ -93,8 +87,8 @@ def builtin_facts(row: Builtin) -> dict[str, Any]:
     if row.python is not None:
         facts["folds"] = True
     if row.is_scalar:
-        types = (row.returns[0], *(arg.type for arg in row.args))
-        facts["scalar"] = [row.id, *(SCALARS[type_] for type_ in types)]
+        parts = (row.returns[0], *row.args)
+        facts["scalar"] = [row.id, *(SCALARS[part.type] for part in parts)]
     return facts
 
 

@@ -1,10 +1,15 @@
-"""Operator schemas in TorchScript's own notation.
+"""Operator schemas in TorchScript's own notation; those of builtins, whose types are more, too.
 
     add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)
     max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
 
 `parse` turns the text into a `Schema`; `str(schema)` gives it back in one canonical spelling.
+`parse_builtin` reads a schema of any types, tuples and type variables among them:
+
+    pop.t(t[](a!) self, int idx=-1) -> t(*)
+    items.str(Dict(str, t) self) -> ((str, t)[])
+    prim::Print(...) -> ()
 """
 
 from __future__ import annotations
@@ -28,6 +33,8 @@ BASE_TYPES = frozenset(
         "Generator",
     ]
 )
+# Types of builtins that have parameters in brackets.
+GENERIC_TYPES = frozenset(("Dict", "Future"))
 
 
 class SchemaError(ValueError):
@@ -91,7 +98,7 @@ class Arg(NamedTuple):
     @property
     def is_written(self) -> bool:
         """Whether the operator writes to it: `Tensor(a!)`."""
-        return self.alias.endswith("!")
+        return "!" in self.alias
 
     @property
     def has_default(self) -> bool:
@@ -121,6 +128,7 @@ class Schema(NamedTuple):
     overload: str
     args: tuple[Arg, ...]
     returns: tuple[Return, ...]
+    varargs: bool = False  # any number of arguments follows: `...`
 
     @property
     def key(self) -> str:
@@ -162,15 +170,16 @@ def _show_default(value: Any) -> str:
 _TOKEN = re.compile(
     r"\s*(?:(?P<arrow>->)|(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|-?inf\b)"
     r"|(?P<name>[A-Za-z_]\w*)|(?P<string>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')"
-    r"|(?P<mark>[()\[\],*?=.!|]))"
+    r"|(?P<mark>[()\[\],*?=.!|:]))"
 )
 
 
 class _Parser:
     """Recursive descent over the tokens of one schema."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, builtin: bool = False) -> None:
         self.text = text
+        self.builtin = builtin
         self.tokens: list[tuple[str, str, int]] = []
         at, end = 0, len(text.rstrip())
         while at < end:
@@ -215,29 +224,37 @@ class _Parser:
 
     def schema(self) -> Schema:
         name = self.name("an operator name")
+        if self.builtin and self.accept(":"):
+            self.expect(":")
+            name = f"{name}::{self.name('an operator name')}"
         overload = self.name("an overload name") if self.accept(".") else ""
-        args = self.args()
+        args, varargs = self.args()
         self.expect("->")
         returns = self.returns()
         kind, text, at = self.peek()
         if kind != "end":
             self.fail("end of text", at, text)
-        return Schema(name, overload, args, returns)
+        return Schema(name, overload, args, returns, varargs)
 
-    def args(self) -> tuple[Arg, ...]:
+    def args(self) -> tuple[tuple[Arg, ...], bool]:
         self.expect("(")
         args: list[Arg] = []
-        kwarg_only = False
+        kwarg_only = varargs = False
         while not self.accept(")"):
             if args or kwarg_only:
                 self.expect(",")
+            if self.builtin and self.accept("."):
+                self.expect(".")
+                self.expect(".")
+                varargs = True
+                continue
             if self.accept("*"):
                 if kwarg_only:
                     self.fail("one '*'", self.peek(-1)[2], "*")
                 kwarg_only = True
                 continue
             args.append(self.arg(kwarg_only, {arg.name for arg in args}))
-        return tuple(args)
+        return tuple(args), varargs
 
     def arg(self, kwarg_only: bool, taken: set[str]) -> Arg:
         type_, alias = self.type()
@@ -249,14 +266,12 @@ class _Parser:
         return Arg(name, type_, default, kwarg_only, alias)
 
     def type(self) -> tuple[str, str]:
-        kind, base, at = self.peek()
-        if kind != "name" or base not in BASE_TYPES:
-            self.fail("a type", at, base)
-        self.next += 1
-        alias = self.alias() if self.at("(") else ""
-        text = base
+        """A type, and the alias mark somewhere in it."""
+        text, alias = self.base_type(), ""
         while True:
-            if self.accept("?"):
+            if self.at("(") and not alias:
+                alias = self.alias()
+            elif self.accept("?"):
                 text += "?"
             elif self.accept("["):
                 kind, length, at = self.peek()
@@ -271,9 +286,32 @@ class _Parser:
             else:
                 return text, alias
 
+    def base_type(self) -> str:
+        if self.builtin and self.at("("):
+            return self.type_list()
+        kind, base, at = self.peek()
+        if kind != "name" or not (self.builtin or base in BASE_TYPES):
+            self.fail("a type", at, base)
+        self.next += 1
+        return base + self.type_list() if base in GENERIC_TYPES else base
+
+    def type_list(self) -> str:
+        self.expect("(")
+        types = []
+        while not self.accept(")"):
+            if types:
+                self.expect(",")
+            types.append(self.type()[0])
+        return f"({', '.join(types)})"
+
     def alias(self) -> str:
         self.expect("(")
+        if self.builtin and self.accept("*"):
+            self.expect(")")
+            return "*"
         alias = self.name("an alias name")
+        if self.builtin and self.accept("|"):
+            alias += f"|{self.name('an alias name')}"
         if self.accept("!"):
             alias += "!"
         if self.accept("->"):
@@ -301,23 +339,28 @@ class _Parser:
             value = float("inf")
         else:
             self.fail(f"a default of type {type_}", at, text)
-        if not _fits(value, type_):
+        if not self.builtin and not _fits(value, type_):
             self.fail(f"a default of type {type_}", at, text)
         return value
 
     def returns(self) -> tuple[Return, ...]:
+        start = self.next
         if not self.accept("("):
-            type_, alias = self.type()
-            name = self.name("a result name") if self.peek()[0] == "name" else ""
-            return (Return(type_, name, alias),)
+            return (self.result(),)
         returns: list[Return] = []
         while not self.accept(")"):
             if returns:
                 self.expect(",")
-            type_, alias = self.type()
-            name = self.name("a result name") if self.peek()[0] == "name" else ""
-            returns.append(Return(type_, name, alias))
+            returns.append(self.result())
+        if self.builtin and self.peek()[0] != "end":  # it was a tuple's type: (int, t)[]
+            self.next = start
+            return (self.result(),)
         return tuple(returns)
+
+    def result(self) -> Return:
+        type_, alias = self.type()
+        name = self.name("a result name") if self.peek()[0] == "name" else ""
+        return Return(type_, name, alias)
 
 
 def _fits(value: Any, type_: str) -> bool:
@@ -339,3 +382,8 @@ def _fits(value: Any, type_: str) -> bool:
 def parse(text: str) -> Schema:
     """Parses one schema; SchemaError names what was expected and points at the place."""
     return _Parser(text).schema()
+
+
+def parse_builtin(text: str) -> Schema:
+    """Parses the schema of a builtin."""
+    return _Parser(text, builtin=True).schema()

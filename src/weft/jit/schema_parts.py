@@ -9,17 +9,10 @@ from typing import Any
 from weft import _C
 from weft.jit.ir import parse_type
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import literal_eval
 from weft.jit.ir.record import record
 
 # Types that only schemas know. The frontend knows better than they which enums and classes fit.
 _SCHEMA_TYPES = {"AnyEnumType": ty.ANY, "AnyClassType": ty.ANY, "AnyClassType?": ty.ANY}
-# The numbers by which schemas name dtypes in defaults.
-_DTYPE_NUMBERS = {
-    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32",
-    7: "float64", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16",
-}  # fmt: skip
-_WORDS = {"False": False, "True": True}  # defaults that mean what they say
 
 
 @record(frozen=True)
@@ -81,18 +74,13 @@ def parse(kind: str, parts: list[Any]) -> Schema:
     return Schema(kind, tuple(parsed), results, varargs)
 
 
-def _arg(name: str, type_: str, default: str | None, kwarg_only: bool, alias: str) -> Arg:
+def _arg(
+    name: str, type_: str, has_default: bool, default: Any, kwarg_only: bool, alias: str
+) -> Arg:
     length = type_.removesuffix("?").removesuffix("]").rpartition("[")[2]
+    count = int(length) if length.isdecimal() else None
     parsed = type_of_text(type_)
-    return Arg(
-        name,
-        parsed,
-        _default(default, parsed),
-        default is not None,
-        kwarg_only,
-        int(length) if length.isdecimal() else None,
-        alias,
-    )
+    return Arg(name, parsed, _default(default, parsed), has_default, kwarg_only, count, alias)
 
 
 @cache
@@ -101,12 +89,7 @@ def type_of_text(text: str) -> ty.Type:
     return _SCHEMA_TYPES.get(text) or parse_type(text)
 
 
-def _default(text: str | None, type_: ty.Type) -> Any:
-    if text is None or text == "None":
-        return None
-    if text in _WORDS:
-        return _WORDS[text]
-    value = literal_eval(text.replace("inf", "1e999"))
-    if type_ is ty.DTYPE or ty.DTYPE in type_.children:
-        return getattr(_C, _DTYPE_NUMBERS[value])
-    return float(value) if type_ is ty.FLOAT else value
+def _default(value: Any, type_: ty.Type) -> Any:
+    if value is not None and (type_ is ty.DTYPE or ty.DTYPE in type_.children):
+        return next(dtype for dtype in _C._dtypes if dtype._number == value)
+    return float(value) if type_ is ty.FLOAT and value is not None else value

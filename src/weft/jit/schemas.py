@@ -226,15 +226,15 @@ def _kind_of(text: str) -> str:
 def _tensors_first(operator: Operator) -> tuple[bool, int]:
     """A number must not win over a 0-d tensor, whose gradient it would lose; out= forms last."""
     args, _, _ = operator.facts["schema"]
-    has_out = any(kwarg_only and "!" in alias for _, _, _, kwarg_only, alias in args)
-    return has_out, -sum(type_of_text(type_) is ty.TENSOR for _, type_, _, _, _ in args)
+    has_out = any(kwarg_only and "!" in alias for *_, kwarg_only, alias in args)
+    return has_out, -sum(type_of_text(type_) is ty.TENSOR for _, type_, *_ in args)
 
 
 def _anything_last(operator: Operator) -> int:
     """Exact types, then Scalar, then types left open, then Any."""
     args, _, varargs = operator.facts["schema"]
     ranks: dict[ty.Type, int] = {ty.NUMBER: 1, ty.ANY: 3}
-    types = [type_of_text(type_) for _, type_, _, _, _ in args] + [ty.ANY] * varargs
+    types = [type_of_text(type_) for _, type_, *_ in args] + [ty.ANY] * varargs
     return max((2 if isinstance(t, ty.TypeVar) else ranks.get(t, 0) for t in types), default=0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from weft._ops.builtins.rows import NAMES, TABLE, Builtin, BuiltinArg, builtin
+from weft._ops.builtins.rows import NAMES, TABLE, Builtin, builtin
 
 # In this order the rows are listed and tried.
 FAMILIES = (
@@ -28,4 +28,4 @@ def load() -> dict[str, Builtin]:
     return TABLE
 
 
-__all__ = ["FAMILIES", "NAMES", "TABLE", "Builtin", "BuiltinArg", "builtin", "load"]
+__all__ = ["FAMILIES", "NAMES", "TABLE", "Builtin", "builtin", "load"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from weft._ops.schema_text import BuiltinArg, split_schema
+from weft._ops.schema import Arg, Return, Schema, parse_builtin
 
 TABLE: dict[str, Builtin] = {}
 NAMES: dict[str, list[Builtin]] = {}
@@ -82,23 +82,19 @@ class Builtin:
         return kind if namespace == "aten" else f"{namespace}_{kind}"
 
     @cached_property
-    def _split(self) -> tuple[tuple[BuiltinArg, ...], tuple[str, ...], bool]:
-        return split_schema(self.text)
+    def schema(self) -> Schema:
+        """Its text, parsed. Any number of further arguments comes to the body as one tuple."""
+        return parse_builtin(self.text)
 
     @property
-    def args(self) -> tuple[BuiltinArg, ...]:
+    def args(self) -> tuple[Arg, ...]:
         """The arguments, without the `...` of a row that takes any number."""
-        return self._split[0]
+        return self.schema.args
 
     @property
-    def returns(self) -> tuple[str, ...]:
-        """The types of the results, with their alias marks."""
-        return self._split[1]
-
-    @property
-    def varargs(self) -> bool:
-        """Whether any number of arguments follows: they come to the body as one tuple."""
-        return self._split[2]
+    def returns(self) -> tuple[Return, ...]:
+        """The results."""
+        return self.schema.returns
 
     @property
     def is_expression(self) -> bool:
@@ -114,7 +110,7 @@ class Builtin:
             and not self.tags - {"commutative", "total"}
             and len(self.args) in (1, 2)
             and len(self.returns) == 1
-            and all(type_ in SCALARS for type_ in (*(a.type for a in self.args), *self.returns))
+            and all(part.type in SCALARS for part in (*self.args, *self.returns))
         )
 
 
