@@ -18,7 +18,7 @@ ALLOWED = {
     "src/weft/jit/passes/algebra.py": "identities between operators",
     "src/weft/jit/passes/moments.py": "an identity between operators",
     "src/weft/jit/ir/node_rules.py": "nodes of the IR",
-    "src/weft/jit/archive/functions.py": "operators of other libraries and older archives",
+    "src/weft/jit/archive/": "what PyTorch calls operators, today and in older archives",
     "src/weft/jit/frontend/language/attributes.py": "attributes of tensors",
     "csrc/runtime/arithmetic.cpp": "functions of Python's math",
     "src/weft/jit/frontend/language/operators.py": "the operators of Python's syntax",
@@ -30,8 +30,7 @@ ALLOWED = {
 }
 # Lists that are still to become tags: how many names they hold.
 OFFENDERS = {
-    "src/weft/jit/frontend/language/subscripts.py": 3,
-    "src/weft/jit/passes/list_lowering.py": 5,
+    "src/weft/jit/frontend/registry.py": 3,
     "src/weft/jit/pipeline.py": 4,
     "src/weft/jit/schemas.py": 3,
     "csrc/runtime/fused_totals.cpp": 3,
@@ -101,7 +100,7 @@ def found():
         name: (in_python if path.suffix == ".py" else in_cpp)(path.read_text(encoding="utf-8"))
         for name, path in files()
     }
-    return {name: count for name, count in counts.items() if count and name not in ALLOWED}
+    return {n: count for n, count in counts.items() if count and not n.startswith(tuple(ALLOWED))}
 
 
 def test_lists_become_shorter():

@@ -41,7 +41,7 @@ GENERATED = {
 
 # What each part of the package may import, besides the standard library and itself.
 PYTHON_RULES: dict[str, tuple[str, ...]] = {
-    "weft._ops": ("weft._kernels.lang",),
+    "weft._ops": ("weft._kernels.lang", "weft._kernels.types"),
     "weft._kernels": ("weft._ops", "llvmlite"),
     "weft._command": ("weft", "weft.jit", "numpy"),
     "weft.jit.aot": ("weft", "weft.nn", "weft.serialization"),
