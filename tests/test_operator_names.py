@@ -18,13 +18,7 @@ ALLOWED = {
     "src/weft/jit/passes/algebra.py": "identities between operators",
     "src/weft/jit/passes/moments.py": "an identity between operators",
     "src/weft/jit/ir/node_rules.py": "nodes of the IR",
-    "src/weft/jit/archive/calls.py": "how PyTorch's operators are written",
-    "src/weft/jit/archive/canonical.py": "what PyTorch has in place of weft's operators",
-    "src/weft/jit/archive/foreign.py": "operators that PyTorch has not",
-    "src/weft/jit/archive/former.py": "operators of older archives",
-    "src/weft/jit/archive/functions.py": "operators of other libraries and older archives",
-    "src/weft/jit/archive/tidy.py": "what PyTorch has in place of weft's operators",
-    "src/weft/jit/frontend/registry.py": "files of the frontend",
+    "src/weft/jit/archive/": "what PyTorch calls operators, today and in older archives",
     "src/weft/jit/frontend/language/attributes.py": "attributes of tensors",
     "csrc/runtime/arithmetic.cpp": "functions of Python's math",
     "src/weft/jit/frontend/language/operators.py": "the operators of Python's syntax",
@@ -36,6 +30,7 @@ ALLOWED = {
 }
 # Lists that are still to become tags: how many names they hold.
 OFFENDERS = {
+    "src/weft/jit/frontend/registry.py": 3,
     "src/weft/jit/pipeline.py": 4,
     "src/weft/jit/schemas.py": 3,
     "csrc/runtime/fused_totals.cpp": 3,
@@ -105,7 +100,7 @@ def found():
         name: (in_python if path.suffix == ".py" else in_cpp)(path.read_text(encoding="utf-8"))
         for name, path in files()
     }
-    return {name: count for name, count in counts.items() if count and name not in ALLOWED}
+    return {n: count for n, count in counts.items() if count and not n.startswith(tuple(ALLOWED))}
 
 
 def test_lists_become_shorter():

@@ -45,7 +45,7 @@ inline std::vector<double> values(const Tensor& tensor) {
       const T value = *reinterpret_cast<const T*>(element);
       if constexpr (requires { value.real(); }) {
         return static_cast<double>(value.real());
-      } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      } else if constexpr (is_small_float<T>) {
         return static_cast<float>(value);
       } else {
         return static_cast<double>(value);
