@@ -144,6 +144,13 @@ def test_older_names_of_settings(lib: Any) -> None:
         lib.set_default_tensor_type(3)
 
 
+@both
+def test_dense_tensors_are_dense(lib: Any) -> None:
+    x = lib.ones(2, requires_grad=True)
+    assert x.to_dense() is x
+    assert x.to_dense(dtype=lib.float64).dtype == lib.float64
+
+
 def test_exports_are_not_under_way() -> None:
     assert weft.onnx.is_in_onnx_export() is False
 

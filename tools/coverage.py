@@ -117,17 +117,16 @@ def resolves(dotted: str) -> bool:
         value = value_of(value, part)
         if value is ABSENT:
             return False
-    return True
+    # An empty module only says that PyTorch has one.
+    return not (isinstance(value, ModuleType) and is_empty(value))
 
 
 def value_of(value: Any, name: str) -> Any:
     """An attribute, or what stands for its absence. One that raises for this value is there."""
     try:
-        found = getattr(value, name, ABSENT)
+        return getattr(value, name, ABSENT)
     except RuntimeError:
         return None
-    # An empty module only says that PyTorch has one.
-    return ABSENT if isinstance(found, ModuleType) and is_empty(found) else found
 
 
 def is_empty(module: ModuleType) -> bool:

@@ -310,6 +310,14 @@ for _name, _method in _METHODS.items():
     _method.__name__ = _name
     setattr(Tensor, _name, _method)
 Tensor.__module__ = "weft"
+
+
+def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+    """The tensor itself, as it is dense; as another tensor with a dtype of another kind."""
+    return self if dtype is None else self.to(dtype)
+
+
+Tensor.to_dense = _to_dense
 for _name in ("is_mps", "is_xpu"):
     setattr(Tensor, _name, property(lambda self: False, doc="False: weft has no such device."))
 
