@@ -247,6 +247,20 @@ Complex divide_complex(Complex a, Complex b) {
   return {(a.real() * ratio + a.imag()) / scale, (a.imag() * ratio - a.real()) / scale};
 }
 
+namespace {
+
+// By squares, as Python does for exponents that are small integers.
+Complex integer_power(Complex a, int n) {
+  Complex result = 1.0;
+  for (unsigned left = static_cast<unsigned>(std::abs(n)); left != 0; left >>= 1) {
+    if (left & 1) result = mul_complex(result, a);
+    a = mul_complex(a, a);
+  }
+  return n < 0 ? divide_complex(Complex(1.0), result) : result;
+}
+
+}  // namespace
+
 Complex power_complex(Complex a, Complex b) {
   if (b == Complex(0)) return 1.0;
   if (a == Complex(0)) {
@@ -255,6 +269,10 @@ Complex power_complex(Complex a, Complex b) {
            "pow: expected a base other than 0 for a negative or complex exponent, got 0");
     }
     return 0.0;
+  }
+  constexpr double kMostSquared = 100;
+  if (b.imag() == 0 && std::trunc(b.real()) == b.real() && std::fabs(b.real()) <= kMostSquared) {
+    return integer_power(a, static_cast<int>(b.real()));
   }
   const double length = std::abs(a), phase = std::arg(a);
   double scale = std::pow(length, b.real()), turn = phase * b.real();

@@ -168,8 +168,8 @@ const Program& CompiledModule::program_for(const std::vector<Value>& args) const
   bool records = search.in_value(state_);
   for (const Value& arg : args) records = records || search.in_value(arg);
   if (!records) return *inference_;
-  std::call_once(gradients_once_,
-                 [&] { gradients_ = read_program("weft/gradients", inference_.get()); });
+  const std::lock_guard lock(mutex_);
+  if (!gradients_) gradients_ = read_program("weft/gradients", inference_.get());
   return *gradients_;
 }
 

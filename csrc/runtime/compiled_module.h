@@ -53,8 +53,8 @@ class CompiledModule final : public RefCounted {
   ZipReader archive_;
   std::vector<Tensor> tensors_;
   Ref<Program> inference_;
-  mutable Ref<Program> gradients_;  // read when first needed
-  mutable std::once_flag gradients_once_;
+  mutable std::mutex mutex_;
+  mutable Ref<Program> gradients_;  // read when first needed; never changed afterwards
   Value state_;
 };
 

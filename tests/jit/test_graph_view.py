@@ -91,4 +91,4 @@ def test_code_with_constants() -> None:
             return x + 1
 
     text, constants = weft.jit.script(Holder()).code_with_constants
-    assert "def forward(self, x: Tensor)" in text and constants.const_mapping == {}
+    assert "def forward(self,\n    x: Tensor) -> Tensor:" in text and constants.const_mapping == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from weft.jit.archive import equality, grad_modes, numbers, tidy
 from weft.jit.archive.foreign import RENAMED
-from weft.jit.archive.known import operator_of
+from weft.jit.archive.known import base_name, operator_of
 from weft.jit.archive.substitutes import substitute_of
 from weft.jit.ir import Function, Graph, Node
 from weft.jit.ir import types as ty
@@ -49,7 +49,7 @@ def _change(graph: Graph, node: Node) -> None:
     if node.kind == "prim::Loop":
         if not (is_counted(node) or is_while(node)):
             _to_while(graph, node)
-    elif node.kind == "prim::CallFunction" and node.attrs["function"].name in _OF_NUMBERS:
+    elif node.kind == "prim::CallFunction" and base_name(node.attrs["function"]) in _OF_NUMBERS:
         tidy.leave_out(node, node.inputs[0])
     elif node.kind == "prim::CallFunction" and operator_of(node.attrs["function"]) is not None:
         tidy.listed(node)

@@ -133,14 +133,15 @@ def inserted(sizes: Sizes, dim: Dim, size: Dim = 1) -> Sizes:
 def sliced(sizes: Sizes, dim: Dim, start: Any, end: Any, step: Any) -> Sizes:
     """What x[start:end:step] along `dim` leaves."""
     at = place(dim, len(sizes))
-    if at is None or not sizes or start is None or end is None or step is None:
+    bounds = (start, end, step)
+    if at is None or not sizes or not all(b is ABSENT or isinstance(b, int) for b in bounds):
         return resized(sizes, dim, None)
     size = sizes[at]
     if start in (ABSENT, 0) and end in (ABSENT, _LAST) and step == 1:
         return sizes
     if not isinstance(size, int) or step <= 0:
         return resized(sizes, dim, None)
-    given = slice(*(None if bound is ABSENT else bound for bound in (start, end, step)))
+    given = slice(*(None if bound is ABSENT else bound for bound in bounds))
     return resized(sizes, dim, len(range(*given.indices(size))))
 
 

@@ -63,6 +63,10 @@ def remove_weight_norm(module: T, name: str = "weight") -> T:
     """Makes a normalised parameter a plain one again, with its value, and gives the module.
 
     ValueError for a parameter that is not normalised.
+
+    >>> layer = weft.nn.utils.weight_norm(weft.nn.Linear(2, 3))
+    >>> [name for name, _ in weft.nn.utils.remove_weight_norm(layer).named_parameters()]
+    ['bias', 'weight']
     """
     key = _hook(module, name)
     if key is None:
