@@ -182,7 +182,8 @@ PyMethodDef tensor_methods[] = {
 
     {"to", fast(Traced<"to", tensor_to>::call), kFast,
      "to(dtype | device | other, non_blocking=False, copy=False)"},
-    {"cpu", Traced<"cpu", tensor_cpu>::call, METH_NOARGS, "The tensor itself when it is on the CPU, else a copy there."},
+    {"cpu", Traced<"cpu", tensor_cpu>::call, METH_NOARGS,
+     "The tensor itself when it is on the CPU, else a copy there."},
     {"type", fast(Traced<"type", tensor_type_method>::call), kFast, "type(dtype=None)"},
     {"type_as", Traced<"type_as", tensor_type_as>::call, METH_O,
      "Converted to the dtype of another tensor."},
