@@ -21,6 +21,11 @@ _SAME = (
 _INSTANCE = re.compile(r"__\d+$")  # of a function compiled for further types
 
 
+def base_name(function: Function) -> str:
+    """The name of a function, whatever types it was compiled for."""
+    return _INSTANCE.sub("", function.name)
+
+
 def operator_of(function: Function) -> str | None:
     """The operator that a function is; None if it is none."""
     found = _found(function)
@@ -29,7 +34,7 @@ def operator_of(function: Function) -> str | None:
 
 def _found(function: Function) -> tuple[str, Callable[..., Any]] | None:
     """The operator, and the Python function that stands for it."""
-    name = _INSTANCE.sub("", function.name)
+    name = base_name(function)
     same = ((f"aten::{each.__name__}", each) for each in _SAME)
     composed = ((kind, each) for kind, functions in COMPOSED.items() for each in functions)
     return next((pair for pair in (*same, *composed) if _name(pair[1]) == name), None)
