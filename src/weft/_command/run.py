@@ -41,6 +41,7 @@ def _install_in_children() -> None:
     root = str(Path(install.__file__).parents[2])
     paths = [folder, root, *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    sys.path.insert(0, folder)  # which spawned processes take over
 
 
 def _show(error: Exception) -> None:
