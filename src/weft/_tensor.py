@@ -317,7 +317,7 @@ def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = Non
     return self if dtype is None else self.to(dtype)
 
 
-Tensor.to_dense = _to_dense
+setattr(Tensor, "to_dense", _to_dense)  # noqa: B010, which mypy does not know
 for _name in ("is_mps", "is_xpu"):
     setattr(Tensor, _name, property(lambda self: False, doc="False: weft has no such device."))
 

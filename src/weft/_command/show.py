@@ -41,12 +41,12 @@ def _methods(module: Any) -> list[str]:
 
 
 def _show_modules(module: Any) -> None:
-    rows = []
+    rows: list[Any] = []
     for path, each in module.named_modules():
         own = [*each.parameters(recurse=False), *each.buffers(recurse=False)]
         name = "  " * (path.count(".") + bool(path)) + path.rpartition(".")[2]
         rows.append((name, each.original_name, sum(x.numel() for x in own), _bytes(own)))
-    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
+    widths = [max(map(len, column)) for column in list(zip(*rows))[:2]]
     for name, kind, count, size in rows:
         print(f"{name:{widths[0]}}  {kind:{widths[1]}}  {count:>12,} numbers  {size:>14,} bytes")
     tensors = [*module.parameters(), *module.buffers()]

@@ -297,7 +297,7 @@ class _Parser:
 
     def type_list(self) -> str:
         self.expect("(")
-        types = []
+        types: list[str] = []
         while not self.accept(")"):
             if types:
                 self.expect(",")

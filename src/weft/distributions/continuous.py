@@ -20,7 +20,7 @@ class Normal(Distribution):
     """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
-    support = constraints.real
+    support: constraints.Constraint = constraints.real
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
@@ -61,7 +61,7 @@ class Normal(Distribution):
 class LogNormal(Normal):
     """The distribution of exp(x) of normal x."""
 
-    support = constraints.positive
+    support: constraints.Constraint = constraints.positive
     mean = property(lambda self: (self.loc + self.scale.pow(2) / 2).exp(), doc="The mean.")
     mode = property(lambda self: (self.loc - self.scale.square()).exp(), doc="The mode.")
     stddev = property(lambda self: self.variance.sqrt(), doc="The standard deviation.")

@@ -140,7 +140,7 @@ class Distribution:
         return shaped.expand(-1, *self._batch_shape, *self._event_shape) if expand else shaped
 
     def _extended_shape(self, sample_shape: Any = ()) -> weft.Size:
-        return Size(sample_shape) + self._batch_shape + self._event_shape
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _validate_sample(self, value: Tensor) -> None:
         """ValueError for a value of another shape, or outside of the support."""

@@ -38,7 +38,7 @@ class Independent(Distribution):
     mean = property(lambda self: self.base_dist.mean, doc="That of the base.")
     mode = property(lambda self: self.base_dist.mode, doc="That of the base.")
     variance = property(lambda self: self.base_dist.variance, doc="That of the base.")
-    has_rsample = property(lambda self: self.base_dist.has_rsample, doc="As the base.")  # type: ignore[assignment]
+    has_rsample = property(lambda self: self.base_dist.has_rsample, doc="As the base.")
 
     @property
     def support(self) -> constraints.Constraint:

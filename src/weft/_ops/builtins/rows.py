@@ -110,7 +110,8 @@ class Builtin:
             and not self.tags - {"commutative", "total"}
             and len(self.args) in (1, 2)
             and len(self.returns) == 1
-            and all(part.type in SCALARS for part in (*self.args, *self.returns))
+            and all(arg.type in SCALARS for arg in self.args)
+            and self.returns[0].type in SCALARS
         )
 
 
