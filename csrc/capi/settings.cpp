@@ -15,7 +15,7 @@
 namespace weft::capi {
 namespace {
 
-// The host's memory. Its blocks may outlive the setting, so allocators are never freed.
+// The host's memory. Its blocks may outlive the setting, so allocators stay (see keep).
 class HostAllocator final : public Allocator {
  public:
   using Allocate = void* (*)(size_t, void*);
@@ -62,6 +62,13 @@ class HostAllocator final : public Allocator {
   std::atomic<size_t> in_use_{0};
 };
 
+HostAllocator& keep(std::unique_ptr<HostAllocator> made) {
+  static auto* const mutex = new std::mutex;
+  static auto* const kept = new std::vector<std::unique_ptr<HostAllocator>>;
+  const std::lock_guard lock(*mutex);
+  return *kept->emplace_back(std::move(made));
+}
+
 struct Host {
   int (*is_cancelled)(void*) = nullptr;
   void* context = nullptr;
@@ -104,8 +111,12 @@ weft_status weft_set_allocator(void* (*allocate)(size_t, void*),
   return guarded([&] {
     WEFT_CHECK_VALUE((allocate == nullptr) == (release == nullptr),
                      "weft_set_allocator: expected two functions or none, got one");
-    set_cpu_allocator(allocate ? *new capi::HostAllocator(allocate, release, context)
-                               : caching_allocator());
+    if (!allocate) {
+      set_cpu_allocator(caching_allocator());
+      return;
+    }
+    set_cpu_allocator(
+        capi::keep(std::make_unique<capi::HostAllocator>(allocate, release, context)));
   });
 }
 
