@@ -310,8 +310,9 @@ TEST(tile_pointwise_errors) {
                   "add: expected an output dtype that float32 can be cast to, got int64");
   CHECK_THROWS_AS(Runtime, add(ints, ints, 0.5),
                   "add: expected a number that converts to int64, got 0.5");
-  CHECK_THROWS_AS(Runtime, call(k_plain_half_program, {&ints}),
-                  "half: expected dtype float16, bfloat16, float32, float64, got int64");
+  CHECK_THROWS_AS(
+      Runtime, call(k_plain_half_program, {&ints}),
+      "half: expected dtype float16, bfloat16, float32, float64, float8_e4m3fn, got int64");
   CHECK_THROWS_AS(Runtime, call(k_where_program, {&a, &a, &a}),
                   "where: expected a mask of dtype bool, got float32");
   const Tensor missing;
