@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from weft import nn
-from weft._optimized import OptimizedModule
+from weft.compiler.optimized_module import OptimizedModule
 
 SCALE = 2.0
 

@@ -40,14 +40,14 @@ def test_the_page_of_programs_is_current() -> None:
 
 #: other modules whose docstrings have examples; the name `weft` is known in all of them
 EXAMPLES = (
-    "_histograms", "_matrix_functions", "_settings", "accelerator", "amp.autocast_mode",
+    "_functions.histograms", "_functions.lu", "_functions.sampling", "_runtime.settings", "accelerator", "amp.autocast_mode",
     "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compat.install",
     "compat.names", "compat.overlay.torch_version", "compiler", "cuda", "distributed",
     "distributions", "distributions.continuous", "distributions.discrete",
     "distributions.independent", "func._functional_call", "futures", "nn.modules.syncbatchnorm",
     "nn.modules.utils", "nn.utils.weight_norm", "onnx",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
-    "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "profiler", "shaping",
+    "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "profiler",
     "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
 )  # fmt: skip
 
@@ -61,10 +61,14 @@ def test_examples_of_docstrings(name: str) -> None:
 
 #: packages in which every public function and class has an example
 COMPLETE = (
+    "_functions.calculus", "_functions.elements", "_functions.matrices", "_functions.shapes",
+    "_functions.spectra", "_functions.stacking", "_functions.statistics",
     "fft", "functional", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim",
     "optim.lr_scheduler", "random", "signal.windows", "special",
 )  # fmt: skip
-_HELPERS = ("weft", "weft._aliases", "weft._decides", "weft._out")
+_HELPERS = (
+    "weft", "weft._functions.out", "weft._runtime.data_dependent", "weft._tensor.aliases"
+)  # fmt: skip
 
 
 def _public(package: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from weft import _fork_lock
+from weft._runtime import fork_lock as _fork_lock
 
 SCENARIOS = Path(__file__).with_name("fork_support.py")
 SECONDS = 400  # each takes some seconds on a quiet machine; nothing may ever hang
@@ -43,7 +43,7 @@ def test_children_of_fork_work(name: str, threads: int) -> None:
 
 COLLECTOR = """
 import gc, os, weft
-from weft import _imports
+from weft._runtime import imports as _imports
 weft.fft
 assert gc.isenabled()
 try:

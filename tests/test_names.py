@@ -1,4 +1,4 @@
-"""Second names, constructors by type, operators over lists, and the functions of weft.shaping."""
+"""Second names, constructors by type, operators over lists, and the functions written in Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import weft
-from weft import _aliases, _foreach, _typed
+from weft._functions import foreach as _foreach
+from weft._tensor import aliases as _aliases
+from weft._tensor import legacy_types as _typed
 from weft.autograd import gradcheck
 
 
@@ -200,7 +202,7 @@ def test_programs_and_traces_call_them_by_pytorchs_names() -> None:
         np.testing.assert_allclose(made(x).numpy(), expected.numpy(), rtol=1e-6)
 
 
-# ---- weft.shaping ----
+# ---- functions written in Python ----
 
 
 def test_splits() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import _typed
+from weft._tensor import legacy_types as _typed
 
 
 def strings(error: type[BaseException], text: str) -> Any:

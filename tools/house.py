@@ -84,7 +84,7 @@ PURPOSES = (
         "csrc/core/shared* csrc/core/slab* csrc/core/parent_watch* csrc/core/mapped* "
         "csrc/bindings/slab.cpp csrc/bindings/shared* csrc/bindings/semaphore.cpp "
         "csrc/bindings/mapped* src/weft/multiprocessing/* src/weft/utils/data/* "
-        "src/weft/storage.py src/weft/_mapped.py src/weft/_fork_lock.py",
+        "src/weft/storage.py src/weft/_tensor/mapped.py src/weft/_runtime/fork_lock.py",
     ),
     Purpose("core and autograd", 7_000, 7_000, "csrc/core/* csrc/autograd/*"),
     Purpose("tensors in Python, arguments, interop", 5_300, 7_200, "csrc/bindings/*"),

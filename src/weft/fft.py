@@ -11,9 +11,9 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._aliases import numpy_names
-from weft._decides import decides
-from weft._out import factory_takes_out, takes_out
+from weft._functions.out import factory_takes_out, takes_out
+from weft._runtime.data_dependent import data_dependent
+from weft._tensor.aliases import numpy_names
 
 _aten = weft._C._aten
 
@@ -100,7 +100,7 @@ def _dims_and_sizes(
     return dims, sizes
 
 
-@decides
+@data_dependent
 def _transform(
     function: str, input: Tensor, s: Any, dim: Any, norm: str | None, inverse: bool
 ) -> Tensor:
@@ -114,7 +114,7 @@ def _transform(
     return _complex(x, dims, inverse, _scale(function, norm, count, inverse))
 
 
-@decides
+@data_dependent
 def _real_transform(function: str, input: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     x = _real(function, input)
     dims, sizes = _dims_and_sizes(function, x, s, dim)
@@ -130,7 +130,7 @@ def _real_transform(function: str, input: Tensor, s: Any, dim: Any, norm: str | 
     return _complex(half, dims[:-1], False, 1.0) if len(dims) > 1 else half
 
 
-@decides
+@data_dependent
 def _real_inverse(function: str, input: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     x = _as_complex(_floating(function, input))
     dims, sizes = _dims_and_sizes(function, x, s, dim)

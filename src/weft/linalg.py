@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
-from weft._aliases import numpy_names
-from weft._decides import decides
-from weft._factors import linalg_lu_solve
-from weft._matrix_functions import matrix_exp as matrix_exp
-from weft._matrix_functions import tensorinv as tensorinv
-from weft._matrix_functions import tensorsolve as tensorsolve
-from weft._matrix_functions import vander as vander
-from weft._out import takes_out
+from weft._functions.lu import linalg_lu_solve
+from weft._functions.matrices import matrix_exp as matrix_exp
+from weft._functions.matrices import tensorinv as tensorinv
+from weft._functions.matrices import tensorsolve as tensorsolve
+from weft._functions.matrices import vander as vander
+from weft._functions.out import takes_out
+from weft._runtime.data_dependent import data_dependent
+from weft._tensor.aliases import numpy_names
 
 _aten = weft._C._aten
 
@@ -143,7 +143,7 @@ def norm(
 
 
 @takes_out
-@decides
+@data_dependent
 def multi_dot(tensors: Any) -> Tensor:
     """The product of matrices, in the order that takes the fewest multiplications.
 
@@ -235,7 +235,7 @@ def _nonzero_values(A: Tensor, values: Tensor, atol: Any, rtol: Any) -> Tensor:
 
 
 @takes_out
-@decides
+@data_dependent
 def pinv(
     A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:

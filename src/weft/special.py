@@ -7,7 +7,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._out import takes_out
+from weft._functions.out import takes_out
 
 _aten = weft._C._aten
 _OTHER_NAMES = {

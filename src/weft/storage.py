@@ -70,7 +70,7 @@ class UntypedStorage:
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """The first bytes of a file, as `weft.from_file` maps them."""
-        from weft._mapped import mapped_bytes
+        from weft._tensor.mapped import mapped_bytes
 
         return cls._of(mapped_bytes("from_file", filename, shared, nbytes))
 

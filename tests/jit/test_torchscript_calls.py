@@ -4,7 +4,7 @@ import pytest
 
 import weft
 from weft import Tensor, jit
-from weft._jit_internal import BroadcastingList2, BroadcastingList3
+from weft.compat.overlay._jit_internal import BroadcastingList2, BroadcastingList3
 
 
 def test_flag_or_tensor_is_a_bool_where_one_is_declared():

@@ -377,7 +377,7 @@ def test_another_number_of_rows_than_iterated_raises() -> None:
         traced(weft.ones(3, 3))
 
 
-def test_sizes_by_which_weft_decides_are_checked_by_the_program() -> None:
+def test_sizes_by_which_weft_unwrapped_are_checked_by_the_program() -> None:
     def f(x):
         return weft.nn.functional.batch_norm(x, None, None, training=True)
 
@@ -387,7 +387,7 @@ def test_sizes_by_which_weft_decides_are_checked_by_the_program() -> None:
         traced(X[:1])
 
 
-def test_values_by_which_weft_decides_are_checked_by_the_program() -> None:
+def test_values_by_which_weft_unwrapped_are_checked_by_the_program() -> None:
     loss = weft.nn.functional.binary_cross_entropy
     traced = quiet_trace(loss, (weft.full((3,), 0.5), weft.ones(3)))
     given = weft.tensor([0.1, 0.2, 0.9]), weft.tensor([0.0, 1.0, 1.0])

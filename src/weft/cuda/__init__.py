@@ -13,7 +13,7 @@ from collections import OrderedDict
 from types import TracebackType
 from typing import Any, NoReturn
 
-from weft._settings import OutOfMemoryError
+from weft._runtime.settings import OutOfMemoryError
 from weft.cuda import amp
 
 __all__ = [

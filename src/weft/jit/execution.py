@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
-from weft._fork_lock import ForkLock
+from weft._runtime.fork_lock import ForkLock
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.ir.fresh_stack import Later

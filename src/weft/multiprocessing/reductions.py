@@ -1,8 +1,8 @@
 """What multiprocessing's pickler makes of tensors: handles of shared memory instead of bytes.
 
-A tensor is pickled as always, as a layout over a storage (`weft._tensor`); only what stands for
-the storage is another thing. So subclasses, attributes, and storages that several tensors share
-arrive as they were.
+A tensor is pickled as always, as a layout over a storage (`weft._tensor.tensor`); only the storage
+goes as a handle. So subclasses, attributes, and storages that several tensors share arrive as they
+were.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from weft import _tensor
 from weft._C import Tensor
+from weft._tensor import tensor as _tensor
 from weft.multiprocessing import sharing
 from weft.storage import UntypedStorage
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import weft
 from weft import Tensor
-from weft._decides import decides
-from weft._out import takes_out
+from weft._functions.out import takes_out
+from weft._runtime.data_dependent import data_dependent
 
 _nn = weft._C._nn
 
@@ -213,7 +213,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return value * gate.sigmoid()
 
 
-@decides
+@data_dependent
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, otherwise weight * input; one weight, or one a channel.
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._decides import decides
+from weft._runtime.data_dependent import data_dependent
 from weft.nn._loss_functions import _reduced
 
 
-@decides
+@data_dependent
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

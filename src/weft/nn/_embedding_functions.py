@@ -7,7 +7,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._decides import decides
+from weft._runtime.data_dependent import data_dependent
 
 
 def embedding(
@@ -59,7 +59,7 @@ def _padding(function: str, padding_idx: int | None, weight: Tensor) -> int:
     return padding_idx % rows
 
 
-@decides
+@data_dependent
 def embedding_renorm_(
     input: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0
 ) -> Tensor:

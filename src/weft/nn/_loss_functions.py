@@ -6,8 +6,8 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._aliases import numpy_names
-from weft._decides import decides
+from weft._runtime.data_dependent import data_dependent
+from weft._tensor.aliases import numpy_names
 from weft.autograd import Function
 from weft.nn._reduction import legacy_get_string as _legacy
 
@@ -346,7 +346,7 @@ def gaussian_nll_loss(
 
 
 @numpy_names
-@decides
+@data_dependent
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`; norms count as at least eps.
 

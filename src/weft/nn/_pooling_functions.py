@@ -8,8 +8,8 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._decides import decides
-from weft._out import takes_out
+from weft._functions.out import takes_out
+from weft._runtime.data_dependent import data_dependent
 
 _nn = weft._C._nn
 _max_pool2d = _nn.max_pool2d_with_indices
@@ -373,7 +373,7 @@ def _max_along(
     return best, where.gather(dim + 1, at.unsqueeze(dim + 1)).squeeze(dim + 1)
 
 
-@decides
+@data_dependent
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows of [n, c, l] so that the result is [n, c, output_size].
 
@@ -387,7 +387,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     return both if return_indices else both[0]
 
 
-@decides
+@data_dependent
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows of [n, c, h, w] so that the result is [n, c, *output_size].
 
@@ -402,7 +402,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return both if return_indices else both[0]
 
 
-@decides
+@data_dependent
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows of [n, c, d, h, w] so that the result is [n, c, *output_size].
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._decides import decides
+from weft._runtime.data_dependent import data_dependent
 from weft.nn._pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool3d
 
 _resample = weft._C._aten._resample
@@ -21,7 +21,7 @@ _DIMS = {
 }  # fmt: skip
 
 
-@decides
+@data_dependent
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -291,7 +291,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 # ---- sampled at given places ----
 
 
-@decides
+@data_dependent
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """Places for grid_sample by affine maps: theta [n, 2, 3] and size (n, c, h, w) give
     [n, h, w, 2]; [n, 3, 4] and (n, c, d, h, w) give [n, d, h, w, 3].

@@ -6,7 +6,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._decides import decides
+from weft._runtime.data_dependent import data_dependent
 from weft.nn._pooling_functions import _check_dims, _stride, _times
 
 
@@ -44,7 +44,7 @@ def _unpool(
     return flat.scatter(-1, indices.reshape(inner.shape), inner).reshape(*lead, *sizes)
 
 
-@decides
+@data_dependent
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
@@ -62,7 +62,7 @@ def max_unpool1d(
     return _unpool("max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1)
 
 
-@decides
+@data_dependent
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
@@ -78,7 +78,7 @@ def max_unpool2d(
     return _unpool("max_unpool2d", input, indices, kernel_size, stride, padding, output_size, 2)
 
 
-@decides
+@data_dependent
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,

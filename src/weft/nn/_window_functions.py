@@ -7,7 +7,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._decides import decides
+from weft._runtime.data_dependent import data_dependent
 from weft.nn._pooling_functions import _check_dims, _times
 
 _conv2d = weft._C._aten.conv2d
@@ -66,7 +66,7 @@ def unfold(
     return x.reshape([*lead, c * rows[0] * columns[0], down.size(1) * across.size(1)])
 
 
-@decides
+@data_dependent
 def fold(
     input: Tensor,
     output_size: Any,

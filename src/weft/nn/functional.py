@@ -12,7 +12,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._out import takes_out as _takes_out
+from weft._functions.out import takes_out as _takes_out
 from weft.nn._activation_functions import *  # noqa: F403
 from weft.nn._alignment_functions import *  # noqa: F403
 from weft.nn._attention_functions import *  # noqa: F403

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
-from weft._fork_lock import ForkLock
 from weft._kernels.machine import is_aarch64, is_x86
 from weft._kernels.target import AARCH64, X86
+from weft._runtime.fork_lock import ForkLock
 from weft.jit.ir.fresh_stack import Later
 from weft.jit.native.polite import yielding
 from weft.jit.recursion import DeepRecursion

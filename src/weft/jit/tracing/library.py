@@ -38,7 +38,7 @@ def _as_it_runs(
     rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], why: FrontendError
 ) -> Any:
     before = rec.decisions
-    result = function._weft_decides(*args, **kwargs)
+    result = function._weft_unwrapped(*args, **kwargs)
     if rec.decisions != before:
         reason = why.message.partition("\n")[0]
         rec.places.warn(
@@ -49,7 +49,7 @@ def _as_it_runs(
 
 
 def _call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-    template = template_of(function._weft_decides)
+    template = template_of(function._weft_unwrapped)
     c = Compiler(rec.graph, template.code, template.resolver, template.name, generic=True)
     range = rec.places.here()
     given = [Arg(_sugared(rec, c, item), range) for item in args]

@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import weft
 from weft import Tensor
-from weft._decides import decides
+from weft._runtime.data_dependent import data_dependent
 from weft.nn import functional as F
 
 State = tuple[Tensor, ...]
 
 
-@decides
+@data_dependent
 def sequences_of(batch_sizes: Tensor) -> int:
     """How many sequences were packed."""
     return int(batch_sizes[0])
 
 
-@decides
+@data_dependent
 def loop_packed(
     step: Callable[[Tensor, State, Tensor], State],
     steps: Tensor,

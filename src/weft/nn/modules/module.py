@@ -187,7 +187,7 @@ class Module(Stateful, Hookable):
         >>> layer(weft.zeros(3, 2)).shape
         torch.Size([3, 1])
         """
-        from weft._optimized import compile_in_place
+        from weft.compiler.optimized_module import compile_in_place
 
         compile_in_place(self, *args, **kwargs)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import weft
 from weft import Tensor
-from weft._decides import decides
+from weft._runtime.data_dependent import data_dependent
 from weft.nn import functional as F
 from weft.nn import init
 from weft.nn.modules._packed_rnn import loop_packed, sequences_of
@@ -54,7 +54,7 @@ _STEPS: dict[str, tuple[Callable[[Tensor, State, Tensor], State], int]] = {
 }
 
 
-@decides
+@data_dependent
 def _loop(
     step: Callable[[Tensor, State, Tensor], State],
     steps: Tensor,

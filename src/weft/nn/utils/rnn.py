@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
-from weft._decides import decides
+from weft._runtime.data_dependent import data_dependent
 
 __all__ = [
     "PackedSequence",
@@ -119,7 +119,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return weft.empty_like(permutation).scatter_(0, permutation, places)
 
 
-@decides
+@data_dependent
 def pad_sequence(
     sequences: Tensor | Iterable[Tensor],
     batch_first: bool = False,
@@ -155,7 +155,7 @@ def pad_sequence(
     return weft.stack(rows, 0 if batch_first else 1)
 
 
-@decides
+@data_dependent
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
 ) -> list[Tensor]:
@@ -186,7 +186,7 @@ def _above(counts: list[int]) -> list[int]:
     return found
 
 
-@decides
+@data_dependent
 def pack_padded_sequence(
     input: Tensor,
     lengths: Tensor | Sequence[int],
@@ -229,7 +229,7 @@ def pack_padded_sequence(
     return PackedSequence(data, weft.tensor(reach), order)
 
 
-@decides
+@data_dependent
 def pad_packed_sequence(
     sequence: PackedSequence,
     batch_first: bool = False,
@@ -268,7 +268,7 @@ def pad_packed_sequence(
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
-@decides
+@data_dependent
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """The PackedSequence of a list of sequences [length, *]; see pack_padded_sequence.
 

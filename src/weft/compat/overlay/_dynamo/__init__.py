@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._optimized import OptimizedModule
 from weft.compat.overlay._dynamo import config
 from weft.compiler import (
     allow_in_graph,
@@ -14,6 +13,7 @@ from weft.compiler import (
     list_backends,
     reset,
 )
+from weft.compiler.optimized_module import OptimizedModule
 
 __all__ = [
     "OptimizedModule",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import weft
-from weft._aliases import ALIASES
+from weft._tensor.aliases import ALIASES
 from weft.jit import schemas
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.library import prelude
@@ -188,7 +188,7 @@ class BoundMethod(Sugared):
 def _python_function(name: str) -> Any:
     """A method of tensors that is written in Python, as the function of its name is."""
     method = inspect.getattr_static(weft.Tensor, name, None)
-    function = getattr(weft.functional, name, None) or getattr(weft, name, None)
+    function = getattr(weft, name, None)
     if not inspect.isfunction(method) or not inspect.isfunction(function):
         return None
     return function

@@ -53,7 +53,7 @@ class GenericFunction(Sugared):
     """A function of weft that is written in Python."""
 
     def __init__(self, function: Any) -> None:
-        self.function = getattr(function, "_weft_decides", function)
+        self.function = getattr(function, "_weft_unwrapped", function)
 
     def describe(self) -> str:
         return f"the function {self.function.__qualname__}"

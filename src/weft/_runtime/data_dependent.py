@@ -1,4 +1,4 @@
-"""Functions of weft that decide by the sizes or values of what they are given."""
+"""The mark of Python-written functions whose control flow depends on sizes or values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from weft import _C
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def decides(function: F) -> F:
-    """Marks such a function. A trace records a call of its program (weft.jit.tracing.library),
-    which decides in every call; else it would have what was decided for the example.
+def data_dependent(function: F) -> F:
+    """Marks such a function: a trace records a call of its program (weft.jit.tracing.library)
+    rather than the operators of the branch that the example took.
     """
 
     @functools.wraps(function)
@@ -23,5 +23,5 @@ def decides(function: F) -> F:
             return function(*args, **kwargs)
         return recorder.face("library", (call, args, kwargs), {})
 
-    call._weft_decides = function  # type: ignore[attr-defined]
+    call._weft_unwrapped = function  # type: ignore[attr-defined]
     return cast("F", call)

@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def numpy_names(function: F) -> F:
     """Lets a function written in Python be called with NumPy's names of its arguments, too."""
-    raw: Any = getattr(function, "_weft_decides", function)
+    raw: Any = getattr(function, "_weft_unwrapped", function)
     known = raw.__code__.co_varnames[: raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount]
     second = {
         name: first for name, first in _ARGUMENTS.items() if first in known and name not in known
@@ -40,7 +40,7 @@ def numpy_names(function: F) -> F:
             kwargs[second[name]] = kwargs.pop(name)
         return function(*args, **kwargs)
 
-    call._weft_decides = raw  # type: ignore[attr-defined]  # programs compile this one
+    call._weft_unwrapped = raw  # type: ignore[attr-defined]  # programs compile this one
     return cast("F", call)
 
 

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from weft import _C
+from weft import _C, _exports
 from weft._C import Size, Tensor
 from weft.storage import TypedStorage, UntypedStorage
 
@@ -39,9 +39,9 @@ def _unrecorded(function: _F) -> _F:
 @_unrecorded
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     """The elements and what they are, as PyTorch prints them."""
-    from weft import _tensor_str
+    from weft._tensor import repr
 
-    return _tensor_str.text_of(self, tensor_contents)
+    return repr.text_of(self, tensor_contents)
 
 
 @_unrecorded
@@ -204,11 +204,12 @@ def _dir(self: Tensor) -> list[str]:
     return sorted({*dir(type(self)), *self.__dict__})
 
 
-def _of_functional(name: str, module: str = "functional") -> Any:
-    """The method that calls the function of a module of weft; imported at the first call."""
+def _function_as_method(name: str) -> Any:
+    """The method that calls the function of that name, which is imported at the first call."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return getattr(importlib.import_module(f"weft.{module}"), name)(self, *args, **kwargs)
+        module = importlib.import_module(_exports.MODULE_OF[name])
+        return getattr(module, name)(self, *args, **kwargs)
 
     method.__doc__ = f"weft.{name} of this tensor."
     return method
@@ -268,43 +269,7 @@ _METHODS = {
     "new": _new,
     "__array_wrap__": _array_wrap,
     "cuda": _cuda,
-    **{
-        name: _of_functional(name)
-        for name in (
-            "corrcoef",
-            "cov",
-            "nanquantile",
-            "nonzero",
-            "norm",
-            "quantile",
-            "unique",
-            "unique_consecutive",
-        )
-    },
-    **{
-        name: _of_functional(name, "shaping")
-        for name in (
-            "dsplit",
-            "hsplit",
-            "is_conj",
-            "is_neg",
-            "mvlgamma",
-            "nonzero_static",
-            "pinverse",
-            "resolve_conj",
-            "resolve_neg",
-            "sum_to_size",
-            "vsplit",
-        )
-    },
-    **{name: _of_functional(name, "shaping") for name in ("as_strided_scatter", "index_reduce")},
-    "index_reduce_": _of_functional("_index_reduce_", "shaping"),
-    "histogram": _of_functional("histogram", "_histograms"),
-    "matrix_exp": _of_functional("matrix_exp", "_matrix_functions"),
-    "lu_solve": _of_functional("lu_solve", "_factors"),
-    "triangular_solve": _of_functional("triangular_solve", "_factors"),
-    "stft": _of_functional("stft", "_spectrogram"),
-    "istft": _of_functional("istft", "_spectrogram"),
+    **{name: _function_as_method(name) for name in _exports.METHODS},
 }
 for _name, _method in _METHODS.items():
     _method.__name__ = _name

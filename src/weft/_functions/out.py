@@ -23,7 +23,7 @@ def takes_out(function: Callable[..., Any], factory: bool = False) -> Callable[.
         result = function(*args, **kwargs)
         return result if out is None else _written(function.__name__, result, out)
 
-    vars(call).setdefault("_weft_decides", function)  # what programs compile
+    vars(call).setdefault("_weft_unwrapped", function)  # what programs compile
     return call
 
 

@@ -68,7 +68,7 @@ def set_default_tensor_type(t: Any) -> None:
 
 def __getattr__(name: str) -> Any:
     if name not in TYPES:
-        raise AttributeError(f"module 'weft._typed' has no attribute {name!r}")
+        raise AttributeError(f"module 'weft._tensor.legacy_types' has no attribute {name!r}")
     doc = f"Makes tensors of {TYPES[name]}: of given sizes, or from a sequence."
     dtype, module = getattr(weft, TYPES[name]), Tensor.__module__
     members = {"dtype": dtype, "__doc__": doc, "__module__": module}

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import weft
 from weft import Tensor
-from weft._decides import decides
-from weft._out import takes_out
+from weft._functions.out import takes_out
+from weft._runtime.data_dependent import data_dependent
 
 
 class TriangularSolve(NamedTuple):
@@ -52,7 +52,7 @@ def _rows(name: str, pivots: Tensor, count: int) -> Tensor:
 
 
 @takes_out
-@decides
+@data_dependent
 def linalg_lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
@@ -92,7 +92,13 @@ def _permuted(B: Tensor, rows: Tensor) -> Tensor:
 
 @takes_out
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """linalg.lu_solve, under its old name and with b first."""
+    """linalg.lu_solve, under its old name and with b first.
+
+    >>> LU = weft.tensor([[2.0, 1.0], [0.0, 4.0]])
+    >>> weft.lu_solve(weft.tensor([[3.0], [4.0]]), LU, weft.tensor([1, 2], dtype=weft.int32))
+    tensor([[1.],
+            [1.]])
+    """
     return linalg_lu_solve(LU_data, LU_pivots, b)
 
 
@@ -105,7 +111,7 @@ class Unpacked(NamedTuple):
 
 
 @takes_out
-@decides
+@data_dependent
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Unpacked:

@@ -31,7 +31,13 @@ def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Half a cosine wave lifted to [0, 1]."""
+    """Half a cosine wave lifted to [0, 1].
+
+    RuntimeError for a negative length and for dtypes that are not floating.
+
+    >>> weft.hann_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     x, kind = _places("hann_window", window_length, periodic, dtype)
     return _finished(0.5 - 0.5 * (x * (2 * math.pi)).cos(), kind, requires_grad)
 
@@ -41,7 +47,13 @@ def hamming_window(
     dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """alpha - beta * cos."""
+    """alpha - beta * cos.
+
+    Errors are those of hann_window.
+
+    >>> weft.hamming_window(4)
+    tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
     x, kind = _places("hamming_window", window_length, periodic, dtype)
     return _finished(alpha - beta * (x * (2 * math.pi)).cos(), kind, requires_grad)
 
@@ -50,7 +62,13 @@ def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """0.42 - 0.5 cos + 0.08 cos of twice the angle."""
+    """0.42 - 0.5 cos + 0.08 cos of twice the angle.
+
+    Errors are those of hann_window.
+
+    >>> weft.blackman_window(4, periodic=False)
+    tensor([0.0000, 0.6300, 0.6300, 0.0000])
+    """
     x, kind = _places("blackman_window", window_length, periodic, dtype)
     angle = x * (2 * math.pi)
     window = (0.42 - 0.5 * angle.cos() + 0.08 * (2 * angle).cos()).clamp_min(0)
@@ -61,7 +79,13 @@ def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A triangle."""
+    """A triangle.
+
+    Errors are those of hann_window.
+
+    >>> weft.bartlett_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     x, kind = _places("bartlett_window", window_length, periodic, dtype)
     return _finished(1 - (2 * x - 1).abs(), kind, requires_grad)
 
@@ -70,7 +94,13 @@ def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None,
     layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """i0(beta * sqrt(1 - x^2)) / i0(beta) for x over [-1, 1]."""
+    """i0(beta * sqrt(1 - x^2)) / i0(beta) for x over [-1, 1].
+
+    Errors are those of hann_window.
+
+    >>> weft.kaiser_window(3, periodic=False)
+    tensor([5.2773e-05, 1.0000e+00, 5.2773e-05])
+    """
     x, kind = _places("kaiser_window", window_length, periodic, dtype)
     arch = (1 - (2 * x - 1).square()).clamp_min(0).sqrt()
     top = weft.tensor(float(beta), dtype=weft.float64).i0()
@@ -121,6 +151,11 @@ def stft(
     center pads so that window t lies around entry t * hop_length. onesided (the default for real
     signals) leaves out the mirrored half. return_complex must be true, or false for parts in a last
     dimension of 2.
+
+    >>> weft.stft(weft.ones(8), 4, hop_length=4, window=weft.ones(4), return_complex=True).abs()
+    tensor([[4., 4., 4.],
+            [0., 0., 0.],
+            [0., 0., 0.]])
     """
     if input.dim() not in (1, 2):
         raise RuntimeError(f"stft: expected 1 or 2 dims, got shape {tuple(input.shape)}")
@@ -163,7 +198,12 @@ def istft(
     return_complex: bool = False,
 ) -> Tensor:
     """The signal (of `length` entries) whose windows have the spectra [n, f, windows] or [f, t]:
-    the inverse of stft. RuntimeError where the windows leave a gap."""
+    the inverse of stft. RuntimeError where the windows leave a gap.
+
+    >>> spectra = weft.stft(weft.ones(8), 4, window=weft.ones(4), return_complex=True)
+    >>> weft.istft(spectra, 4, window=weft.ones(4))
+    tensor([1., 1., 1., 1., 1., 1., 1., 1.])
+    """
     if not input.is_complex() or input.dim() not in (2, 3):
         raise RuntimeError(
             f"istft: expected a complex tensor of 2 or 3 dims, got {input.dtype} of shape "

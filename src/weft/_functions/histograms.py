@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
-from weft._out import takes_out
+from weft._functions.out import takes_out
 
 
 class Histogram(NamedTuple):

@@ -118,6 +118,6 @@ def compile(
         raise RuntimeError(f"compile: expected a backend of {list(_BACKENDS)}, got {backend!r}")
     if disable or backend != "inductor" or getattr(model, "_weft_compile_disabled", False):
         return model
-    from weft import _optimized
+    from weft.compiler import optimized_module
 
-    return _optimized.compiled(model, fullgraph)
+    return optimized_module.compiled(model, fullgraph)

@@ -6,8 +6,8 @@ from typing import Any
 
 import weft
 from weft import Tensor
-from weft._aliases import numpy_names
-from weft._out import takes_out
+from weft._functions.out import takes_out
+from weft._tensor.aliases import numpy_names
 
 _BETWEEN = ("linear", "lower", "higher", "midpoint", "nearest")
 

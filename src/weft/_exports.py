@@ -1,0 +1,73 @@
+"""The public names of `weft` beyond its operators, by the modules that define them.
+
+`weft` imports a module when one of its names is first used: `import weft` takes as long as it did
+with few of them.
+"""
+
+from __future__ import annotations
+
+#: submodules, shown as attributes of weft
+_MODULES = (
+    "accelerator amp autograd backends compiler cuda distributed distributions fft func functional "
+    "futures hub jit linalg memory mps multiprocessing nn onnx optim profiler random serialization "
+    "signal special testing utils version xpu"
+)
+MODULES = frozenset(_MODULES.split())
+
+_NAMES_OF_MODULES = {
+    "_functions.calculus": "cumulative_trapezoid gradient logspace trapezoid trapz vander",
+    "_functions.elements": "complex index_reduce is_conj is_neg mvlgamma nonzero nonzero_static "
+    "polar resolve_conj resolve_neg unique unique_consecutive",
+    "_functions.histograms": "histogram histogramdd",
+    "_functions.lu": "lu_solve lu_unpack triangular_solve",
+    "_functions.matrices": "cdist chain_matmul einsum matrix_exp norm pinverse tensordot",
+    "_functions.sampling": "poisson",
+    "_functions.shapes": "as_strided_scatter broadcast_shapes broadcast_tensors dsplit hsplit "
+    "meshgrid split_copy split_with_sizes_copy unbind_copy unravel_index vsplit",
+    "_functions.spectra": "bartlett_window blackman_window hamming_window hann_window istft "
+    "kaiser_window stft",
+    "_functions.stacking": "atleast_1d atleast_2d atleast_3d block_diag cartesian_prod "
+    "column_stack combinations concat concatenate dstack hstack row_stack vstack",
+    "_functions.statistics": "corrcoef cov nanquantile quantile",
+    "_runtime.settings": "OutOfMemoryError _assert _check _check_is_size "
+    "are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode "
+    "get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled "
+    "set_default_device set_deterministic_debug_mode set_float32_matmul_precision "
+    "use_deterministic_algorithms",
+    "_runtime.streams": "Event Stream",
+    "_tensor.legacy_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor "
+    "FloatTensor HalfTensor IntTensor LongTensor ShortTensor set_default_tensor_type",
+    "_tensor.limits": "finfo iinfo",
+    "_tensor.mapped": "from_file",
+    "_tensor.promotion": "result_type",
+    "_tensor.repr": "set_printoptions",
+    "amp": "GradScaler autocast get_autocast_dtype is_autocast_enabled",
+    "amp.autocast_mode": "get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled",
+    "compat.install": "install_as_torch",
+    "compiler": "compile",
+    "nn._embedding_functions": "embedding_renorm_",
+    "nn.functional": "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bilinear conv3d "
+    "conv_transpose1d conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss "
+    "hinge_embedding_loss margin_ranking_loss max_pool1d max_pool1d_with_indices max_pool3d "
+    "pairwise_distance pdist poisson_nll_loss triplet_margin_loss",
+    "serialization": "load save",
+    "storage": "resize_as_",
+}
+
+#: methods of tensors that are functions of those modules
+_METHODS = (
+    "as_strided_scatter corrcoef cov dsplit histogram hsplit index_reduce index_reduce_ is_conj "
+    "is_neg istft lu_solve matrix_exp mvlgamma nanquantile nonzero nonzero_static norm pinverse "
+    "quantile resolve_conj resolve_neg stft sum_to_size triangular_solve unique "
+    "unique_consecutive vsplit"
+)
+METHODS = tuple(_METHODS.split())
+
+#: the module that defines a name
+MODULE_OF = {
+    name: f"weft.{module}" for module, names in _NAMES_OF_MODULES.items() for name in names.split()
+}
+#: names of weft; what is only a method is none
+NAMES = frozenset(MODULE_OF)
+MODULE_OF["index_reduce_"] = "weft._functions.elements"
+MODULE_OF["sum_to_size"] = "weft._functions.shapes"

@@ -1,0 +1,172 @@
+"""Integrals and differences of sampled functions, and their ladders: logspace, vander."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft._functions.matrices import powers
+from weft._functions.out import factory_takes_out
+from weft._tensor.aliases import numpy_names
+
+
+def _halves(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
+    """The areas of the trapezoids between neighbours along `dim`."""
+    if isinstance(x, Tensor):
+        if x.dim() not in (1, y.dim()) and x.dim() > y.dim():
+            raise RuntimeError(
+                f"trapezoid: expected x of at most {y.dim()} dims, got shape {tuple(x.shape)}"
+            )
+        if x.dim() == 1 and x.size(0) != y.size(dim):
+            raise RuntimeError(
+                f"trapezoid: expected {y.size(dim)} places along dim {dim}, got {x.size(0)}"
+            )
+        steps = x.diff(dim=0 if x.dim() == 1 else dim - y.dim())
+        if x.dim() == 1:
+            steps = steps.reshape([-1] + [1] * (y.dim() - 1 - dim))
+    else:
+        steps = dx
+    last = y.size(dim) - 1
+    return (y.narrow(dim, 1, last) + y.narrow(dim, 0, last)) * steps / 2
+
+
+@numpy_names
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
+    """The integral of y along `dim` by the trapezoidal rule; at the places x, or dx apart.
+
+    y [..., n, ...] and x [n] or as y; the result lacks `dim`. RuntimeError where x does not fit.
+
+    >>> weft.trapezoid(weft.tensor([1.0, 5.0, 10.0]))
+    tensor(10.5000)
+    """
+    dim = dim % max(y.dim(), 1)
+    if y.size(dim) == 0:
+        return y.sum(dim)
+    return _halves(y, x, dx, dim).sum(dim)
+
+
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
+    """trapezoid, under its old name.
+
+    >>> weft.trapz(weft.tensor([1.0, 5.0, 10.0]), dx=0.5)
+    tensor(5.2500)
+    """
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+@numpy_names
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1
+) -> Tensor:
+    """The integrals from the first place to every other one.
+
+    One entry less along `dim` than y has.
+
+    >>> weft.cumulative_trapezoid(weft.tensor([1.0, 5.0, 10.0]))
+    tensor([ 3.0000, 10.5000])
+    """
+    dim = dim % max(y.dim(), 1)
+    return _halves(y, x, dx, dim).cumsum(dim)
+
+
+@numpy_names
+def gradient(
+    input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
+    """Central differences along each dimension of `dim` (None: all), one-sided at the ends.
+
+    spacing is a number, one for each dimension, or the places along each as vectors.
+
+    RuntimeError for another edge_order than 1 or 2.
+
+    >>> weft.gradient(weft.tensor([1.0, 4.0, 9.0]))
+    (tensor([3., 4., 5.]),)
+    """
+    if edge_order not in (1, 2):
+        raise RuntimeError(f"gradient: expected edge_order 1 or 2, got {edge_order}")
+    spacing = 1 if spacing is None else spacing
+    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    listed = isinstance(spacing, (list, tuple))
+    spacings = list(spacing) if listed else [spacing] * len(dims)
+    if len(spacings) != len(dims):
+        raise RuntimeError(f"gradient: expected {len(dims)} spacings, got {len(spacings)}")
+    kind = input.dtype
+    x = input.float() if kind in (weft.float16, weft.bfloat16) else input
+    slopes = [_slope(x, d % x.dim(), s, edge_order) for d, s in zip(dims, spacings)]
+    return tuple(slope if x is input else slope.to(kind) for slope in slopes)
+
+
+def _slope(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
+    size = x.size(dim)
+    if size < edge_order + 1:
+        raise RuntimeError(
+            f"gradient: expected at least {edge_order + 1} entries along dim {dim}, got {size}"
+        )
+    if isinstance(spacing, Tensor) and spacing.dim():
+        gaps = spacing.diff().reshape([-1] + [1] * (x.dim() - 1 - dim))
+    else:
+        gaps = weft.ones([size - 1] + [1] * (x.dim() - 1 - dim)) * spacing
+        gaps = gaps.to(x.dtype) if x.is_floating_point() or x.is_complex() else gaps
+
+    def part(start: int, count: int) -> Tensor:
+        return x.narrow(dim, start, count)
+
+    def gap(start: int, count: int) -> Tensor:
+        return gaps.narrow(0, start, count)
+
+    steps = (part(1, size - 1) - part(0, size - 1)) / gaps
+    if edge_order == 1:
+        first, last = steps.narrow(dim, 0, 1), steps.narrow(dim, size - 2, 1)
+    else:
+        ends = [steps.narrow(dim, i, 1) for i in (0, 1, size - 2, size - 3)]
+        first = _end(ends[0], ends[1], gap(0, 1), gap(1, 1))
+        last = _end(ends[2], ends[3], gap(size - 2, 1), gap(size - 3, 1))
+    if size == 2:
+        return weft.cat([first, last], dim)
+    before, after = gap(0, size - 2), gap(1, size - 2)
+    left, right = steps.narrow(dim, 0, size - 2), steps.narrow(dim, 1, size - 2)
+    middle = (left * after + right * before) / (before + after)
+    return weft.cat([first, middle, last], dim)
+
+
+def _end(near: Tensor, far: Tensor, gap: Tensor, next_gap: Tensor) -> Tensor:
+    """The slope at an end, by the parabola through three entries."""
+    return near + (near - far) * gap / (gap + next_gap)
+
+
+@factory_takes_out
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """base ** linspace(start, end, steps).
+
+    A vector of `steps` entries. RuntimeError for complex dtypes.
+
+    >>> weft.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    kind = weft.get_default_dtype() if dtype is None else dtype
+    if kind.is_complex:
+        raise RuntimeError(f"logspace: expected a real dtype, got {str(kind).partition('.')[2]}")
+    first, last = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    places = weft.linspace(first, last, steps, dtype=weft.float64, device=device)
+    result = weft.pow(base, places).to(kind)
+    return result.requires_grad_() if requires_grad else result
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers N - 1 (default x.size(0) - 1) to 0 of each element of a vector, as a row each.
+
+    >>> vander(weft.tensor([2, 3]), N=3)
+    tensor([[4, 2, 1],
+            [9, 3, 1]])
+    """
+    count = x.size(0) if N is None and x.dim() == 1 else N
+    if x.dim() != 1 or count is None or count < 0:
+        raise RuntimeError(
+            f"vander: expected a vector and N of at least 0, got shape {tuple(x.shape)} and N={N}"
+        )
+    rows = powers(x, count)
+    return rows if increasing else rows.flip(1)

@@ -1,0 +1,256 @@
+"""Functions of matrices made of products and solutions: matrix_exp, einsum, norms, distances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft._functions.out import takes_out
+from weft._functions.shapes import listed
+from weft._runtime.data_dependent import data_dependent
+
+_aten = weft._C._aten
+
+# Numerator of the Pade approximant of order 13 to exp (Higham, 2005): the denominator has the same
+# coefficients with alternating signs.
+_PADE = [
+    math.factorial(26 - j) * math.factorial(13)
+    / (math.factorial(26) * math.factorial(j) * math.factorial(13 - j))
+    for j in range(14)
+]  # fmt: skip
+_PADE_NORM = 5.371920351148152  # up to this 1-norm its error is below that of float64
+
+
+@data_dependent
+def matrix_exp(input: Tensor) -> Tensor:
+    """The exponential of square matrices [*, n, n], floating or complex.
+
+    Scaling and squaring with a Pade approximant (Higham, SIAM J. Matrix Anal. Appl. 26, 2005).
+
+    >>> matrix_exp(weft.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    if input.dim() < 2 or input.size(-1) != input.size(-2):
+        raise RuntimeError(f"matrix_exp: expected square matrices, got {tuple(input.shape)}")
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(f"matrix_exp: expected a floating or complex dtype, got {input.dtype}")
+    if input.numel() == 0:
+        return input.clone()
+    wide = weft.complex128 if input.is_complex() else weft.float64
+    if input.dtype != wide:  # the quotient below costs digits
+        return matrix_exp(input.to(wide)).to(input.dtype)
+    norms = input.detach().abs().sum(-2).amax(-1)
+    # Each matrix is halved as often as it needs; all are squared together, those done kept.
+    halvings = (norms / _PADE_NORM).log2().ceil().nan_to_num(0, 0, 0).clamp(0, 1100)
+    scaled = input * (0.5**halvings).to(input.dtype)[..., None, None]
+    result = _pade_exp(scaled)
+    for done in range(int(halvings.max().item())):
+        squared = result @ result
+        result = weft.where((halvings > done)[..., None, None], squared, result)
+    return result
+
+
+def _pade_exp(a: Tensor) -> Tensor:
+    """exp of matrices of a small norm: (even - odd)^-1 (even + odd)."""
+    one = weft.eye(a.size(-1), dtype=a.dtype).expand(a.shape)
+    two = a @ a
+    four = two @ two
+    six = four @ two
+    c = _PADE
+    odd = six @ (six * c[13] + four * c[11] + two * c[9])
+    odd = a @ (odd + six * c[7] + four * c[5] + two * c[3] + one * c[1])
+    even = six @ (six * c[12] + four * c[10] + two * c[8])
+    even = even + six * c[6] + four * c[4] + two * c[2] + one * c[0]
+    return weft.linalg.solve(even - odd, even + odd)
+
+
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """Vandermonde matrices: for x [*, n] the powers 0 to N - 1 (default n) of each, [*, n, N].
+
+    >>> vander(weft.tensor([2, 3]), N=3)
+    tensor([[1, 2, 4],
+            [1, 3, 9]])
+    """
+    x = x.reshape(1) if x.dim() == 0 else x
+    count = x.size(-1) if N is None else N
+    if count <= 1 and N is not None:
+        raise RuntimeError(f"vander: expected N above 1, got {N}")
+    return powers(x, count)
+
+
+def powers(x: Tensor, count: int) -> Tensor:
+    """The powers 0 to count - 1 of each element, along a new last dimension.
+
+    >>> powers(weft.tensor([2.0, 3.0]), 3)
+    tensor([[1., 2., 4.],
+            [1., 3., 9.]])
+    """
+    x = x.to(weft.int64) if not (x.is_floating_point() or x.is_complex()) else x
+    column = x.unsqueeze(-1)
+    rest = column.expand([*x.shape, max(count - 1, 0)]).cumprod(-1)
+    return weft.cat([weft.ones_like(column), rest], -1)[..., :count]
+
+
+@takes_out
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """The tensor B with tensordot(B, tensordot(A, X)) = X: A as a matrix, inverted.
+
+    The first `ind` sizes of A have the product of the others; they come last in B.
+
+    >>> tensorinv(weft.eye(4).reshape(2, 2, 4)).shape
+    torch.Size([4, 2, 2])
+    """
+    if ind < 1:
+        raise RuntimeError(f"tensorinv: expected ind above 0, got {ind}")
+    rows, columns = A.shape[:ind], A.shape[ind:]
+    if math.prod(rows) != math.prod(columns):
+        raise RuntimeError(
+            f"tensorinv: expected equal products of sizes, got {tuple(rows)} and {tuple(columns)}"
+        )
+    matrix = A.reshape(math.prod(rows), -1) if A.numel() else A.reshape(0, 0)
+    return weft.linalg.inv(matrix).reshape(*columns, *rows)
+
+
+@takes_out
+def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+    """X with tensordot(A, X, X.dim()) = B; `dims` of A are moved to its end first.
+
+    >>> tensorsolve(weft.eye(4).reshape(2, 2, 4), weft.ones(2, 2))
+    tensor([1., 1., 1., 1.])
+    """
+    if dims is not None:
+        A = A.movedim(list(dims), list(range(A.dim() - len(dims), A.dim())))
+    shape = A.shape[B.dim() :]
+    if math.prod(shape) != B.numel():
+        raise RuntimeError(
+            f"tensorsolve: expected a system with as many equations as unknowns, got {B.numel()} "
+            f"and {math.prod(shape)}"
+        )
+    matrix = A.reshape(B.numel(), B.numel())
+    return weft.linalg.solve(matrix, B.reshape(-1)).reshape(shape)
+
+
+_DISTANCE_MODES = (
+    "use_mm_for_euclid_dist_if_necessary",
+    "use_mm_for_euclid_dist",
+    "donot_use_mm_for_euclid_dist",
+)
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_MODES[0]) -> Tensor:
+    """The p-norm distances between the rows of x1 (..., m, k) and those of x2 (..., n, k).
+
+    compute_mode is one of PyTorch's names of ways to compute them; every one means the exact way.
+
+    Leading dimensions broadcast; the result is (..., m, n). Floating dtypes. Raises RuntimeError
+    for shapes that do not fit.
+
+    >>> weft.cdist(weft.tensor([[0.0, 0.0]]), weft.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
+    """
+    if compute_mode not in _DISTANCE_MODES:
+        raise ValueError(
+            f"cdist: expected compute_mode among {', '.join(_DISTANCE_MODES)}, got {compute_mode!r}"
+        )
+    return _aten.cdist(x1, x2, p)
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Products summed over the last `dims` dimensions of a and first of b, or over two lists.
+
+    The result has the dimensions of a that are left, then those of b. Raises RuntimeError for sizes
+    that differ.
+
+    >>> weft.tensordot(weft.ones(2, 3, 4), weft.ones(3, 4, 5)).shape
+    torch.Size([2, 5])
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot: expected dims in [0, {min(a.dim(), b.dim())}], got {dims}"
+            )
+        left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+    result = _aten.tensordot(a, b, left, right)
+    return result if out is None else _aten.alias_copy(result, out=out)
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Einstein's summation: "ij,jk->ik" is the product of two matrices.
+
+    Letters name dimensions; those missing on the right are summed; "..." stands for leading
+    dimensions that are broadcast. Also einsum(a, [0, 1], b, [1, 2], [0, 2]).
+
+    Raises RuntimeError for an equation that does not fit the operands.
+
+    >>> weft.einsum("ij,j->i", weft.tensor([[1.0, 2.0], [3.0, 4.0]]), weft.tensor([1.0, -1.0]))
+    tensor([-1., -1.])
+    """
+    if not isinstance(equation, str):
+        equation, operands = _from_lists((equation, *operands))
+    return _aten.einsum(equation, listed(operands))
+
+
+def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation of einsum(a, [0, 1], b, [1, 2], [0, 2]), and its operands."""
+
+    def text(labels: Sequence[Any]) -> str:
+        names = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+        return "".join("..." if label is Ellipsis else names[label] for label in labels)
+
+    pairs = len(arguments) // 2
+    left = ",".join(text(arguments[2 * i + 1]) for i in range(pairs))
+    right = f"->{text(arguments[-1])}" if len(arguments) % 2 else ""
+    return left + right, tuple(arguments[2 * i] for i in range(pairs))
+
+
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: Any = None,
+) -> Tensor:
+    """The norm of order p over `dim`: a number, "fro" (2) or "nuc" (the sum of singular values).
+
+    Floating and complex dtypes; the result is real. weft.linalg.norm says more by its names.
+
+    >>> weft.norm(weft.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    if p == "nuc":
+        result = weft.linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+    else:
+        order = 2 if p is None or p == "fro" else p
+        dims = [dim] if isinstance(dim, int) else dim
+        result = _aten.linalg_vector_norm(input, order, dims, keepdim, dtype=dtype)
+    return result if out is None else _aten.alias_copy(result, out=out)
+
+
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """The pseudo-inverse of matrices.
+
+    >>> weft.pinverse(weft.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.0000]])
+    """
+    return weft.linalg.pinv(input, rtol=rcond)
+
+
+@takes_out
+def chain_matmul(*matrices: Any) -> Tensor:
+    """linalg.multi_dot, under its old name.
+
+    >>> weft.chain_matmul(weft.ones(2, 3), weft.ones(3, 1))
+    tensor([[3.],
+            [3.]])
+    """
+    return weft.linalg.multi_dot(matrices)

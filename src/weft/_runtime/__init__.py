@@ -1,0 +1,1 @@
+"""What the whole package runs on: settings, imports, forks, streams."""
