@@ -3,14 +3,92 @@ those on other devices."""
 
 from __future__ import annotations
 
+import inspect
 import io
+import re
 
 import pytest
 from tests.jit.archive_writer import ROOT, Called, Member, Object, archive, forward
 
 import weft
+import weft.nn.functional as F
 from weft import jit
+from weft.jit.archive import functions
+from weft.jit.archive.known import BY_KEYWORD
+from weft.jit.archive.same import WRITTEN
 from weft.serialization import LoadError
+
+
+@pytest.mark.parametrize(
+    "name", ["save", "load", "from_file", "set_num_threads", "compile", "_find", "fft_takes_out"]
+)
+def test_code_reaches_no_function_of_weft_but_operators(name, tmp_path):
+    path = tmp_path / "file"
+    call = f'torch.{name}("{path}", x)'
+    with pytest.raises(NotImplementedError, match=f"aten::{name}: expected an operator of weft"):
+        jit.load(archive(forward(call), ROOT))(weft.ones(1))
+    assert not path.exists()
+
+
+# Calls of operators that weft composes, and the same by weft's functions; x is [1, 4, 6].
+COMPOSED = {
+    "torch.kl_div(x, x, 2, log_target=True)": lambda x: F.kl_div(x, x, reduction="sum", log_target=True),
+    "torch.kl_div(x, torch.abs(x))": lambda x: F.kl_div(x, x.abs()),
+    "torch.smooth_l1_loss(x, torch.neg(x), 0, 0.5)": lambda x: F.smooth_l1_loss(x, -x, reduction="none", beta=0.5),
+    "torch.huber_loss(x, torch.neg(x), 2, 0.5)": lambda x: F.huber_loss(x, -x, "sum", 0.5),
+    "torch.soft_margin_loss(x, torch.sign(x), 2)": lambda x: F.soft_margin_loss(x, x.sign(), reduction="sum"),
+    "torch.poisson_nll_loss(x, x, True, False, 1e-8, 0)": lambda x: F.poisson_nll_loss(x, x, reduction="none"),
+    "torch.upsample_nearest1d(x, [9], None)": lambda x: F.interpolate(x, [9]),
+    "torch.upsample_linear1d(x, None, True, [1.5])": lambda x: F.interpolate(x, scale_factor=1.5, mode="linear", align_corners=True),
+    "torch.col2im(x, [3, 4], [2, 2], [1, 1], [0, 0], [1, 1])": lambda x: F.fold(x, (3, 4), 2),
+    "torch.reflection_pad1d(x, [2, 1])": lambda x: F.pad(x, (2, 1), "reflect"),
+    "torch.replication_pad2d(x, [2, 1, 0, 1])": lambda x: F.pad(x, (2, 1, 0, 1), "replicate"),
+    "torch.feature_dropout(x, 0.5, False)": lambda x: x,
+    "torch.cat(torch.unsafe_chunk(x, 2, -1))": lambda x: weft.cat(x.chunk(2, -1)),
+    "torch._weight_norm(x, x, 2)": lambda x: x * (x / x.norm(dim=(0, 1), keepdim=True)),
+    "torch.norm_except_dim(x, 2, -1)": lambda x: x.norm(),
+    "torch.threshold_(torch.clone(x), 0.5, 7.)": lambda x: F.threshold(x, 0.5, 7.0),
+    "torch.abs(torch.fft_rfft(x, 5))": lambda x: weft.fft.rfft(x, 5).abs(),
+    "torch.add(x, 1 if torch.is_autocast_cpu_enabled() else 2)": lambda x: x + 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", COMPOSED)
+def test_composed_operators(text):
+    """They are called by PyTorch's arguments, and have their names when the program is saved again."""
+    program = jit.load(archive(forward(text), ROOT))
+    x = weft.arange(24.0).sub(7).div(5).reshape(1, 4, 6)
+    assert weft.equal(program(x), COMPOSED[text](x))
+    again = jit.load(program.save_to_buffer())
+    assert weft.equal(again(x), COMPOSED[text](x)) and again.code == program.code
+    names = re.findall(r"torch\.(\w+)\(", text)
+    assert {f"torch.{name}(" for name in names} <= {
+        f"torch.{n}(" for n in re.findall(r"torch\.(\w+)\(", again.code)
+    }
+
+
+@pytest.mark.parity
+def test_composed_operators_take_the_arguments_of_torch():
+    torch = pytest.importorskip("torch")
+    theirs: dict[str, list[list[tuple[bool, bool]]]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        parameters = [(a.kwarg_only, a.has_default_value()) for a in schema.arguments]
+        theirs.setdefault(schema.name, []).append(parameters)
+    written = [*WRITTEN.items(), *((k, f) for k, fs in functions.COMPOSED.items() for f in fs)]
+    wrong = []
+    for kind, function in written:
+        parameters = inspect.signature(function).parameters.values()
+        own = [
+            (
+                each.kind is each.KEYWORD_ONLY or each.name in BY_KEYWORD,
+                each.default is not each.empty,
+            )
+            for each in parameters
+            if each.name != "out"
+        ]
+        if kind.startswith("aten::") and own not in theirs[kind]:
+            wrong.append(kind)
+    assert set(wrong) <= {"aten::to", "aten::to_mkldnn"}, wrong  # of several forms
 
 
 def test_unknown_operators_are_all_named_at_once():

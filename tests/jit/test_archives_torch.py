@@ -6,6 +6,7 @@ import importlib
 import io
 import re
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -148,9 +149,10 @@ def test_archives_of_torch(name):
 
 def _kinds() -> list[tuple[str, str]]:
     """File and name of the cases in the folder archives, without an import of PyTorch."""
-    files = ("objects", "language", "programs")
+    files = ("objects", "language", "programs", "layers")
     texts = {file: (Path(__file__).parent / f"archives/{file}.py").read_text() for file in files}
-    return [(f, n) for f in files for n in re.findall(r'^@case\("([^"]+)"', texts[f], re.MULTILINE)]
+    pattern = re.compile(r'^(?:@case|layer)\(\s*"([^"]+)"', re.MULTILINE)
+    return [(f, n) for f in files for n in pattern.findall(texts[f])]
 
 
 def _from_torch(value: Any) -> Any:
@@ -163,6 +165,13 @@ def _from_torch(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(map(_from_torch, value))
     return value
+
+
+def code(data: bytes) -> dict[str, bytes]:
+    """The files of code of an archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".py")]
+        return {name: archive.read(name) for name in names}
 
 
 def _saved(program: Any) -> io.BytesIO:
@@ -180,7 +189,8 @@ def _saved(program: Any) -> io.BytesIO:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("file", "name"), _kinds())
 def test_each_kind_of_archive(file, name):
-    """Results, gradients, and buffers after each call are those of PyTorch's loaded program."""
+    """Results, gradients, and buffers after each call are those of PyTorch's loaded program; so are
+    those of the archive that weft writes of it, in PyTorch and in weft, which has the same code when it is saved again."""
     torch = pytest.importorskip("torch")
     from tests.jit.archives import CASES
 
@@ -189,11 +199,17 @@ def test_each_kind_of_archive(file, name):
     with torch.jit.optimized_execution(False):
         file = _saved(program)
         expected, loaded = torch.jit.load(file), jit.load(io.BytesIO(file.getvalue()))
+        data = loaded.save_to_buffer()
+        again, theirs = jit.load(io.BytesIO(data)), torch.jit.load(io.BytesIO(data))
+        assert code(again.save_to_buffer()) == code(data)
         for args in calls:
             wanted = observe(expected, expected, args, True, torch, calls=1)[0]
-            got = observe(loaded, loaded, _from_torch(args), True, calls=1)[0]
-            for part in wanted:
-                assert close(wanted[part], got[part]), (part, wanted[part], got[part])
+            mine = [
+                observe(each, each, _from_torch(args), True, calls=1)[0] for each in (loaded, again)
+            ]
+            for got in (*mine, observe(theirs, theirs, args, True, torch, calls=1)[0]):
+                for part in wanted:
+                    assert close(wanted[part], got[part]), (part, wanted[part], got[part])
         state = weft.load(io.BytesIO(file.getvalue()))
         before = torch.jit.load(io.BytesIO(file.getvalue())).state_dict()
         assert list(state) == list(before)

@@ -107,6 +107,8 @@ def _compile_all(type: ty.ClassType) -> None:
         return
     if _hooks(type) and "forward" in type.methods:
         compiled_method(info, _HOOKED)
+    if "__setstate__" in type.methods:
+        compile_method(info, "__getstate__", "", None)
     if "__weft_source__" not in vars(info.python_class):
         return
     for name, member in vars(info.python_class).items():

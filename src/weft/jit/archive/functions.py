@@ -30,8 +30,7 @@ def composed(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def _convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
     dilation: list[int], transposed: bool, output_padding: list[int], groups: int,
-    benchmark: bool = False, deterministic: bool = False, cudnn_enabled: bool = True,
-    allow_tf32: bool = True,
+    benchmark: bool, deterministic: bool, cudnn_enabled: bool, allow_tf32: bool,
 ) -> Tensor:  # fmt: skip
     dims = len(stride)
     if transposed and dims == 1:
@@ -53,6 +52,44 @@ def _convolution(
     return F.conv3d(input, weight, bias, stride, padding, dilation, groups)
 
 
+@composed("aten::_convolution")
+def _convolution_before_tf32(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
+    dilation: list[int], transposed: bool, output_padding: list[int], groups: int,
+    benchmark: bool, deterministic: bool, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    return _convolution(
+        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups,
+        benchmark, deterministic, cudnn_enabled, True,
+    )  # fmt: skip
+
+
+@composed("aten::_convolution_mode")
+def _convolution_mode(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: str,
+    dilation: list[int], groups: int,
+) -> Tensor:  # fmt: skip
+    dims = len(stride)
+    if dims == 1:
+        return F.conv1d(input, weight, bias, stride, padding, dilation, groups)
+    if dims == 2:
+        return F.conv2d(input, weight, bias, stride, padding, dilation, groups)
+    return F.conv3d(input, weight, bias, stride, padding, dilation, groups)
+
+
+@composed("aten::_weight_norm")
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
+@composed("aten::norm_except_dim")
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    if dim == -1:
+        return weft.linalg.vector_norm(v, pow)
+    dims = [each for each in range(v.dim()) if each != dim]
+    return weft.linalg.vector_norm(v, pow, dims, True)
+
+
 @composed("aten::instance_norm")
 def instance_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
@@ -62,16 +99,6 @@ def instance_norm(
     return F.instance_norm(
         input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
     )
-
-
-@composed("aten::adaptive_max_pool1d")
-def adaptive_max_pool1d(input: Tensor, output_size: list[int]) -> tuple[Tensor, Tensor]:
-    return F.adaptive_max_pool1d(input, output_size[0], True)
-
-
-@composed("aten::adaptive_max_pool2d")
-def adaptive_max_pool2d(input: Tensor, output_size: list[int]) -> tuple[Tensor, Tensor]:
-    return F.adaptive_max_pool2d(input, (output_size[0], output_size[1]), True)
 
 
 @composed("aten::pad")
@@ -112,8 +139,29 @@ def to_mkldnn(self: Tensor, dtype: int | None = None) -> Tensor:
 
 
 @composed("aten::to_dense")
-def to_dense(self: Tensor, dtype: int | None = None, masked_grad: bool | None = None) -> Tensor:
+def to_dense(self: Tensor, dtype: int | None = None, *, masked_grad: bool | None = None) -> Tensor:
     return self if dtype is None else self.to(dtype_of(dtype))
+
+
+# Parts that may be written to: each has a history of its own --------------------------------------
+
+
+@composed("aten::unsafe_chunk")
+def unsafe_chunk(self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+    return [part.clone() for part in self.chunk(chunks, dim)]
+
+
+@composed("aten::unsafe_split")
+def unsafe_split(self: Tensor, split_size: int, dim: int = 0) -> list[Tensor]:
+    return [part.clone() for part in self.split(split_size, dim)]
+
+
+@composed("aten::unsafe_split_with_sizes")
+def unsafe_split_with_sizes(self: Tensor, split_sizes: list[int], dim: int = 0) -> list[Tensor]:
+    return [part.clone() for part in self.split(split_sizes, dim)]
+
+
+# In place -----------------------------------------------------------------------------------------
 
 
 @composed("aten::dropout_")
@@ -121,30 +169,75 @@ def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     return input.copy_(F.dropout(input, p, train))
 
 
-_BITWISE = {
-    "__and__": "bitwise_and",
-    "__or__": "bitwise_or",
-    "__xor__": "bitwise_xor",
-    "__lshift__": "bitwise_left_shift",
-    "__rshift__": "bitwise_right_shift",
-}
+@composed("aten::hardsigmoid_")
+def hardsigmoid_(self: Tensor) -> Tensor:
+    return self.copy_(F.hardsigmoid(self.clone()))
 
 
-# Modules of functions whose operators begin with a word: torch.fft.rfft is aten::fft_rfft.
-_MODULES = {"fft_": weft.fft, "linalg_": weft.linalg, "special_": weft.special}
+@composed("aten::hardswish_")
+def hardswish_(self: Tensor) -> Tensor:
+    return self.copy_(F.hardswish(self.clone()))
 
 
-def find(kind: str) -> Callable[..., Any] | None:
-    """weft's function of an operator's name, if there is one."""
-    space, _, name = kind.partition("::")
-    if space != "aten":
-        return None
-    places: list[tuple[Any, str]] = [(module, _BITWISE.get(name, name)) for module in (F, weft)]
-    for prefix, module in _MODULES.items():
-        if name.startswith(prefix):
-            places.append((module, name.removeprefix(prefix)))
-    for module, name in places:
-        found = getattr(module, name, None)
-        if callable(found) and not isinstance(found, type):
-            return found
-    return None
+@composed("aten::mish_")
+def mish_(self: Tensor) -> Tensor:
+    return self.copy_(F.mish(self.clone()))
+
+
+@composed("aten::relu6_")
+def relu6_(self: Tensor) -> Tensor:
+    return self.copy_(F.relu6(self.clone()))
+
+
+@composed("aten::selu_")
+def selu_(self: Tensor) -> Tensor:
+    return self.copy_(F.selu(self.clone()))
+
+
+@composed("aten::celu_")
+def celu_(self: Tensor, alpha: float = 1.0) -> Tensor:
+    return self.copy_(F.celu(self.clone(), alpha))
+
+
+@composed("aten::threshold_")
+def threshold_(self: Tensor, threshold: float, value: float) -> Tensor:
+    return self.copy_(F.threshold(self.clone(), threshold, value))
+
+
+# Sums of embeddings -------------------------------------------------------------------------------
+
+
+@composed("aten::embedding_bag")
+def embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False,
+    mode: int = 0, sparse: bool = False, per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    return padded_embedding_bag(
+        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+        include_last_offset, None,
+    )  # fmt: skip
+
+
+@composed("aten::embedding_bag")
+def padded_embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int,
+    sparse: bool, per_sample_weights: Tensor | None, include_last_offset: bool,
+    padding_idx: int | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """The sums, means or maxima; what backward of PyTorch needs besides is empty."""
+    name = ["sum", "mean", "max"][mode]
+    found = F.embedding_bag(
+        indices, weight, offsets, None, 2.0, scale_grad_by_freq, name, sparse, per_sample_weights,
+        include_last_offset, padding_idx,
+    )  # fmt: skip
+    nothing = weft.empty([0], dtype=weft.int64)
+    return found, nothing, nothing, nothing
+
+
+# What a program asks ------------------------------------------------------------------------------
+
+
+@composed("aten::is_autocast_enabled")
+def is_autocast_enabled() -> bool:
+    return weft.is_autocast_enabled("cuda")

@@ -7,17 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import weft.nn.functional as F
 from weft.jit.archive.functions import COMPOSED
+from weft.jit.archive.same import WRITTEN
 from weft.jit.ir import Function
 from weft.jit.ir.graph import Node, Value
 
-# Functions whose parameters are the operator's, in order.
-_SAME = (
-    F.bilinear, F.conv3d, F.conv_transpose1d, F.conv_transpose3d, F.cosine_similarity, F.glu,
-    F.hardshrink, F.pad, F.pairwise_distance, F.pdist, F.prelu, F.rms_norm,
-    F.scaled_dot_product_attention, F.softshrink,
-)  # fmt: skip
 _INSTANCE = re.compile(r"__\d+$")  # of a function compiled for further types
 
 
@@ -35,9 +29,8 @@ def operator_of(function: Function) -> str | None:
 def _found(function: Function) -> tuple[str, Callable[..., Any]] | None:
     """The operator, and the Python function that stands for it."""
     name = base_name(function)
-    same = ((f"aten::{each.__name__}", each) for each in _SAME)
     composed = ((kind, each) for kind, functions in COMPOSED.items() for each in functions)
-    return next((pair for pair in (*same, *composed) if _name(pair[1]) == name), None)
+    return next((pair for pair in (*WRITTEN.items(), *composed) if _name(pair[1]) == name), None)
 
 
 def _name(function: Any) -> str:
@@ -54,7 +47,7 @@ def arguments(node: Node, function: Function, texts: Sequence[str]) -> str:
     left_out = 0
     for name, text, value in zip(function.arg_names, texts, node.inputs):
         is_default = _is_same(value, parameters[name].default)
-        if name in _BY_KEYWORD:
+        if name in BY_KEYWORD or parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
             by_name += [] if is_default else [f"{name}={text}"]
             continue
         left_out = left_out + 1 if is_default else 0
@@ -62,7 +55,7 @@ def arguments(node: Node, function: Function, texts: Sequence[str]) -> str:
     return ", ".join([*by_place[: len(by_place) - left_out], *by_name])
 
 
-_BY_KEYWORD = frozenset(("scale", "enable_gqa"))  # in PyTorch
+BY_KEYWORD = frozenset(("scale", "enable_gqa"))  # in PyTorch
 
 
 def _is_same(value: Value, default: Any) -> bool:

@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
-from weft.jit.archive import recurrent, vision  # noqa: F401, which register functions
+from weft.jit.archive import images, losses, recurrent, vision  # noqa: F401, which register
 from weft.jit.archive.former import FORMER
-from weft.jit.archive.functions import COMPOSED, find
+from weft.jit.archive.functions import COMPOSED
 from weft.jit.archive.numbers import (
     NUMBERED_DTYPES,
     dtype_of,
     number_of,
     optional_dtype_of,
 )
+from weft.jit.archive.same import find
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import candidates, parameters_of, try_operator
 from weft.jit.frontend.language.overloads import choose_overload, overload_parameters

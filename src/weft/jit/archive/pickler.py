@@ -9,6 +9,7 @@ from weft import _C
 from weft.jit.archive.collect import attributes_of
 from weft.jit.archive.constants import plain
 from weft.jit.archive.naming import Names
+from weft.jit.archive.state import has_state, state_of
 from weft.jit.frontend.types.annotations import type_of_value
 from weft.jit.ir import types as ty
 from weft.serialization.pickle_writer import PickleWriter
@@ -45,6 +46,8 @@ class ArchivePickler(PickleWriter):
             self._object(value, type)
         elif type is ty.FLOAT:
             self._float(float(value))
+        elif type is ty.COMPLEX:  # not as checkpoints name it
+            self._call("builtins complex", value.real, value.imag)
         else:
             self._write(plain(value))
 
@@ -81,13 +84,23 @@ class ArchivePickler(PickleWriter):
             return
         held = type_of_object(value, type)
         self._global(_split(self._names.of(held)))
-        self._out += b")\x81}("
+        self._out += b")\x81"
+        if has_state(held):
+            state, declared = state_of(value, held)
+            self._kept.append(state)
+            self._typed(state, declared)
+        else:
+            self._attributes(value, held)
+        self._out += b"b"
+        self._kept.append(obj)
+        self._put(key)
+
+    def _attributes(self, value: Any, held: ty.ClassType) -> None:
+        self._out += b"}("
         for name, declared in attributes_of(held):
             self._write(name)
             self._typed(getattr(value, name), declared)
-        self._out += b"ub"
-        self._kept.append(obj)
-        self._put(key)
+        self._out += b"u"
 
     def _container(self, value: Any, type: ty.ListType | ty.DictType) -> None:
         self._global("torch.jit._pickle restore_type_tag")

@@ -1,5 +1,5 @@
-"""Objects whose class restores itself: the __setstate__ of an archive's code, run as the program
-that it is."""
+"""Objects whose class says what is saved of them: its __getstate__ and __setstate__, run as the
+programs that they are."""
 
 from __future__ import annotations
 
@@ -15,6 +15,17 @@ from weft.jit.frontend.types.module_types import JitAttribute, module_info
 from weft.jit.ir import types as ty
 from weft.nn import Module, Parameter
 from weft.serialization.errors import LoadError, shown
+
+
+def has_state(type: ty.ClassType) -> bool:
+    """Whether archives have what the __getstate__ of a class gives for its objects."""
+    return "__setstate__" in type.methods
+
+
+def state_of(value: Any, type: ty.ClassType) -> tuple[Any, ty.Type]:
+    """What the __getstate__ of an object's class gives, and its type."""
+    function = compile_method(type.info, "__getstate__", "", None).function
+    return executable(function)(getattr(value, "_jit_object", value)), function.return_type
 
 
 def restored(target: Any, state: Any) -> dict[str, Any]:

@@ -154,6 +154,11 @@ def default_dtype() -> weft.dtype:
     return weft.zeros([0]).dtype
 
 
+@_stands_for("prim::autocast_now")
+def autocast_now() -> weft.dtype | None:
+    return weft.get_autocast_dtype("cpu") if weft.is_autocast_cpu_enabled() else None
+
+
 @_stands_for("aten::_resample")
 def resample(input: Tensor, dim: int, index: Tensor, weight: Tensor) -> Tensor:
     """Sums of entries along a dimension, of those that a row of `index` names."""

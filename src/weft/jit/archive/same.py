@@ -1,0 +1,113 @@
+"""Operators of PyTorch that are functions of weft, written in Python: by name, with the operator's
+arguments in their order. Code of archives reaches no other function of weft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import weft
+import weft.nn.functional as F
+
+# A prefix of operators' names, the module of the functions, their names. Archives that weft writes
+# name these operators where a program calls the functions.
+_WRITTEN: tuple[tuple[str, Any, str], ...] = (
+    (
+        "",
+        F,
+        """adaptive_avg_pool1d adaptive_avg_pool3d bilinear conv3d conv_transpose1d conv_transpose3d
+        cosine_similarity glu hardshrink pad pairwise_distance pdist prelu rms_norm
+        scaled_dot_product_attention softshrink""",
+    ),
+    (
+        "",
+        weft,
+        """as_strided_scatter combinations corrcoef cov get_autocast_dtype index_reduce
+        is_autocast_cpu_enabled istft lu_solve matrix_exp mvlgamma nanquantile nonzero_static
+        pinverse quantile stft unbind_copy vander""",
+    ),
+    (
+        "fft_",
+        weft.fft,
+        """fft fft2 fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn
+        irfft irfft2 irfftn rfft rfft2 rfftn""",
+    ),
+    (
+        "linalg_",
+        weft.linalg,
+        "cond diagonal lu_solve matrix_exp matrix_norm norm tensorinv vander vecdot",
+    ),
+    (
+        "special_",
+        weft.special,
+        """bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u
+        chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he
+        laguerre_polynomial_l legendre_polynomial_p modified_bessel_k0 modified_bessel_k1
+        multigammaln scaled_modified_bessel_k0 scaled_modified_bessel_k1
+        shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u
+        shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w spherical_bessel_j0""",
+    ),
+)
+# Functions that have further arguments behind the operator's, take several arguments for one list,
+# or are of the table under another name.
+_READ: tuple[tuple[str, Any, str], ...] = (
+    (
+        "",
+        F,
+        """alpha_dropout avg_pool1d avg_pool3d celu feature_alpha_dropout hardsigmoid hardswish
+        max_pool1d max_pool1d_with_indices max_pool3d max_pool3d_with_indices mish relu6 rrelu selu
+        threshold""",
+    ),
+    (
+        "",
+        weft,
+        """absolute absolute_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan
+        arctan2 arctan_ arctanh arctanh_ atleast_1d atleast_2d atleast_3d bartlett_window
+        blackman_window broadcast_tensors cartesian_prod chain_matmul clip clip_ column_stack
+        complex concat concatenate cumulative_trapezoid divide dsplit dstack fix fix_ ger gradient
+        greater greater_equal hamming_window hann_window histogram hsplit hstack kaiser_window less
+        less_equal logspace lu_unpack meshgrid multiply negative negative_ not_equal poisson
+        resolve_conj resolve_neg result_type row_stack split_copy split_with_sizes_copy subtract
+        trapezoid trapz triangular_solve true_divide vsplit vstack""",
+    ),
+    ("fft_", weft.fft, "fftfreq rfftfreq"),
+    (
+        "linalg_",
+        weft.linalg,
+        "lstsq matmul matrix_power matrix_rank multi_dot pinv tensorsolve",
+    ),
+    (
+        "special_",
+        weft.special,
+        """digamma erf erfc erfinv exp2 expit expm1 gammaln i0 log1p log_softmax logit logsumexp
+        modified_bessel_i0 modified_bessel_i1 polygamma psi round sinc softmax xlogy""",
+    ),
+)
+_BITWISE = {
+    "__and__": "bitwise_and",
+    "__or__": "bitwise_or",
+    "__xor__": "bitwise_xor",
+    "__lshift__": "bitwise_left_shift",
+    "__rshift__": "bitwise_right_shift",
+}
+
+
+def _functions(rows: tuple[tuple[str, Any, str], ...]) -> dict[str, Callable[..., Any]]:
+    return {
+        f"aten::{prefix}{name}": getattr(module, name)
+        for prefix, module, names in rows
+        for name in names.split()
+    }
+
+
+WRITTEN = _functions(_WRITTEN)
+_CALLED = {
+    **WRITTEN,
+    **_functions(_READ),
+    **{f"aten::{name}": getattr(weft, function) for name, function in _BITWISE.items()},
+}
+
+
+def find(kind: str) -> Callable[..., Any] | None:
+    """weft's function of an operator's name, if there is one."""
+    return _CALLED.get(kind)
