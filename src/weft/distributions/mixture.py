@@ -36,7 +36,7 @@ class MixtureSameFamily(Distribution):
             raise ValueError(f"MixtureSameFamily: expected a Distribution, got {got}")
         mine, batch = mixture_distribution.batch_shape, component_distribution.batch_shape
         pairs = zip(reversed(mine), reversed(batch[:-1]))
-        self._num_component = mixture_distribution.param_shape[-1]
+        self._num_component = mixture_distribution.logits.shape[-1]
         whole = (*mine, self._num_component)
         if batch[-1:] != whole[-1:] or any(a != b and 1 not in (a, b) for a, b in pairs):
             raise ValueError(
