@@ -299,7 +299,7 @@ class VonMises(Distribution):
     mean = mode = property(lambda self: self.loc, doc="loc.")
 
     @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    def variance(self) -> Tensor:
         """The circular variance."""
         return 1 - weft.special.i1e(self.concentration) / weft.special.i0e(self.concentration)
 

@@ -33,7 +33,7 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor(), doc="floor(rate).")
 
     @property
-    def _mean_carrier_measure(self) -> Any:  # type: ignore[override]
+    def _mean_carrier_measure(self) -> Any:
         self._lacks("entropy")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:

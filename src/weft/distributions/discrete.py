@@ -21,7 +21,7 @@ from weft.nn import functional as F
 class Odds(Distribution):
     """A distribution by probabilities or logits; the other is computed when asked for."""
 
-    arg_constraints: Any = {  # noqa: RUF012
+    arg_constraints = {  # noqa: RUF012
         "probs": constraints.unit_interval,
         "logits": constraints.real,
     }

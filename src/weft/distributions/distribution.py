@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import weft
 from weft import Tensor
-from weft.distributions.constraints import Constraint, is_dependent
+from weft.distributions.constraints import is_dependent
 from weft.distributions.utils import broadcast_all, lazy_property
 
 Size = weft.Size
@@ -22,9 +22,13 @@ class Distribution:
     """
 
     has_rsample: Any = False
-    has_enumerate_support = False
-    arg_constraints: ClassVar[dict[str, Constraint]] = {}
+    has_enumerate_support: Any = False
+    arg_constraints: Any = {}  # noqa: RUF012
     _validate_args = __debug__
+
+    if TYPE_CHECKING:  # parameters become members by `_take`
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:

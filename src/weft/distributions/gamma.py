@@ -20,7 +20,7 @@ class Gamma(ExponentialFamily):
     tensor(0.5000)
     """
 
-    arg_constraints: Any = {  # noqa: RUF012
+    arg_constraints = {  # noqa: RUF012
         "concentration": constraints.positive,
         "rate": constraints.positive,
     }

@@ -40,7 +40,7 @@ class Independent(Distribution):
     mode = property(lambda self: self.base_dist.mode, doc="That of the base.")
     variance = property(lambda self: self.base_dist.variance, doc="That of the base.")
     has_rsample = property(lambda self: self.base_dist.has_rsample, doc="As the base.")
-    has_enumerate_support = property(  # type: ignore[assignment]
+    has_enumerate_support = property(
         lambda self: self.base_dist.has_enumerate_support and not self.reinterpreted_batch_ndims,
         doc="As the base, where no dimension of the batch was taken.",
     )

@@ -187,7 +187,7 @@ class LowRankMultivariateNormal(NormalVectors):
         super().__init__(shape, (size,), validate_args=validate_args)
 
     @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    def variance(self) -> Tensor:
         """Of each component."""
         return self.cov_factor.pow(2).sum(-1) + self.cov_diag
 
@@ -245,7 +245,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
     has_rsample = True
 
     @property
-    def arg_constraints(self) -> dict[str, constraints.Constraint]:  # type: ignore[override]
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
         """df has to be above the size less 1."""
         return {**_OF_MATRICES, "df": constraints.greater_than(self.event_shape[-1] - 1)}
 

@@ -97,7 +97,7 @@ class TransformedDistribution(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        event_dim, total = len(self.event_shape), 0
+        event_dim, total = len(self.event_shape), weft.zeros(())
         for transform in reversed(self.transforms):
             before = transform.inv(value)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim

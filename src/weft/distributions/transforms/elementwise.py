@@ -51,8 +51,9 @@ class PowerTransform(_Elementwise):
     sign = property(lambda self: self.exponent.sign(), doc="That of the exponent.")
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, PowerTransform)
-        return same and bool(self.exponent.eq(other.exponent).all())
+        if not isinstance(other, PowerTransform):
+            return False
+        return bool(self.exponent.eq(other.exponent).all())
 
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
@@ -142,7 +143,7 @@ class AffineTransform(Transform):
         super().__init__(cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
-    event_dim = property(lambda self: self._event_dim, doc="Dimensions of one value.")  # type: ignore[assignment]
+    event_dim = property(lambda self: self._event_dim, doc="Dimensions of one value.")
 
     @property
     def domain(self) -> constraints.Constraint:

@@ -6,7 +6,7 @@ import functools
 import operator
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import weft
 from weft import Tensor
@@ -91,7 +91,7 @@ class Transform:
             self._cached_x_y = (result, value) if place else (value, result)
         return result
 
-    def _lacks(self, method: str) -> Any:
+    def _lacks(self, method: str) -> NoReturn:
         raise NotImplementedError(f"{type(self).__name__}.{method}: expected a transform with it")
 
     def _call(self, x: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ class _InverseTransform(Transform):
     def __getstate__(self) -> dict[str, Any]:
         return dict(vars(self))
 
-    inv = property(lambda self: self._inv, doc="The transform.")  # type: ignore[assignment]
+    inv = property(lambda self: self._inv, doc="The transform.")
     domain = property(lambda self: self._inv.codomain, doc="The codomain of the transform.")
     codomain = property(lambda self: self._inv.domain, doc="The domain of the transform.")
     bijective = property(lambda self: self._inv.bijective, doc="As the transform.")
@@ -219,7 +219,7 @@ class ComposeTransform(Transform):
         for part in self.parts[:-1]:
             values.append(part(values[-1]))
         values.append(y)
-        event_dim, total = self.domain.event_dim, 0
+        event_dim, total = self.domain.event_dim, weft.zeros(())
         for part, before, after in zip(self.parts, values, values[1:]):
             term = part.log_abs_det_jacobian(before, after)
             total = total + sum_rightmost(term, event_dim - part.domain.event_dim)

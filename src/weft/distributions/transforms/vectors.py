@@ -242,7 +242,7 @@ class CatTransform(_Parts):
                 f"CatTransform: expected {len(self.transforms)} lengths, got {len(self.lengths)}"
             )
 
-    event_dim = property(  # type: ignore[assignment]
+    event_dim = property(
         lambda self: max(t.event_dim for t in self.transforms), doc="The largest of the parts."
     )
     length = property(lambda self: sum(self.lengths), doc="The sum of the lengths.")
