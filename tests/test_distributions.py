@@ -266,6 +266,8 @@ def test_incomplete_gamma() -> None:
         np.testing.assert_allclose(upper.numpy(), total.numpy(), rtol=1e-9)
         lower = weft.igamma(weft.tensor(float(n), dtype=weft.float64), x)
         np.testing.assert_allclose((lower + upper).numpy(), 1.0, rtol=1e-12)
+    assert weft.special.gammainc is weft.igamma and weft.special.gammaincc is weft.igammac
+    assert weft.tensor(1.0).igamma(weft.tensor(0.0)).item() == 0
     x = x[:3].requires_grad_()
     weft.igamma(weft.tensor(2.0), x).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), (x * (-x).exp()).detach().numpy(), rtol=1e-9)

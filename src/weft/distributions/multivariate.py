@@ -265,7 +265,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
         df = weft.as_tensor(df, dtype=matrix.dtype)
         shape = weft.broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df = df.expand(shape)
-        self._event_shape = matrix.shape[-2:]
+        self._event_shape = Size(matrix.shape[-2:])
         if not (self.df > self.event_shape[-1] - 1).all():
             raise ValueError(
                 f"Wishart: expected df above {self.event_shape[-1] - 1}, got {self.df}"

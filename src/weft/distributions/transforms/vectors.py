@@ -59,7 +59,7 @@ class ReshapeTransform(Transform):
             raise ValueError(
                 f"ReshapeTransform: expected a shape that ends in {tuple(old)}, got {tuple(shape)}"
             )
-        return weft.Size(shape[:cut]) + new
+        return weft.Size((*shape[:cut], *new))
 
 
 class _OfType(Transform):
