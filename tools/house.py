@@ -96,7 +96,13 @@ PURPOSES = (
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
     ),
     Purpose("groups of one process", 850, 850, "src/weft/distributed/* src/weft/nn/parallel/*"),
-    Purpose("distributions", 1_050, 1_050, "src/weft/distributions/*"),
+    Purpose(
+        "distributions, their samplers and special functions",
+        4_500,
+        4_900,
+        "src/weft/distributions/* src/weft/_functions/variates.py "
+        "src/weft/_functions/incomplete_gamma.py src/weft/_functions/sampling.py",
+    ),
     Purpose("layers, optimizers, files, small packages", 15_000, 22_900, "src/weft/*"),
 )
 """In the order in which they take files."""

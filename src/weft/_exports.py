@@ -19,6 +19,7 @@ _NAMES_OF_MODULES = {
     "_functions.elements": "complex index_reduce is_conj is_neg mvlgamma nonzero nonzero_static "
     "polar resolve_conj resolve_neg unique unique_consecutive",
     "_functions.histograms": "histogram histogramdd",
+    "_functions.incomplete_gamma": "igamma igammac",
     "_functions.lu": "lu_solve lu_unpack triangular_solve",
     "_functions.matrices": "cdist chain_matmul einsum matrix_exp norm pinverse tensordot",
     "_functions.sampling": "poisson",
@@ -29,6 +30,7 @@ _NAMES_OF_MODULES = {
     "_functions.stacking": "atleast_1d atleast_2d atleast_3d block_diag cartesian_prod "
     "column_stack combinations concat concatenate dstack hstack row_stack vstack",
     "_functions.statistics": "corrcoef cov nanquantile quantile",
+    "_functions.variates": "_sample_dirichlet _standard_gamma binomial",
     "_runtime.settings": "OutOfMemoryError _assert _check _check_is_size "
     "are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode "
     "get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled "
@@ -56,10 +58,10 @@ _NAMES_OF_MODULES = {
 
 #: methods of tensors that are functions of those modules
 _METHODS = (
-    "as_strided_scatter corrcoef cov dsplit histogram hsplit index_reduce index_reduce_ is_conj "
-    "is_neg istft lu_solve matrix_exp mvlgamma nanquantile nonzero nonzero_static norm pinverse "
-    "quantile resolve_conj resolve_neg stft sum_to_size triangular_solve unique "
-    "unique_consecutive vsplit"
+    "as_strided_scatter corrcoef cov dsplit histogram hsplit igamma igammac index_reduce "
+    "index_reduce_ is_conj is_neg istft lu_solve matrix_exp mvlgamma nanquantile nonzero "
+    "nonzero_static norm pinverse quantile resolve_conj resolve_neg stft sum_to_size "
+    "triangular_solve unique unique_consecutive vsplit"
 )
 METHODS = tuple(_METHODS.split())
 

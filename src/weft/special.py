@@ -11,6 +11,8 @@ from weft._functions.out import takes_out
 
 _aten = weft._C._aten
 _OTHER_NAMES = {
+    "gammainc": "igamma",
+    "gammaincc": "igammac",
     "gammaln": "lgamma",
     "multigammaln": "mvlgamma",
     "psi": "digamma",

@@ -9,10 +9,11 @@ import weft
 from weft import Tensor
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution
-from weft.distributions.utils import broadcast_all
+from weft.distributions.exp_family import ExponentialFamily
+from weft.distributions.utils import lazy_property
 
 
-class Normal(Distribution):
+class Normal(ExponentialFamily):
     """The normal distribution of a mean and a standard deviation.
 
     >>> weft.distributions.Normal(1.0, 2.0).variance
@@ -20,12 +21,11 @@ class Normal(Distribution):
     """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
-    support: constraints.Constraint = constraints.real
+    support = constraints.real
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
+        self._take(validate_args, loc=loc, scale=scale)
 
     mean = mode = property(lambda self: self.loc, doc="loc.")
     stddev = property(lambda self: self.scale, doc="scale.")
@@ -41,14 +41,12 @@ class Normal(Distribution):
         return self.loc + noise * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         distance = (value - self.loc) ** 2 / (2 * self.scale**2)
         return -distance - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return 0.5 * (1 + weft.erf((value - self.loc) / (self.scale * math.sqrt(2))))
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -57,44 +55,12 @@ class Normal(Distribution):
     def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
-
-class LogNormal(Normal):
-    """The distribution of exp(x) of normal x."""
-
-    support: constraints.Constraint = constraints.positive
-    mean = property(lambda self: (self.loc + self.scale.pow(2) / 2).exp(), doc="The mean.")
-    mode = property(lambda self: (self.loc - self.scale.square()).exp(), doc="The mode.")
-    stddev = property(lambda self: self.variance.sqrt(), doc="The standard deviation.")
-
     @property
-    def variance(self) -> Tensor:
-        """The variance."""
-        squared = self.scale.pow(2)
-        return squared.expm1() * (2 * self.loc + squared).exp()
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with weft.no_grad():
-            return self.rsample(sample_shape)
-
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return super().rsample(sample_shape).exp()
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        logarithm = value.log()
-        return Normal(self.loc, self.scale, validate_args=False).log_prob(logarithm) - logarithm
-
-    def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return Normal(self.loc, self.scale, validate_args=False).cdf(value.log())
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return super().icdf(value).exp()
-
-    def entropy(self) -> Tensor:
-        return super().entropy() + self.loc
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        return -0.25 * x.pow(2) / y + 0.5 * weft.log(-math.pi / y)
 
 
 class Laplace(Distribution):
@@ -105,8 +71,7 @@ class Laplace(Distribution):
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
+        self._take(validate_args, loc=loc, scale=scale)
 
     mean = mode = property(lambda self: self.loc, doc="loc.")
     variance = property(lambda self: 2 * self.scale.pow(2), doc="2 * scale**2.")
@@ -118,13 +83,11 @@ class Laplace(Distribution):
         return self.loc - self.scale * u.sign() * weft.log1p(-u.abs())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -weft.log(2 * self.scale) - weft.abs(value - self.loc) / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         away = value - self.loc
         return 0.5 - 0.5 * away.sign() * weft.expm1(-away.abs() / self.scale)
 
@@ -139,16 +102,19 @@ class Laplace(Distribution):
 class Uniform(Distribution):
     """Equal density from low to high, which is not reached."""
 
-    arg_constraints = {"low": constraints.real, "high": constraints.real}  # noqa: RUF012
+    arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}  # noqa: RUF012
     has_rsample = True
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
-        self.low, self.high = broadcast_all(low, high)
-        super().__init__(self.low.shape, validate_args=validate_args)
+        self._take(validate_args, low=low, high=high)
         if self._validate_args and not (self.low < self.high).all():
             raise ValueError(f"Uniform: expected low < high, got {self.low} and {self.high}")
 
-    support = property(lambda self: constraints.interval(self.low, self.high), doc="The values.")
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> constraints.Constraint:
+        """The values from low to high."""
+        return constraints.interval(self.low, self.high)
+
     mean = property(lambda self: (self.high + self.low) / 2, doc="The middle.")
     mode = property(lambda self: weft.nan * self.high, doc="nan: all values are as probable.")
     variance = property(lambda self: (self.high - self.low).pow(2) / 12, doc="width**2 / 12.")
@@ -159,14 +125,12 @@ class Uniform(Distribution):
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         inside = (self.low <= value) & (self.high > value)
         return weft.log(inside.to(self.low.dtype)) - weft.log(self.high - self.low)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -176,7 +140,7 @@ class Uniform(Distribution):
         return weft.log(self.high - self.low)
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """The distribution of times between events that happen `rate` times in one unit."""
 
     arg_constraints = {"rate": constraints.positive}  # noqa: RUF012
@@ -184,8 +148,7 @@ class Exponential(Distribution):
     has_rsample = True
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        (self.rate,) = broadcast_all(rate)
-        super().__init__(self.rate.shape, validate_args=validate_args)
+        self._take(validate_args, rate=rate)
 
     mean = stddev = property(lambda self: self.rate.reciprocal(), doc="1 / rate.")
     mode = property(lambda self: weft.zeros_like(self.rate), doc="0.")
@@ -196,13 +159,11 @@ class Exponential(Distribution):
         return weft.empty(shape, dtype=self.rate.dtype).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return 1 - weft.exp(-self.rate * value)
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -210,3 +171,161 @@ class Exponential(Distribution):
 
     def entropy(self) -> Tensor:
         return 1 - weft.log(self.rate)
+
+    _natural_params = property(lambda self: (-self.rate,), doc="-rate.")
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return -weft.log(-x)
+
+
+class Cauchy(Distribution):
+    """The ratio of two normal numbers, around loc: neither mean nor variance exist."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self._take(validate_args, loc=loc, scale=scale)
+
+    mean = property(lambda self: weft.full_like(self.loc, weft.nan), doc="nan.")
+    mode = property(lambda self: self.loc, doc="loc.")
+    variance = property(lambda self: weft.full_like(self.loc, weft.inf), doc="inf.")
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        return self.loc + weft.empty(shape, dtype=self.loc.dtype).cauchy_() * self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        squared = ((value - self.loc) / self.scale) ** 2
+        return -math.log(math.pi) - self.scale.log() - squared.log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check(value)
+        return weft.atan((value - self.loc) / self.scale) / math.pi + 0.5
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return weft.tan(math.pi * (value - 0.5)) * self.scale + self.loc
+
+    def entropy(self) -> Tensor:
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class GeneralizedPareto(Distribution):
+    """What exceeds a high threshold loc: a tail of the index concentration, bounded where that is
+    negative and exponential where it is 0."""
+
+    arg_constraints = {  # noqa: RUF012
+        "loc": constraints.real,
+        "scale": constraints.positive,
+        "concentration": constraints.real,
+    }
+    has_rsample = True
+
+    def __init__(
+        self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
+    ) -> None:
+        self._take(validate_args, loc=loc, scale=scale, concentration=concentration)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> constraints.Constraint:
+        """From loc on, up to a bound where the concentration is negative."""
+        bound = self.loc - self.scale / self.concentration
+        return constraints.interval(self.loc, weft.where(self.concentration < 0, bound, weft.inf))
+
+    mode = property(lambda self: self.loc, doc="loc.")
+
+    @property
+    def mean(self) -> Tensor:
+        """nan where the concentration is 1 or more."""
+        k = weft.where(self.concentration < 1, self.concentration, weft.nan)
+        return self.loc + self.scale / (1 - k)
+
+    @property
+    def variance(self) -> Tensor:
+        """nan where the concentration is 1/2 or more."""
+        k = weft.where(self.concentration < 0.5, self.concentration, weft.nan)
+        return self.scale**2 / ((1 - k) ** 2 * (1 - 2 * k))
+
+    def _index(self) -> tuple[Tensor, Tensor]:
+        """Whether the concentration is 0, and one to divide by."""
+        none = weft.isclose(self.concentration, weft.zeros_like(self.concentration))
+        return none, weft.where(none, 1.0, self.concentration)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self.icdf(weft.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        none, k = self._index()
+        z = (value - self.loc) / self.scale
+        power = 1 / k + 1
+        bent = weft.where(power == 0, 0.0, power * (k * z).log1p())
+        return -self.scale.log() - weft.where(none, z, bent)
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """log(1 - cdf(value))."""
+        self._check(value)
+        none, k = self._index()
+        z = (value - self.loc) / self.scale
+        return -weft.where(none, z, (k * z).log1p() / k)
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """log(cdf(value))."""
+        return (-self.log_survival_function(value).exp()).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return self.log_cdf(value).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        none, k = self._index()
+        left = (-value).log1p()
+        return self.loc + self.scale * weft.where(none, -left, weft.expm1(-k * left) / k)
+
+    def entropy(self) -> Tensor:
+        return self.scale.log() + self.concentration + 1
+
+
+class VonMises(Distribution):
+    """The distribution of angles around loc, from -pi to pi."""
+
+    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}  # noqa: RUF012
+    support = constraints.real
+
+    def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self._take(validate_args, loc=loc, concentration=concentration)
+
+    mean = mode = property(lambda self: self.loc, doc="loc.")
+
+    @lazy_property
+    def variance(self) -> Tensor:
+        """The circular variance."""
+        return 1 - weft.special.i1e(self.concentration) / weft.special.i0e(self.concentration)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        k = self.concentration
+        below = k * (weft.cos(value - self.loc) - 1)  # i0e is i0(k) * exp(-k)
+        return below - math.log(2 * math.pi) - weft.special.i0e(k).log()
+
+    @weft.no_grad()
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """By rejection from a wrapped Cauchy distribution (Best and Fisher, 1979)."""
+        k = self.concentration.to(weft.float64)
+        shape = self._extended_shape(sample_shape)
+        tau = 1 + (1 + 4 * k * k).sqrt()
+        rho = (tau - (2 * tau).sqrt()) / (2 * k)
+        r = weft.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
+        angle, done = weft.zeros(shape, dtype=k.dtype), weft.zeros(shape, dtype=weft.bool)
+        while not done.all():
+            # all are drawn again, as PyTorch does: the random stream is the same
+            turn, chance, half = weft.rand((3, *shape), dtype=k.dtype).unbind()
+            z = weft.cos(math.pi * turn)
+            f = (1 + r * z) / (r + z)
+            c = k * (r - f)
+            accepted = (c * (2 - c) > chance) | ((c / chance).log() + 1 - c >= 0) | k.isnan()
+            angle = weft.where(accepted, (half - 0.5).sign() * f.acos(), angle)
+            done = done | accepted
+        turned = (angle + math.pi + self.loc.to(k.dtype)) % (2 * math.pi) - math.pi
+        return turned.to(self.loc.dtype)

@@ -8,6 +8,7 @@ import weft
 from weft import Tensor
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution, Size
+from weft.distributions.exp_family import ExponentialFamily
 from weft.distributions.utils import (
     broadcast_all,
     lazy_property,
@@ -17,9 +18,13 @@ from weft.distributions.utils import (
 from weft.nn import functional as F
 
 
-class _Odds(Distribution):
+class Odds(Distribution):
     """A distribution by probabilities or logits; the other is computed when asked for."""
 
+    arg_constraints = {  # noqa: RUF012
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
     _is_binary = True
 
     @lazy_property
@@ -33,9 +38,11 @@ class _Odds(Distribution):
         return logits_to_probs(self.logits, self._is_binary)
 
     @property
-    def param_shape(self) -> weft.Size:
-        """The shape of the parameter."""
-        return next(iter(self._given().values())).size()
+    def _param(self) -> Tensor:
+        """The parameter that was given."""
+        return vars(self)["probs" if "probs" in vars(self) else "logits"]
+
+    param_shape = property(lambda self: self._param.size(), doc="The shape of the parameter.")
 
     def _one_of(self, probs: Any, logits: Any) -> Any:
         if (probs is None) == (logits is None):
@@ -44,14 +51,13 @@ class _Odds(Distribution):
         return logits if probs is None else probs
 
 
-class Bernoulli(_Odds):
+class Bernoulli(Odds, ExponentialFamily):
     """1 with a probability, otherwise 0.
 
     >>> weft.distributions.Bernoulli(0.25).variance
     tensor(0.1875)
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}  # noqa: RUF012
     support = constraints.boolean
     has_enumerate_support = True
 
@@ -77,8 +83,7 @@ class Bernoulli(_Odds):
             return weft.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, target = broadcast_all(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, target, reduction="none")
 
@@ -86,15 +91,17 @@ class Bernoulli(_Odds):
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._all_values(weft.arange(2, dtype=self.param_dtype), expand)
+        return self._all_values(weft.arange(2, dtype=self._param.dtype), expand)
 
     @property
-    def param_dtype(self) -> Any:
-        """The dtype of the parameter, and of values."""
-        return next(iter(self._given().values())).dtype
+    def _natural_params(self) -> tuple[Tensor]:
+        return (weft.logit(self.probs),)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return F.softplus(x)
 
 
-class Categorical(_Odds):
+class Categorical(Odds):
     """A number from 0 on, each with the probability that the last dimension has for it.
 
     probs need not add up to 1.
@@ -129,7 +136,7 @@ class Categorical(_Odds):
     def _num_events(self) -> int:
         return self.param_shape[-1]
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
         """The values."""
         return constraints.integer_interval(0, self._num_events - 1)
@@ -152,8 +159,7 @@ class Categorical(_Odds):
         return drawn.reshape(shape + self._batch_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._log_prob_of(value.long())
 
     def _log_prob_of(self, numbers: Tensor) -> Tensor:
@@ -187,8 +193,7 @@ class OneHotCategorical(Categorical):
         return F.one_hot(self._numbers(sample_shape), self._num_events).to(self.probs)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._log_prob_of(value.argmax(-1))
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -197,25 +202,11 @@ class OneHotCategorical(Categorical):
         return values.expand(n, *self._batch_shape, n) if expand else values
 
 
-class Poisson(Distribution):
-    """The number of events that happen `rate` times on average."""
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """The same, whose samples pass their gradient on to the probabilities as if they were these
+    (Bengio, Leonard, Courville, 2013)."""
 
-    arg_constraints = {"rate": constraints.nonnegative}  # noqa: RUF012
-    support = constraints.nonnegative_integer
+    has_rsample = True
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        (self.rate,) = broadcast_all(rate)
-        super().__init__(self.rate.shape, validate_args=validate_args)
-
-    mean = variance = property(lambda self: self.rate, doc="rate.")
-    mode = property(lambda self: self.rate.floor(), doc="floor(rate).")
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with weft.no_grad():
-            return weft.poisson(self.rate.expand(self._extended_shape(sample_shape)))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        rate, value = broadcast_all(self.rate, value)
-        return value.xlogy(rate) - rate - (value + 1).lgamma()
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, ClassVar, NoReturn
+import copy
+import warnings
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import weft
 from weft import Tensor
-from weft.distributions.constraints import Constraint
+from weft.distributions.constraints import is_dependent
+from weft.distributions.utils import broadcast_all, lazy_property
 
 Size = weft.Size
 
@@ -19,11 +21,14 @@ class Distribution:
     values are checked (ValueError); None for what set_default_validate_args said, at first yes.
     """
 
-    has_rsample = False
-    has_enumerate_support = False
-    arg_constraints: ClassVar[dict[str, Constraint]] = {}
-    support: Any = None
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    arg_constraints: Any = {}  # noqa: RUF012
     _validate_args = __debug__
+
+    if TYPE_CHECKING:  # parameters become members by `_take`
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -43,11 +48,17 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             for name, value in self._given().items():
-                if not self.arg_constraints[name].check(value).all():
+                constraint = self.arg_constraints[name]
+                if not (is_dependent(constraint) or constraint.check(value).all()):
                     raise ValueError(
-                        f"{type(self).__name__}: expected {name} within "
-                        f"{self.arg_constraints[name]!r}, got {value}"
+                        f"{type(self).__name__}: expected {name} within {constraint!r}, got {value}"
                     )
+
+    def _take(self, validate_args: bool | None, **parameters: Any) -> None:
+        """Keeps parameters, broadcast to one shape, which is that of the batch."""
+        for name, value in zip(parameters, broadcast_all(*parameters.values())):
+            setattr(self, name, value)
+        Distribution.__init__(self, value.shape, validate_args=validate_args)
 
     def _given(self) -> dict[str, Tensor]:
         """The parameters that are kept, by name."""
@@ -55,13 +66,35 @@ class Distribution:
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same distribution with a larger batch_shape."""
-        new = type(self).__new__(type(self))
-        for name, value in self._given().items():
+        batch_shape = Size(batch_shape)
+        new, given = self._copied(_instance), self._given()
+        for name in set(vars(new)) - set(given):
+            if isinstance(getattr(type(new), name, None), lazy_property):
+                delattr(new, name)  # computed for the smaller batch
+        for name, value in given.items():
             inner = value.shape[len(self._batch_shape) :]
-            setattr(new, name, value.expand(Size(batch_shape) + inner))
-        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
-        new._validate_args = self._validate_args
+            setattr(new, name, value.expand(batch_shape + inner))
+        new._batch_shape = batch_shape
         return new
+
+    def _copied(self, instance: Any = None) -> Any:
+        """A shallow copy, or `instance` with the members of this one."""
+        if instance is None:
+            return copy.copy(self)
+        vars(instance).update(vars(self))
+        return instance
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """A new object for the `expand` of cls. NotImplementedError for a derived class that has an
+        __init__ of its own but no `expand`."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"{type(self).__name__}.expand: expected a class with an __init__ of its own to "
+                f"have one, got that of {cls.__name__}"
+            )
+        return type(self).__new__(type(self))
 
     @property
     def batch_shape(self) -> weft.Size:
@@ -84,7 +117,8 @@ class Distribution:
             return self.rsample(sample_shape)
 
     def sample_n(self, n: int) -> Tensor:
-        """sample((n,))."""
+        """sample((n,)), which is the form to use."""
+        warnings.warn("sample_n: expected sample((n,))", UserWarning, stacklevel=2)
         return self.sample((n,))
 
     def perplexity(self) -> Tensor:
@@ -94,6 +128,11 @@ class Distribution:
     def _lacks(self, what: str) -> NoReturn:
         name = type(self).__name__
         raise NotImplementedError(f"{name}.{what}: expected a distribution with it, got {self!r}")
+
+    @property
+    def support(self) -> Any:
+        """The constraint that values satisfy."""
+        self._lacks("support")
 
     @property
     def mean(self) -> Tensor:
@@ -142,28 +181,35 @@ class Distribution:
     def _extended_shape(self, sample_shape: Any = ()) -> weft.Size:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
+    def _check(self, value: Tensor) -> None:
+        """_validate_sample where the arguments of this distribution are checked."""
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Tensor) -> None:
         """ValueError for a value of another shape, or outside of the support."""
+        name = type(self).__name__
         if not isinstance(value, Tensor):
-            raise ValueError(
-                f"{type(self).__name__}: expected a tensor, got {type(value).__name__}"
-            )
-        own = tuple(self._batch_shape + self._event_shape)
+            raise ValueError(f"{name}: expected a tensor, got {type(value).__name__}")
+        own, inner = tuple(self._batch_shape + self._event_shape), len(self._event_shape)
         pairs = zip(reversed(value.shape), reversed(own))
-        few = value.dim() < len(self._event_shape)
-        if few or any(a != b and 1 not in (a, b) for a, b in pairs):
+        event = tuple(value.shape[max(value.dim() - inner, 0) :])
+        if event != tuple(self._event_shape) or any(a != b and 1 not in (a, b) for a, b in pairs):
             raise ValueError(
-                f"{type(self).__name__}: expected values of a shape that broadcasts with {own}, "
+                f"{name}: expected values of a shape that broadcasts with {own}, "
                 f"got {tuple(value.shape)}"
             )
-        if self._validate_args and not self.support.check(value).all():
-            raise ValueError(
-                f"{type(self).__name__}: expected values within {self.support!r}, got {value}"
-            )
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(f"{name}: expected a support to check values, got none", stacklevel=3)
+            return
+        if not support.check(value).all():
+            raise ValueError(f"{name}: expected values within {support!r}, got {value}")
 
     def __repr__(self) -> str:
         given = ", ".join(
-            f"{name}: {value.item() if math.prod(value.shape) == 1 else value.size()}"
+            f"{name}: {value if value.numel() == 1 else value.size()}"
             for name, value in self._given().items()
         )
         return f"{type(self).__name__}({given})"

@@ -6,7 +6,8 @@ from typing import Any
 
 from weft import Tensor
 from weft.distributions import constraints
-from weft.distributions.distribution import Distribution
+from weft.distributions.distribution import Distribution, Size
+from weft.distributions.utils import sum_rightmost
 
 
 class Independent(Distribution):
@@ -39,6 +40,10 @@ class Independent(Distribution):
     mode = property(lambda self: self.base_dist.mode, doc="That of the base.")
     variance = property(lambda self: self.base_dist.variance, doc="That of the base.")
     has_rsample = property(lambda self: self.base_dist.has_rsample, doc="As the base.")
+    has_enumerate_support = property(
+        lambda self: self.base_dist.has_enumerate_support and not self.reinterpreted_batch_ndims,
+        doc="As the base, where no dimension of the batch was taken.",
+    )
 
     @property
     def support(self) -> constraints.Constraint:
@@ -48,9 +53,11 @@ class Independent(Distribution):
         return constraints.independent(base, count) if count else base
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Independent:
-        count = self.reinterpreted_batch_ndims
-        inner = self.event_shape[:count]
-        return Independent(self.base_dist.expand((*batch_shape, *inner)), count, False)
+        new, batch_shape = self._copied(_instance), Size(batch_shape)
+        inner = self.event_shape[: self.reinterpreted_batch_ndims]
+        new.base_dist = self.base_dist.expand(batch_shape + inner)
+        new._batch_shape = batch_shape
+        return new
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
@@ -64,10 +71,17 @@ class Independent(Distribution):
     def entropy(self) -> Tensor:
         return self.summed(self.base_dist.entropy())
 
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        if self.reinterpreted_batch_ndims:
+            raise NotImplementedError(
+                "Independent.enumerate_support: expected no dimensions of the batch as event, "
+                f"got {self.reinterpreted_batch_ndims}"
+            )
+        return self.base_dist.enumerate_support(expand)
+
     def summed(self, value: Tensor) -> Tensor:
         """Figures of the base, added over the dimensions of one event."""
-        count = self.reinterpreted_batch_ndims
-        return value.sum(tuple(range(-count, 0))) if count else value
+        return sum_rightmost(value, self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"

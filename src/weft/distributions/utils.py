@@ -9,7 +9,15 @@ import weft
 from weft import Tensor
 from weft.nn import functional as F
 
-__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
+__all__ = [
+    "broadcast_all",
+    "clamp_probs",
+    "lazy_property",
+    "logits_to_probs",
+    "probs_to_logits",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
@@ -44,6 +52,47 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     return weft.log(clamped) - weft.log1p(-clamped) if is_binary else weft.log(clamped)
 
 
+def sum_rightmost(value: Tensor, count: int) -> Tensor:
+    """The sum over the last `count` dimensions."""
+    return value.reshape(*value.shape[: value.dim() - count], -1).sum(-1) if count > 0 else value
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The elements of square matrices up to a diagonal, row by row, as vectors.
+
+    ValueError for a diagonal outside of the matrices.
+    """
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"tril_matrix_to_vec: expected -{n} <= diag < {n}, got {diag}")
+    row, column = weft.tril_indices(n, n, diag)
+    return mat[..., row, column]
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """Vectors as lower triangular matrices, row by row up to a diagonal.
+
+    ValueError for a length that fills no square matrix.
+    """
+    count = vec.shape[-1]
+    n = 0
+    while _elements(n + 1, diag) <= count:
+        n += 1
+    if _elements(n, diag) != count:
+        raise ValueError(
+            f"vec_to_tril_matrix: expected as many elements as a triangle has, got {count}"
+        )
+    row, column = weft.tril_indices(n, n, diag)
+    cells = vec.new_zeros(*vec.shape[:-1], n * n)
+    return cells.index_copy(-1, row * n + column, vec).reshape(*vec.shape[:-1], n, n)
+
+
+def _elements(n: int, diag: int) -> int:
+    """How many elements a square matrix has up to a diagonal."""
+    inside, outside = max(n + diag, 0), max(n - diag - 1, 0)
+    return inside * (inside + 1) // 2 if diag < 0 else n * n - outside * (outside + 1) // 2
+
+
 class lazy_property:
     """A property that is computed when it is first asked for, and kept."""
 
@@ -54,7 +103,7 @@ class lazy_property:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        with weft.enable_grad():
+        with weft.enable_grad():  # it is kept: a later use may need the gradient
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value

@@ -1,0 +1,373 @@
+"""Normal vectors, and random covariance and correlation matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.distributions import constraints
+from weft.distributions.distribution import Distribution, Size
+from weft.distributions.exp_family import ExponentialFamily
+from weft.distributions.gamma import Beta, Chi2
+from weft.distributions.utils import lazy_property
+
+_OF_MATRICES = {
+    "covariance_matrix": constraints.positive_definite,
+    "precision_matrix": constraints.positive_definite,
+    "scale_tril": constraints.lower_cholesky,
+}
+
+
+def log_diagonal(factor: Tensor) -> Tensor:
+    """The sum of the logarithms of the diagonal: half the log determinant of factor @ factor.mT."""
+    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def solved(factor: Tensor, columns: Tensor) -> Tensor:
+    """inverse(factor) @ columns of a lower triangular factor; they broadcast."""
+    shape = weft.broadcast_shapes(factor.shape[:-2], columns.shape[:-2])
+    factor = factor.expand(*shape, *factor.shape[-2:])
+    columns = columns.expand(*shape, *columns.shape[-2:])
+    return weft.linalg.solve_triangular(factor, columns, upper=False)
+
+
+class NormalVectors(Distribution):
+    """Normal vectors around loc, by what a derived class knows of their covariance."""
+
+    support = constraints.real_vector
+    has_rsample = True
+    loc: Tensor
+    mean = mode = property(lambda self: self.loc, doc="loc.")
+
+    def _half_log_det(self) -> Tensor:
+        """Half of the log determinant of the covariance."""
+        raise NotImplementedError
+
+    def _squared_norm(self, columns: Tensor) -> Tensor:
+        """trace(columns.mT @ inverse(covariance) @ columns)."""
+        raise NotImplementedError
+
+    def _factor(self) -> Tensor:
+        """A matrix F with F @ F.mT the covariance."""
+        raise NotImplementedError
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        distance = self._squared_norm((value - self.loc).unsqueeze(-1))
+        constant = self.event_shape[0] * math.log(2 * math.pi)
+        return -0.5 * (constant + distance) - self._half_log_det()
+
+    def entropy(self) -> Tensor:
+        constant = 0.5 * self.event_shape[0] * (1.0 + math.log(2 * math.pi))
+        return constant + self._half_log_det()
+
+
+class _OfCovariance(Distribution):
+    """A distribution by a covariance matrix, its inverse or its Cholesky factor."""
+
+    def _matrix(self, **given: Tensor | None) -> Tensor:
+        """The one that is given, which becomes a member."""
+        names = [name for name, value in given.items() if value is not None]
+        if len(names) != 1:
+            expected = ", ".join(given)
+            raise ValueError(
+                f"{type(self).__name__}: expected one of {expected}, got {names or 'none'}"
+            )
+        value: Any = given[names[0]]
+        if value.dim() < 2:
+            raise ValueError(
+                f"{type(self).__name__}: expected {names[0]} of at least 2 dimensions, "
+                f"got {value.dim()}"
+            )
+        setattr(self, names[0], value)
+        return value
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The lower Cholesky factor of the covariance."""
+        if "covariance_matrix" in vars(self):
+            return weft.linalg.cholesky(self.covariance_matrix)
+        # with J the exchange of rows, chol(J P J) is J L**-T J of the factor L of inverse(P)
+        flipped = weft.linalg.cholesky(self.precision_matrix.flip((-2, -1)))
+        upper = flipped.flip((-2, -1)).mT
+        identity = weft.eye(upper.shape[-1], dtype=upper.dtype)
+        return solved(upper, identity)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        return self.scale_tril @ self.scale_tril.mT
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return weft.cholesky_inverse(self.scale_tril)
+
+
+class MultivariateNormal(_OfCovariance, NormalVectors):
+    """Normal vectors of a mean and a covariance.
+
+    >>> weft.distributions.MultivariateNormal(weft.zeros(2), weft.eye(2)).entropy()
+    tensor(2.8379)
+    """
+
+    arg_constraints = {"loc": constraints.real_vector, **_OF_MATRICES}  # noqa: RUF012
+
+    def __init__(
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if loc.dim() < 1:
+            raise ValueError("MultivariateNormal: expected loc of at least 1 dimension, got 0")
+        matrix = self._matrix(
+            covariance_matrix=covariance_matrix,
+            scale_tril=scale_tril,
+            precision_matrix=precision_matrix,
+        )
+        shape = weft.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        self.loc = loc.expand(*shape, loc.shape[-1])
+        for name in set(vars(self)) & set(_OF_MATRICES):
+            setattr(self, name, matrix.expand(*shape, *matrix.shape[-2:]))
+        super().__init__(shape, self.loc.shape[-1:], validate_args=validate_args)
+
+    variance = property(lambda self: self.scale_tril.pow(2).sum(-1), doc="Of each component.")
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        noise = weft.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        return self.loc + (self.scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
+
+    def _half_log_det(self) -> Tensor:
+        return log_diagonal(self.scale_tril)
+
+    def _squared_norm(self, columns: Tensor) -> Tensor:
+        return solved(self.scale_tril, columns).pow(2).sum((-2, -1))
+
+    def _factor(self) -> Tensor:
+        return self.scale_tril
+
+
+class LowRankMultivariateNormal(NormalVectors):
+    """Normal vectors whose covariance is cov_factor @ cov_factor.mT + diag(cov_diag): small systems
+    of the size of the rank are solved (Woodbury's identity)."""
+
+    arg_constraints = {  # noqa: RUF012
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+
+    def __init__(
+        self,
+        loc: Tensor,
+        cov_factor: Tensor,
+        cov_diag: Tensor,
+        validate_args: bool | None = None,
+    ) -> None:
+        if loc.dim() < 1 or cov_factor.dim() < 2:
+            raise ValueError(
+                "LowRankMultivariateNormal: expected loc of 1 and cov_factor of 2 dimensions at "
+                f"least, got {loc.dim()} and {cov_factor.dim()}"
+            )
+        size = loc.shape[-1]
+        if cov_factor.shape[-2] != size or cov_diag.dim() < 1 or cov_diag.shape[-1] != size:
+            raise ValueError(
+                f"LowRankMultivariateNormal: expected {size} rows of cov_factor and elements of "
+                f"cov_diag, got {tuple(cov_factor.shape)} and {tuple(cov_diag.shape)}"
+            )
+        batches = loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1]
+        shape = weft.broadcast_shapes(*batches)
+        self.loc, self.cov_diag = loc.expand(*shape, size), cov_diag.expand(*shape, size)
+        self.cov_factor = cov_factor.expand(*shape, *cov_factor.shape[-2:])
+        super().__init__(shape, (size,), validate_args=validate_args)
+
+    @lazy_property
+    def variance(self) -> Tensor:
+        """Of each component."""
+        return self.cov_factor.pow(2).sum(-1) + self.cov_diag
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        return self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed()
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """Its lower Cholesky factor."""
+        return weft.linalg.cholesky(self.covariance_matrix)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """Its inverse."""
+        scaled = self._scaled_factor
+        half = solved(self._capacitance_tril, scaled)
+        return self.cov_diag.reciprocal().diag_embed() - half.mT @ half
+
+    @property
+    def _scaled_factor(self) -> Tensor:
+        """cov_factor.mT @ inverse(diag(cov_diag))."""
+        return self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
+
+    @lazy_property
+    def _capacitance_tril(self) -> Tensor:
+        """The Cholesky factor of the capacitance, I + W.mT @ inverse(D) @ W."""
+        inner = self._scaled_factor @ self.cov_factor
+        return weft.linalg.cholesky(inner + weft.eye(inner.shape[-1], dtype=inner.dtype))
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        factors = weft.randn(*shape[:-1], self.cov_factor.shape[-1], dtype=self.loc.dtype)
+        noise = weft.randn(shape, dtype=self.loc.dtype)
+        common = (self.cov_factor @ factors.unsqueeze(-1)).squeeze(-1)
+        return self.loc + common + self.cov_diag.sqrt() * noise
+
+    def _half_log_det(self) -> Tensor:
+        return log_diagonal(self._capacitance_tril) + 0.5 * self.cov_diag.log().sum(-1)
+
+    def _squared_norm(self, columns: Tensor) -> Tensor:
+        alone = (columns.pow(2) / self.cov_diag.unsqueeze(-1)).sum((-2, -1))
+        common = solved(self._capacitance_tril, self._scaled_factor @ columns)
+        return alone - common.pow(2).sum((-2, -1))
+
+    def _factor(self) -> Tensor:
+        return weft.cat([self.cov_factor, self.cov_diag.sqrt().diag_embed()], -1)
+
+
+class Wishart(_OfCovariance, ExponentialFamily):
+    """The sum of df products v @ v.mT of normal vectors of a covariance: df may be a fraction."""
+
+    support = constraints.positive_definite
+    has_rsample = True
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        """df has to be above the size less 1."""
+        return {**_OF_MATRICES, "df": constraints.greater_than(self.event_shape[-1] - 1)}
+
+    def __init__(
+        self,
+        df: Any,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        matrix = self._matrix(
+            covariance_matrix=covariance_matrix,
+            scale_tril=scale_tril,
+            precision_matrix=precision_matrix,
+        )
+        df = weft.as_tensor(df, dtype=matrix.dtype)
+        shape = weft.broadcast_shapes(matrix.shape[:-2], df.shape)
+        self.df = df.expand(shape)
+        self._event_shape = Size(matrix.shape[-2:])
+        if not (self.df > self.event_shape[-1] - 1).all():
+            raise ValueError(
+                f"Wishart: expected df above {self.event_shape[-1] - 1}, got {self.df}"
+            )
+        for name in set(vars(self)) & set(_OF_MATRICES):
+            setattr(self, name, matrix.expand(*shape, *self._event_shape))
+        super().__init__(shape, self._event_shape, validate_args=validate_args)
+
+    @property
+    def _wide_df(self) -> Tensor:
+        return self.df[..., None, None]
+
+    mean = property(lambda self: self._wide_df * self.covariance_matrix, doc="df * covariance.")
+
+    @property
+    def mode(self) -> Tensor:
+        """nan where df is at most the size plus 1."""
+        factor = self._wide_df - self.event_shape[-1] - 1
+        return weft.where(factor > 0, factor, weft.nan) * self.covariance_matrix
+
+    @property
+    def variance(self) -> Tensor:
+        """Of each element."""
+        covariance = self.covariance_matrix
+        diagonal = covariance.diagonal(dim1=-2, dim2=-1)
+        products = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
+        return self._wide_df * (covariance.pow(2) + products)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """By Bartlett's decomposition: a triangle of normal numbers, chi on its diagonal."""
+        size = self.event_shape[-1]
+        df = self.df.unsqueeze(-1) - weft.arange(size, dtype=self.df.dtype)
+        chi = Chi2(df, validate_args=False).rsample(sample_shape).sqrt()
+        chi = chi.clamp(min=weft.finfo(chi.dtype).eps)
+        below = weft.randn(self._extended_shape(sample_shape), dtype=chi.dtype).tril(-1)
+        factor = self.scale_tril @ (below + chi.diag_embed())
+        return factor @ factor.mT
+
+    def _half_df(self) -> tuple[int, Tensor, Tensor]:
+        """The size, df / 2, and the logarithm of the multivariate gamma function of it."""
+        size = self.event_shape[-1]
+        return size, self.df / 2, weft.mvlgamma(self.df / 2, p=size)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        size, half, normalizer = self._half_df()
+        scale = half * size * math.log(2) + self.df * log_diagonal(self.scale_tril)
+        trace = (self.precision_matrix * value).sum((-2, -1))  # both are symmetric
+        shape = (half - (size + 1) / 2) * weft.linalg.slogdet(value).logabsdet
+        return shape - trace / 2 - scale - normalizer
+
+    def entropy(self) -> Tensor:
+        size, half, normalizer = self._half_df()
+        scale = (size + 1) * (size * math.log(2) / 2 + log_diagonal(self.scale_tril))
+        mean = weft.digamma(half.unsqueeze(-1) - weft.arange(size, dtype=half.dtype) / 2).sum(-1)
+        return scale + normalizer - (half - (size + 1) / 2) * mean + half * size
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return -self.precision_matrix / 2, (self.df - self.event_shape[-1] - 1) / 2
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        size = self.event_shape[-1]
+        half = y + (size + 1) / 2
+        determinant = weft.linalg.slogdet(-2 * x).logabsdet
+        return half * (size * math.log(2) - determinant) + weft.mvlgamma(half, p=size)
+
+
+class LKJCholesky(Distribution):
+    """Cholesky factors of correlation matrices, uniform at concentration 1, nearer to the identity
+    above it (Lewandowski, Kurowicka, Joe, 2009)."""
+
+    arg_constraints = {"concentration": constraints.positive}  # noqa: RUF012
+    support = constraints.corr_cholesky
+
+    def __init__(
+        self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None
+    ) -> None:
+        if dim < 2:
+            raise ValueError(f"LKJCholesky: expected dim of at least 2, got {dim}")
+        self.dim = dim
+        self._take(validate_args, concentration=concentration)
+        self._event_shape = Size((dim, dim))
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """By the onion method: a row is a direction on a sphere times a length."""
+        a = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 2)
+        rows = weft.arange(self.dim, dtype=a.dtype).sub(1).clamp(min=0) / 2
+        with weft.no_grad():
+            squared = Beta(rows + 0.5, a - rows).sample(sample_shape).unsqueeze(-1)
+            normal = weft.randn(self._extended_shape(sample_shape), dtype=a.dtype).tril(-1)
+            length = weft.linalg.vector_norm(normal, dim=-1, keepdim=True)
+            below = squared.sqrt() * normal / weft.where(length > 0, length, 1.0)
+            left = (1 - below.pow(2).sum(-1)).clamp(min=weft.finfo(a.dtype).tiny)
+            return below + left.sqrt().diag_embed()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        size = self.dim - 1
+        diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
+        order = size - weft.arange(1, self.dim, dtype=value.dtype)
+        powers = 2 * (self.concentration - 1).unsqueeze(-1) + order
+        a = self.concentration + 0.5 * size
+        normalizer = weft.mvlgamma(a - 0.5, p=size) - weft.lgamma(a) * size
+        return (powers * diagonal.log()).sum(-1) - normalizer - 0.5 * size * math.log(math.pi)
