@@ -96,6 +96,12 @@ PURPOSES = (
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
     ),
     Purpose("groups of one process", 850, 850, "src/weft/distributed/* src/weft/nn/parallel/*"),
+    Purpose(
+        "transforms of functions",
+        1_600,
+        1_600,
+        "src/weft/func/* src/weft/autograd/forward_ad.py",
+    ),
     Purpose("distributions", 1_050, 1_050, "src/weft/distributions/*"),
     Purpose("layers, optimizers, files, small packages", 15_000, 22_900, "src/weft/*"),
 )
