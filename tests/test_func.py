@@ -60,6 +60,22 @@ def module_gradients(lib: Any) -> Any:
     return lib.func.grad(loss)(state, vector(lib))
 
 
+def dual(lib: Any) -> Any:
+    fw = forward_ad(lib)
+    x, t = vector(lib), vector(lib, shift=0.5)
+    layer = lib.nn.Linear(4, 3, dtype=lib.float64)
+    del layer.weight
+    del layer.bias
+    with fw.dual_level():
+        d = fw.make_dual(x, t)
+        layer.weight = fw.make_dual(matrix(lib, 3, 4), matrix(lib, 3, 4).sin())
+        layer.bias = vector(lib, 3)
+        changed = d.clone().mul_(3)
+        changed[0] = 7
+        outputs = [mixed(lib, d), layer(d), changed, d, x, d.detach(), d.argmax()]
+        return [tuple(fw.unpack_dual(each)) for each in outputs]
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "grad": lambda t: t.func.grad(lambda x: mixed(t, x).sum())(vector(t)),
     "grad_argnums": lambda t: t.func.grad(lambda x, y: (x * y.sin()).sum(), argnums=(1, 0))(
@@ -117,6 +133,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "third": lambda t: t.func.jacrev(t.func.jacfwd(t.func.jacrev(lambda x: mixed(t, x).sum())))(
         vector(t)
     ),
+    "forward_ad": dual,
     "functionalize": lambda t: t.func.functionalize(lambda x: x.clone().mul_(2))(vector(t)),
 }
 
@@ -264,6 +281,14 @@ ERRORS: dict[str, Fails] = {
         lambda: weft.func.jvp(lambda x: weft.ones(2), (vector(weft),), (vector(weft),), strict=True),
         RuntimeError, "jvp: expected outputs that depend on primals",
     ),
+    "in_place": (
+        lambda: weft.func.grad(lambda x: x.mul_(2).sum())(vector(weft)),
+        RuntimeError, "func: expected arguments that are not changed in place",
+    ),
+    "no_level": (
+        lambda: forward_ad(weft).make_dual(vector(weft), vector(weft)),
+        RuntimeError, "make_dual: expected a level under way",
+    ),
     "jacobian_of_integers": (
         lambda: weft.func.jacrev(lambda x: x.argmax())(vector(weft)),
         RuntimeError, "jacrev: expected outputs of a floating or complex dtype, got int64",
@@ -288,6 +313,26 @@ def test_errors_name_what_they_got(name: str) -> None:
     call, error, text = ERRORS[name]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_dual_levels() -> None:
+    fw = forward_ad(weft)
+    x = vector(weft)
+    with weft.no_grad(), fw.dual_level():
+        d = fw.make_dual(x, x.cos())
+        primal, tangent = fw.unpack_dual(d * 2)
+        with pytest.raises(RuntimeError, match="enter_dual_level: expected no level under way"):
+            fw.enter_dual_level()
+        with pytest.raises(RuntimeError, match=r"make_dual: expected a tangent of shape \(4,\)"):
+            fw.make_dual(x, x[:2])
+        with pytest.raises(ValueError, match="make_dual: expected tensor of a floating or complex"):
+            fw.make_dual(x.long(), x.long())
+    assert weft.is_grad_enabled()
+    assert not primal.requires_grad
+    assert not tangent.requires_grad
+    np.testing.assert_allclose(tangent.numpy(), 2 * x.cos().numpy())
+    with pytest.raises(RuntimeError, match="exit_dual_level: expected a level under way"):
+        fw.exit_dual_level()
 
 
 def test_stacked_modules() -> None:

@@ -7,7 +7,7 @@ the transform without one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from weft import _C
@@ -63,8 +63,10 @@ class History:
     def __init__(self, given: Iterable[Tensor]) -> None:
         self.outer = is_grad_enabled()
         self._owner = Owner()
-        with enable_grad():
-            self.own = [self._enter(spread(each)) for each in given]
+        self.own: list[Tensor] = []
+        self._entries: list[tuple[Any, int]] = []  # the node and the version that each began with
+        for each in given:
+            self.add(each)
 
     def __enter__(self) -> History:
         _active.add(self._owner)
@@ -73,32 +75,44 @@ class History:
     def __exit__(self, *exception: object) -> None:
         _active.discard(self._owner)
 
-    def _enter(self, tensor: Tensor) -> Tensor:
-        if self.outer and tensor.requires_grad:
-            return _C._aten.alias(tensor)
-        return entry(tensor, self._owner)
+    def add(self, given: Tensor) -> Tensor:
+        """One more tensor of our own, over the elements of the one given."""
+        with enable_grad():
+            tensor = spread(given)
+            linked = self.outer and tensor.requires_grad
+            own = _C._aten.alias(tensor) if linked else entry(tensor, self._owner)
+        self.own.append(own)
+        self._entries.append((_node(own), whole(own)._version))
+        return own
+
+    def reaches(self, tensor: Tensor) -> bool:
+        """Whether a tensor depends on one of our own."""
+        entries = {node for node, _ in self._entries}
+        return tensor.requires_grad and any(each in entries for each in self._nodes(tensor))
+
+    def _nodes(self, tensor: Tensor) -> Iterator[Any]:
+        """The nodes that a tensor was made by, down to where histories begin."""
+        seen: set[Any] = set()
+        waiting = [_node(tensor)]
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                seen.add(node)
+                yield node
+                if _owner(node) is None:
+                    waiting += [each for each, _ in node.next_functions if each is not None]
 
     def goes_on(self, tensor: Tensor) -> bool:
         """Whether the caller may differentiate a tensor: it depends on more than our own, namely
         on leaves of the program or on tensors of a transform around this one."""
         if not self.outer or not tensor.requires_grad:
             return False
-        seen: set[Any] = set()
-        waiting = [_C._autograd.gradient_edge(whole(tensor))[0]]
-        while waiting:
-            node = waiting.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            owner = getattr(getattr(node, "_context", None), "owner", None)
-            if isinstance(owner, Owner):
-                if owner in _active and owner is not self._owner:
-                    return True
-                continue
-            following = [each for each, _ in node.next_functions if each is not None]
-            if not following and node.name().endswith("AccumulateGrad"):
+        for node in self._nodes(tensor):
+            owner = _owner(node)
+            if owner in _active and owner is not self._owner:
                 return True
-            waiting += following
+            if owner is None and node.name().endswith("AccumulateGrad"):
+                return True
         return False
 
     def leave(self, value: Any) -> Any:
@@ -119,6 +133,12 @@ class History:
         create_graph: bool | None = None,
     ) -> list[Tensor]:
         """Vectors times the Jacobian of the outputs, for each of our own tensors."""
+        for own, (_, version) in zip(self.own, self._entries):
+            if whole(own)._version != version:
+                raise RuntimeError(
+                    "func: expected arguments that are not changed in place, got one that was; "
+                    "change a clone() of it"
+                )
         if create_graph is None:
             create_graph = any(map(self.goes_on, outputs)) or (
                 is_grad_enabled() and any(each.requires_grad for each in vectors)
@@ -135,3 +155,14 @@ class History:
             materialize_grads=True,
         )
         return list(found)
+
+
+def _node(tensor: Tensor) -> Any:
+    """The node that a tensor was made by; that of a leaf adds its gradient up."""
+    return _C._autograd.gradient_edge(whole(tensor))[0]
+
+
+def _owner(node: Any) -> Owner | None:
+    """Whose history begins with the node, if one does."""
+    owner = getattr(getattr(node, "_context", None), "owner", None)
+    return owner if isinstance(owner, Owner) else None
