@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft import _imports
+from weft._runtime import imports as _imports
 from weft.autograd import anomaly_mode, function, functional, grad_mode, graph, profiler
 from weft.autograd._run import backward, grad
 from weft.autograd.anomaly_mode import (

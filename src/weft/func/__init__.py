@@ -8,6 +8,7 @@ from weft.func._modules import (
     stack_module_state,
 )
 from weft.func._reverse import grad, grad_and_value, jacrev, vjp
+from weft.func._vmap import vmap
 
 __all__ = [
     "functional_call",
@@ -22,4 +23,5 @@ __all__ = [
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
+    "vmap",
 ]
