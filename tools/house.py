@@ -99,7 +99,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        1_600,
+        2_750,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose("distributions", 1_050, 1_050, "src/weft/distributions/*"),
