@@ -103,6 +103,12 @@ PURPOSES = (
         "src/weft/distributions/* src/weft/_functions/variates.py "
         "src/weft/_functions/incomplete_gamma.py src/weft/_functions/sampling.py",
     ),
+    Purpose(
+        "transforms of functions",
+        1_600,
+        2_750,
+        "src/weft/func/* src/weft/autograd/forward_ad.py",
+    ),
     Purpose("layers, optimizers, files, small packages", 15_000, 22_900, "src/weft/*"),
 )
 """In the order in which they take files."""

@@ -167,6 +167,7 @@ bool is_large_call(const Signature& signature, Frame& frame) {
 [[gnu::noinline, gnu::cold]] PyObject* run_traced(OpGroup& group, const CallArgs& call) {
   Object given, result;
   const char* schema = nullptr;
+  const bool performs = trace_performs();
   {
     PauseTrace pause;
     Frame frame;
@@ -174,11 +175,12 @@ bool is_large_call(const Signature& signature, Frame& frame) {
       if (!bind_call(signature, call, frame, nullptr)) continue;
       given = given_arguments(signature, call);
       schema = signature.record->schema;
-      result = Object::checked(run(signature, frame));
+      if (!performs) result = Object::checked(run(signature, frame));
       break;
     }
     if (!schema) raise_mismatch(group.name, group.signatures, call);
   }
+  if (performs) return trace_perform(schema, given.get()).release();
   return trace_operator(schema, given.get(), result.get()).release();
 }
 

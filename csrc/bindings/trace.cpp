@@ -10,6 +10,7 @@ std::atomic<int> trace_count{0};
 namespace {
 
 thread_local PyObject* current = nullptr;  // owned; null: not tracing, or paused
+thread_local bool performs = false;        // whether `current` has operators run itself
 // Made by any thread while a trace is under way; addresses only. Under the GIL.
 std::unordered_set<PyObject*> wrappers;
 
@@ -27,11 +28,16 @@ PyObject* set_numbers(PyObject*, PyObject* classes) {
 // _set_recorder(recorder) -> the one before it, or None. With None nothing is recorded.
 PyObject* set_recorder(PyObject*, PyObject* recorder) {
   PyObject* next = recorder == Py_None ? nullptr : new_ref(recorder);
+  performs = next && PyObject_HasAttrString(next, "perform") != 0;
   PyObject* before = std::exchange(current, next);
   return before ? before : new_ref(Py_None);
 }
 
 PyObject* get_recorder(PyObject*, PyObject*) { return new_ref(current ? current : Py_None); }
+
+PyObject* tracing_state(PyObject*, PyObject*) {
+  return new_ref(current && !performs ? current : Py_None);
+}
 
 // _trace_made(tensor): whether its object was made while a trace was under way.
 PyObject* made_here(PyObject*, PyObject* object) {
@@ -53,7 +59,7 @@ PyMethodDef trace_functions[] = {
      "Changes who records between _trace_begin and _trace_end."},
     {"_set_traced_numbers", set_numbers, METH_VARARGS, "The classes of numbers of a trace."},
     {"_recorder", get_recorder, METH_NOARGS, "The recorder of this thread, or None."},
-    {"_get_tracing_state", get_recorder, METH_NOARGS, "The same, by the name that PyTorch has."},
+    {"_get_tracing_state", tracing_state, METH_NOARGS, "The same, where it records a trace."},
     {"_trace_made", made_here, METH_O, "Whether the tensor's object was made while tracing."},
     {"_trace_begin", begin, METH_NOARGS, "A trace starts in this thread."},
     {"_trace_end", end, METH_NOARGS, "The trace that started last ends."},
@@ -63,6 +69,7 @@ PyMethodDef trace_functions[] = {
 }  // namespace
 
 bool trace_records() noexcept { return current != nullptr; }
+bool trace_performs() noexcept { return performs; }
 
 PauseTrace::PauseTrace() noexcept : recorder_(std::exchange(current, nullptr)) {}
 PauseTrace::~PauseTrace() { current = recorder_; }
@@ -99,6 +106,11 @@ Object trace_operator(const char* schema, PyObject* given, PyObject* result) {
   const Object recorder = Object::borrow(current);
   return Object::checked(
       PyObject_CallMethod(recorder.get(), "operator", "sOO", schema, given, result));
+}
+
+Object trace_perform(const char* schema, PyObject* given) {
+  const Object recorder = Object::borrow(current);
+  return Object::checked(PyObject_CallMethod(recorder.get(), "perform", "sO", schema, given));
 }
 
 void trace_wrapper(PyObject* object) { wrappers.insert(object); }

@@ -1,7 +1,8 @@
-// Recording for weft.jit.trace. While a thread traces, what Python asks of tensors goes through its
-// recorder, an object of Python: calls of table operators after they ran, with their arguments by
-// schema (`operator`), and everything else that is written by hand (`face`), which the recorder
-// performs itself by operators of the table.
+// Recording for weft.jit.trace, and batching for weft.vmap. While a thread does either, what Python
+// asks of tensors goes through its recorder, an object of Python: calls of table operators after
+// they ran, with their arguments by schema (`operator`), or instead of running them (`perform`),
+// and everything else that is written by hand (`face`), which the recorder performs itself by
+// operators of the table.
 //
 // A program that traces nothing pays one load and one test at each of these places.
 #pragma once
@@ -17,6 +18,7 @@ namespace weft::py {
 
 extern std::atomic<int> trace_count;  // traces under way, of all threads
 bool trace_records() noexcept;        // whether this thread records now
+bool trace_performs() noexcept;       // whether its recorder has a method `perform`
 
 inline bool tracing() noexcept {
   return trace_count.load(std::memory_order_relaxed) != 0 && trace_records();
@@ -40,6 +42,9 @@ PyObject* trace_face(const char* name, PyObject* const* args, size_t count,
 // Tells the recorder of an operator that ran: `given` are its arguments in the schema's order,
 // Ellipsis where the default holds. Gives the result as Python shall see it. Raises PythonError.
 Object trace_operator(const char* schema, PyObject* given, PyObject* result);
+// The result of an operator by a recorder that runs operators itself (weft.vmap): it gets the
+// arguments of trace_operator, and the operator has not run. Raises PythonError.
+Object trace_perform(const char* schema, PyObject* given);
 // Notes a new wrapper, of any thread: a tensor that no recorded operator gave was made behind the
 // recorder's back.
 void trace_wrapper(PyObject* object);

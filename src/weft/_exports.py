@@ -47,6 +47,7 @@ _NAMES_OF_MODULES = {
     "amp.autocast_mode": "get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled",
     "compat.install": "install_as_torch",
     "compiler": "compile",
+    "func": "vmap",
     "nn._embedding_functions": "embedding_renorm_",
     "nn.functional": "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bilinear conv3d "
     "conv_transpose1d conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss "

@@ -6,6 +6,9 @@ the gradient of the loss into the `.grad` of every leaf.
 
 from __future__ import annotations
 
+from typing import Any
+
+from weft._runtime import imports as _imports
 from weft.autograd import anomaly_mode, function, functional, grad_mode, graph, profiler
 from weft.autograd._run import backward, grad
 from weft.autograd.anomaly_mode import (
@@ -34,6 +37,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",
@@ -51,3 +55,9 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "forward_ad":  # above weft.func, which is above this package
+        return _imports.load("weft.autograd.forward_ad")
+    raise AttributeError(f"module 'weft.autograd' has no attribute {name!r}")

@@ -88,7 +88,7 @@ def is_scripting() -> bool:
 
 def is_tracing() -> bool:
     """Whether this thread is taking a trace."""
-    return _C._recorder() is not None
+    return _C._get_tracing_state() is not None
 
 
 is_scripting.__weft_jit__ = "is_scripting"  # type: ignore[attr-defined]

@@ -76,7 +76,9 @@ class LeafSpec(TreeSpec):
 
 
 def _named(value: Any) -> bool:
-    return isinstance(value, tuple) and hasattr(value, "_fields")
+    return isinstance(value, tuple) and (
+        hasattr(value, "_fields") or hasattr(type(value), "n_sequence_fields")
+    )
 
 
 SUPPORTED_NODES: dict[Any, _Kind] = {
@@ -90,7 +92,11 @@ SUPPORTED_NODES: dict[Any, _Kind] = {
     list: _Kind(lambda x: (list(x), None), lambda values, _: list(values)),
     tuple: _Kind(lambda x: (list(x), None), lambda values, _: tuple(values)),
 }
-_NAMED_TUPLE = _Kind(lambda x: (list(x), type(x)), lambda values, kind: kind(*values))
+_NAMED_TUPLE = _Kind(
+    lambda x: (list(x), type(x)),
+    # Results of operators (torch.return_types.max) take their values as one argument.
+    lambda values, kind: kind(*values) if hasattr(kind, "_fields") else kind(values),
+)
 
 
 def register_pytree_node(

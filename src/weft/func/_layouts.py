@@ -1,0 +1,216 @@
+"""Rules of operators that move elements: views, copies, joins, new tensors; and of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft import _C
+from weft.func._operators import Operator
+from weft.func._rules import (
+    Unbatchable,
+    along,
+    expanded,
+    finish,
+    inserted,
+    pointwise,
+    rank_of,
+    rule,
+    shifted_call,
+)
+
+if TYPE_CHECKING:
+    from weft.func._level import Level
+
+_aten = _C._aten
+
+
+def _plain(value: Any) -> list[int]:
+    return [int(each) for each in value] if isinstance(value, (list, tuple)) else [int(value)]
+
+
+@rule("view", "reshape")
+def _view(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    sizes = _plain(given[1])
+    known = 1
+    for each in sizes:
+        known *= each if each >= 0 else 1
+    count = given[0].numel()
+    if sizes.count(-1) > 1 or (-1 in sizes and known == 0) or min(sizes, default=0) < -1:
+        raise Unbatchable
+    sizes = [count // known if each == -1 else each for each in sizes]
+    with level.outside():
+        return level.wrap(op.call([level.expanded(given[0]), [level.size, *sizes]]))
+
+
+@rule("expand", "repeat")
+def _expand(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    sizes = _plain(given[1])
+    missing = len(sizes) - given[0].dim()
+    if missing < 0:
+        raise Unbatchable
+    first = level.size if op.name == "expand" else 1
+    with level.outside():
+        samples = inserted(level.expanded(given[0]), missing)
+        return level.wrap(op.call([samples, [first, *sizes], *given[2:]]))
+
+
+@rule("permute")
+def _permute(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    rank = given[0].dim()
+    dims = _plain(given[1])
+    if sorted(each % rank for each in dims) != list(range(rank)):
+        raise Unbatchable
+    with level.outside():
+        changed = [0, *(each % rank + 1 for each in dims)]
+        return level.wrap(op.call([level.expanded(given[0]), changed]))
+
+
+@rule("t")
+def _t(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    rank = given[0].dim()
+    if rank > 2:
+        raise Unbatchable
+    return _aten.transpose(given[0], 0, 1) if rank == 2 else _aten.alias(given[0])
+
+
+@rule("squeeze")
+def _squeeze(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    if len(given) > 1:
+        return along(level, op, given)
+    ones = [i + 1 for i, size in enumerate(given[0].shape) if size == 1]
+    with level.outside():
+        return level.wrap(_aten.squeeze(level.expanded(given[0]), ones))
+
+
+@rule("unsqueeze", "stack")
+def _unsqueeze(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """The dimension may be one more than there are."""
+    return shifted_call(level, op, given, rank_of(given) + 1)
+
+
+@rule("cat")
+def _cat(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    if len({each.dim() for each in given[0]}) > 1 or rank_of(given) == 0:
+        raise Unbatchable
+    return shifted_call(level, op, given, rank_of(given))
+
+
+@rule("as_strided")
+def _as_strided(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    level.unsupported("as_strided(), which counts from the beginning of a storage")
+
+
+@rule(
+    *(
+        "split.Tensor",
+        "split.sizes",
+        "split_with_sizes",
+        "chunk",
+        "unbind",
+        "tensor_split.sections",
+    ),
+    *("tensor_split.indices", "flip", "sort", "topk", "cumsum", "cumprod", "cummax", "cummin"),
+    *("logcumsumexp", "median.dim", "nanmedian.dim", "kthvalue", "mode", "gather", "diff"),
+    *("flatten.using_ints", "diag_embed", "repeat_interleave.self_int"),
+    *("_fft", "_fft_half", "_fft_real"),
+)
+def _along(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    names = [argument.name for argument in op.arguments]
+    if "dim" in names and op.value(given, "dim") is None:
+        raise Unbatchable
+    return along(level, op, given)
+
+
+@rule("scatter", "scatter_add", "scatter_reduce.two", "take_along_dim")
+def _scatter(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    return _along(level, op, given)
+
+
+@rule("roll")
+def _roll(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    if not op.value(given, "dims"):
+        raise Unbatchable
+    return along(level, op, given)
+
+
+@rule("index_select")
+def _index_select(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Unbatched indices stay as they are."""
+    tensor, dim, index = given
+    if level.samples(index) is not None or not tensor.dim():
+        raise Unbatchable
+    if not -tensor.dim() <= dim < tensor.dim():
+        raise Unbatchable
+    with level.outside():
+        place = dim + 1 if dim >= 0 else dim
+        return level.wrap(op.call([level.samples(tensor), place, index]))
+
+
+# Of one tensor, whose leading dimensions do not matter ------------------------------------------
+
+
+@rule("clone", "contiguous", "_to_copy")
+def _copy(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    place = op.index("memory_format")
+    if given[place] in (_C.channels_last,):
+        raise Unbatchable
+    return leading(level, op, given)
+
+
+@rule(
+    *("zeros_like", "ones_like", "empty_like", "full_like", "view_as_real", "view_as_complex"),
+    *("alias", "detach", "imag", "_conj", "digamma", "polygamma", "erfinv", "i0", "special_i1"),
+    *("special_i0e", "special_i1e", "special_erfcx", "special_log_ndtr", "special_ndtri"),
+    *("_special_bessel", "frexp", "isin.Tensor_Scalar", "zero_", "fill_.Scalar", "alias_copy"),
+)
+def leading(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """As for one: more dimensions in front make no difference."""
+    items = [expanded(level, each) for each in given]
+    with level.outside():
+        result = op.call(items)
+    return finish(level, op, given, result)
+
+
+@rule(
+    *("tril", "triu", "linalg_inv_ex", "linalg_det", "linalg_slogdet", "linalg_eigh"),
+    *(
+        "linalg_qr",
+        "linalg_svd",
+        "svd",
+        "matrix_power",
+        "logdet",
+        "_cholesky",
+        "linalg_cholesky_ex",
+    ),
+)
+def _matrices(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    if rank_of(given) < 2:
+        raise Unbatchable
+    return leading(level, op, given)
+
+
+@rule("copy_", "nextafter", "gcd", "lcm", "special_zeta", "_special_polynomial", "where.self")
+def _elements(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    return pointwise(level, op, given)
+
+
+@rule("fill_.Tensor")
+def _fill(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    _aten.copy_(given[0], given[1])
+    return given[0]
+
+
+@rule("constant_pad_nd")
+def _pad(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    if len(op.value(given, "pad")) > 2 * given[0].dim():
+        raise Unbatchable
+    return leading(level, op, given)
+
+
+@rule("new_empty", "new_zeros", "new_ones", "new_full")
+def _new(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """A tensor of the batch, so that operators in place may write samples to it."""
+    with level.outside():
+        sizes = [level.size, *_plain(given[1])]
+        return level.wrap(op.call([level.expanded(given[0]), sizes, *given[2:]]))

@@ -1,0 +1,78 @@
+"""Operators that draw random numbers, for a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft import _C
+from weft._C import Tensor
+from weft.func._operators import Operator
+
+if TYPE_CHECKING:
+    from weft.func._level import Level
+
+MODES = ("error", "different", "same")
+
+
+def perform(level: Level, op: Operator, given: Sequence[Any], batched: bool) -> Any:
+    """ "different": every sample draws; "same": all draw the same."""
+    if op.name == "dropout" and not op.value(given, "train"):
+        return given[0]
+    if level.randomness == "error":
+        raise RuntimeError(
+            "vmap: expected randomness='different' or 'same' for operators that draw, got "
+            f"{op.name} with 'error'"
+        )
+    if op.in_place and level.samples(given[0]) is None and (batched or level.randomness != "same"):
+        raise RuntimeError(
+            f"vmap: expected {op.name} in place on a tensor of the batch, got one that is the same "
+            "for all samples"
+        )
+    if level.randomness == "different":
+        return _different(level, op, given)
+    if not batched:
+        with level.outside():
+            return op.call(given)
+    return _same(level, op, given)
+
+
+def _different(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """At once where the operator draws each element alone."""
+    sizes = [i for i, argument in enumerate(op.arguments) if argument.is_size]
+    with level.outside():
+        if sizes:
+            changed = list(given)
+            size = changed[sizes[0]]
+            size = list(size) if isinstance(size, (list, tuple)) else [size]
+            changed[sizes[0]] = [level.size, *size]
+            return level.wrap(op.call(changed))
+        alone = [i for i, value in enumerate(given) if isinstance(value, Tensor)]
+        if alone == [0] and op.name not in _ALONG_ROWS:
+            samples = level.expanded(given[0])
+            made = op.call([samples, *given[1:]])
+            return given[0] if op.in_place else level.wrap(made)
+    return level.one_by_one(op.name, op.call, list(_spread(level, given)))
+
+
+_ALONG_ROWS = ("multinomial",)  # draws without replacement, from the elements of a row
+
+
+def _spread(level: Level, given: Sequence[Any]) -> Any:
+    return (level.wrap(level.expanded(v)) if isinstance(v, Tensor) else v for v in given)
+
+
+def _same(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """Each sample draws from the same state of the generator."""
+    generator = next((each for each in given if isinstance(each, _C.Generator)), None)
+    read = weft.get_rng_state if generator is None else generator.get_state
+    write = weft.set_rng_state if generator is None else generator.set_state
+    state = read()
+
+    def call(sample: Sequence[Any]) -> Any:
+        write(state)
+        return op.call(sample)
+
+    made = level.one_by_one(op.name, call, list(given))
+    return given[0] if op.in_place else made
