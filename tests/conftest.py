@@ -14,6 +14,8 @@ from typing import Any
 # Before NumPy and weft are imported, and for the processes that tests start: workers share the cores.
 for library in ("WEFT", "OMP", "OPENBLAS"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+# Tests ask what compiling does; tests/jit/test_cache.py asks what is kept of it.
+os.environ["WEFT_JIT_CACHE"] = "0"
 
 import pytest
 from drawing import SCALE

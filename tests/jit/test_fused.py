@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import weft
 from jit.groups import NATIVE, compile_now, needs_native
 from weft import _C
-from weft.jit.native import cache, compiler, llvm
+from weft.jit.cache import files
+from weft.jit.native import compiler, llvm
 
 UNARY = [
     "neg",
@@ -259,7 +260,7 @@ def test_images_are_cached_on_disk(tmp_path, monkeypatch):
         x = weft.randn(9)
         assert bits(made.run([x, x])[0]) == bits(chain(x, x))
     file.write_bytes(file.read_bytes()[:-1] + b"!")  # damaged: dropped, made again
-    assert cache.load(file.name) is None
+    assert files.NATIVE.load(file.name) is None
     assert not file.exists()
     compile_now(group(2, CHAIN, [7], [1, 0.5]))
     assert file.exists()
@@ -269,7 +270,7 @@ def test_a_cache_others_may_write_to_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path))
     (tmp_path / "native").mkdir()
     (tmp_path / "native").chmod(0o777)
-    assert cache.folder() is None
+    assert files.NATIVE.folder() is None
 
 
 @needs_native

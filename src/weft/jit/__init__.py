@@ -16,17 +16,15 @@ ignore, unused, export, annotate, isinstance, interface, Final, Attribute
 import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
-from weft.jit import frontend
-from weft.jit import literals as _literals  # noqa: F401  (constants of weft)
-from weft.jit.execution import LOCK as _LOCK
-from weft.jit.frontend.source.errors import FrontendError, NotSupportedError
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
+    from weft.jit import frontend
     from weft.jit.aot.compile import aot_compile
     from weft.jit.archive.load import load
     from weft.jit.archive.registry import register_operator
     from weft.jit.archive.writer import save
+    from weft.jit.frontend.source.errors import FrontendError, NotSupportedError
     from weft.jit.frozen import freeze, optimize_for_inference, run_frozen_optimizations
     from weft.jit.futures import Future, _fork, _wait, fork, wait
     from weft.jit.markers import (
@@ -73,6 +71,7 @@ _LATER = {
         "archive.load": ("load",),
         "archive.registry": ("register_operator",),
         "archive.writer": ("save",),
+        "frontend.source.errors": ("FrontendError", "NotSupportedError"),
         "frozen": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
         "futures": ("Future", "_fork", "_wait", "fork", "wait"),
         "markers": (
@@ -125,10 +124,11 @@ _ABSENT = {
 def __getattr__(name: str) -> Any:
     if name in _ABSENT:
         raise AttributeError(f"weft.jit has no {name}: {_ABSENT[name]}", name=name)
+    if name == "frontend":
+        return _importlib.import_module("weft.jit.frontend")
     if name not in _LATER:
         raise AttributeError(f"module 'weft.jit' has no attribute {name!r}")
-    with _LOCK:  # a child of fork would wait for ever for a thread that imports
-        module = _importlib.import_module(f"weft.jit.{_LATER[name]}")
+    module = _importlib.import_module(f"weft.jit.{_LATER[name]}")
     globals()[name] = found = getattr(module, name)
     return found
 

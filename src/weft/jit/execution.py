@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft import _C
 from weft._runtime.fork_lock import ForkLock
+from weft.jit import codegen, literals, native, pipeline  # noqa: F401  (literals: constants of weft)
+from weft.jit.cache.kept import FIRST, GRADIENTS, Kept
+from weft.jit.cache.kept import INFERENCE as WITHOUT
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
+from weft.jit.native import compiler
 from weft.jit.passes import gradients
 from weft.jit.passes.inlining import callee
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 from weft.jit.recursion import DeepRecursion
-
-if TYPE_CHECKING:
-    from weft.jit import codegen, native, pipeline
-    from weft.jit.native import compiler
-else:
-    codegen = Later("weft.jit.codegen")
-    compiler = Later("weft.jit.native.compiler")
-    native = Later("weft.jit.native")
-    pipeline = Later("weft.jit.pipeline")
 
 
 class _Compiling:
@@ -89,11 +83,10 @@ def executable(
     stand behind interfaces. With a `level` of the pipeline calls run its programs from the first
     on.
     """
-    run = _C.JitChoice(_Programs(function, list(classes), level).choose)
-    return _broadcasting(run, function) if function.lengths else run
+    return Programs(function, list(classes), level).executable()
 
 
-class _Programs:
+class Programs:
     """The programs of a function, each made when it is first needed: one for calls in which no
     gradient can be recorded, because grad mode is off or no argument requires one, and one for
     the others. For the former passes are freer and groups carry no gradient.
@@ -104,8 +97,11 @@ class _Programs:
     them.
     """
 
-    def __init__(self, function: Function, classes: list[ty.ClassType], level: int | None) -> None:
-        self.function, self.classes = function, classes
+    def __init__(
+        self, function: Function, classes: Iterable[ty.ClassType] = (), level: int | None = None,
+        kept: Kept | None = None,
+    ) -> None:  # fmt: skip
+        self.function, self.classes, self.kept = function, list(classes), kept
         self.level = _LEVEL if level is None else level
         self.is_tiered = level is None and not _may_repeat(function)
         self.is_long = self.is_tiered and _nodes_within(function) > _LONG
@@ -113,6 +109,11 @@ class _Programs:
         self.first: Any = None  # as the frontend made it
         self.optimized: dict[bool, Any] = {}  # by whether gradients may be recorded
         self.jobs: dict[bool, Any] = {}
+
+    def executable(self) -> Callable[..., Any]:
+        """The function, ready to be called."""
+        run = _C.JitChoice(self.choose)
+        return _broadcasting(run, self.function) if self.function.lengths else run
 
     def choose(self, records: bool, is_large: bool) -> tuple[Any, bool]:
         """The program of a call, and whether it is that of all calls like it. `is_large`: the
@@ -128,15 +129,38 @@ class _Programs:
     def _unoptimized(self) -> Any:
         if self.first is None:
             with LOCK:
-                self.first = _load(self.function, self.classes, 0, DEFAULT)
+                self.first = self._load(0, DEFAULT, FIRST)
         return self.first
 
     def _make(self, records: bool) -> Any:
         with LOCK:
             if records not in self.optimized:
+                kinds = [GRADIENTS] if records else [WITHOUT]
+                if gradients.may_start(self.function.graph):
+                    kinds = [GRADIENTS, WITHOUT]
                 options = DEFAULT if records else INFERENCE
-                self.optimized[records] = _load(self.function, self.classes, self.level, options)
+                self.optimized[records] = self._load(self.level, options, *kinds)
             return self.optimized[records]
+
+    def _load(self, level: int, options: Options, *kinds: str) -> Callable[..., Any]:
+        # Imported under LOCK: a child of fork would wait for ever for a thread that imports.
+        function = self.function
+        optimized = _optimized(function, level, options) if level else function
+        data = codegen.lower_program([optimized], self.classes, options.gradients)
+        encoded = data.encode()  # which brings the last classes
+        classes = {type.name: class_of(type) for type in data.tables.classes}
+        program = _C.JitProgram(encoded, data.tables.inputs, data.callables, classes)
+        if self.kept is not None and not classes and not function.lengths:
+            for kind in kinds:
+                self.kept.save(
+                    kind, function.name, encoded, data.tables.inputs,
+                    data.callables, data.tables.strings,
+                )  # fmt: skip
+        run = program.function(optimized.name)
+        run._source = lambda: function  # for traces that call it
+        global programs_made
+        programs_made += 1
+        return run
 
     def _is_ready(self, records: bool) -> bool:
         """Whether the passes have run, or can only run in this thread."""
@@ -196,19 +220,3 @@ def _optimized(function: Function, level: int, options: Options) -> Function:
     # A third of the compiler's modules, which first calls do without.
     native.start()
     return pipeline.optimize(function, level, options, native.compiler.raise_if_stopping)
-
-
-def _load(
-    function: Function, held: Iterable[ty.ClassType], level: int, options: Options
-) -> Callable[..., Any]:
-    # Imported under LOCK: a child of fork would wait for ever for a thread that imports.
-    optimized = _optimized(function, level, options) if level else function
-    data = codegen.lower_program([optimized], held, options.gradients)
-    encoded = data.encode()  # which brings the last classes
-    classes = {type.name: class_of(type) for type in data.tables.classes}
-    program = _C.JitProgram(encoded, data.tables.inputs, data.callables, classes)
-    run = program.function(optimized.name)
-    run._source = function  # for traces that call it
-    global programs_made
-    programs_made += 1
-    return run

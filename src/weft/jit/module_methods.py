@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import weft
@@ -17,33 +17,8 @@ from weft.jit.frontend.types.classes import annotations_of
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.parameters import Compiled
 from weft.jit.frontend.values import Call, Simple
-from weft.jit.ir import Function
-from weft.jit.script_function import Program, ScriptFunction
 
 Module = weft.nn.Module
-
-
-class ScriptMethod(Program):
-    """A compiled method of a module: callable, with its graph, code and schema."""
-
-    def __init__(self, owner: Any, name: str) -> None:
-        self.owner = owner
-        self.name = self.__name__ = name
-        self.function: Function = compiled_method(owner._jit_info, name).function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return executable_method(self.owner._jit_info, self.name)(
-            self.owner._jit_object, *args, **kwargs
-        )
-
-    @property
-    def _program(self) -> Function:
-        return self.function
-
-    def _parameters_of(self) -> Iterable[weft.Tensor]:
-        return self.owner.parameters()
-
-    schema = ScriptFunction.schema
 
 
 def compiled_method(info: ModuleInfo, name: str) -> Any:

@@ -1,36 +1,27 @@
-"""weft.jit.script: Python functions, modules and classes to programs."""
+"""weft.jit.script: Python functions, modules and classes to programs.
+
+Programs of functions that another process has compiled are found on disk (weft.jit.cache). The
+compiler is imported for what is not there.
+"""
 
 from __future__ import annotations
 
-import ast
-import enum
 import sys
+import textwrap
 import types as python_types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from weft.jit.execution import LOCK
-from weft.jit.frontend.language import functions as frontend
-from weft.jit.frontend.language.ignored import mode_of
-from weft.jit.frontend.language.overloads import overloads_of
-from weft.jit.frontend.source.code import Code, unwrapped
-from weft.jit.frontend.source.errors import FrontendError, from_outside, shortened
-from weft.jit.frontend.source.refused import refuse
-from weft.jit.frontend.source.resolver import Resolver, is_module, locals_of_caller
-from weft.jit.frontend.types.parameters import Compiled
-from weft.jit.ir.fresh_stack import Later
-from weft.jit.script_function import DEFAULT_NAMES, ScriptFunction
-
-if TYPE_CHECKING:
-    import textwrap
-
-    from weft.jit import script_class, script_containers, script_module
-else:
-    script_class = Later("weft.jit.script_class")
-    script_containers = Later("weft.jit.script_containers")
-    script_module = Later("weft.jit.script_module")
-    textwrap = Later("textwrap")
+from weft.jit.cache import kept as cache
+from weft.jit.script_function import DEFAULT_NAMES, KeptFunction, ScriptFunction
 
 _enabled = True
+
+
+def _compiler() -> Any:
+    """The compiler. A process that finds its programs on disk does without it."""
+    from weft.jit import scripting
+
+    return scripting
 
 
 def script(
@@ -48,66 +39,40 @@ def script(
     """
     if not _enabled or isinstance(obj, ScriptFunction):
         return obj
-    extra = locals_of_caller(1 + _frames_up)
-    try:
-        with LOCK, from_outside():
-            return _script(obj, extra)
-    except FrontendError as error:
-        raise shortened(error) from error.__cause__
-
-
-def _script(obj: Any, extra: dict[str, Any]) -> Any:
-    if is_module(obj):
-        is_scripted = isinstance(obj, script_module.RecursiveScriptModule)
-        return obj if is_scripted else script_module.script_module(obj, extra)
-    if isinstance(obj, type):
-        return script_class.script_class(obj, extra)
-    if isinstance(obj, dict):
-        return script_containers.ScriptDict(obj)
-    if isinstance(obj, list):
-        return script_containers.ScriptList(obj)
-    if isinstance(obj, tuple):
-        raise RuntimeError("script: expected a function, module or class, got a tuple")
-    function = obj if not callable(obj) or _has_modes(obj) else unwrapped(obj)
-    if isinstance(function, python_types.MethodType):
-        raise RuntimeError(
-            f"script: expected a function, got the method {function.__qualname__}; "
-            "script the module, with the method marked @weft.jit.export"
-        )
-    if not isinstance(function, python_types.FunctionType):
-        raise RuntimeError(
-            f"script: expected a function, module or class, got {type(obj).__name__}"
-        )
-    return _script_function(function, extra)
-
-
-def _has_modes(obj: Any) -> bool:
-    return isinstance(obj, python_types.FunctionType) and bool(frontend.decorated_modes(obj))
-
-
-def _script_function(function: Any, extra: dict[str, Any]) -> ScriptFunction:
-    if overloads_of(function):
-        raise RuntimeError(
-            f"script: expected a function with one signature, got {function.__qualname__} with "
-            "overloads; call it from another function"
-        )
-    if mode_of(function) in ("ignore", "unused"):
-        return function
-    known = getattr(function, "_weft_script_function", None)
-    if isinstance(known, ScriptFunction) and known._weft_compiled.error is None:
+    known = vars(obj).get("_weft_script_function") if _is_plain(obj) else None
+    if isinstance(known, KeptFunction):
         return known
-    compiled = _compile(function, extra)
-    made = ScriptFunction(compiled, function)
-    function._weft_script_function = made
-    return made
+    extra = _locals_of_caller(1 + _frames_up)
+    kept = cache.of_function(obj, extra) if _is_plain(obj) and known is None else None
+    known = {} if kept is None else kept.names()
+    if kept is None or not known:
+        return _compiler().script(obj, extra, kept)
+
+    def compile() -> Any:
+        del obj._weft_script_function
+        made = _compiler().script(obj, extra, kept)
+        obj._weft_script_function = found
+        return made
+
+    ((name, doc),) = known.items()
+    found = KeptFunction(kept, name, doc, obj, compile)
+    obj._weft_script_function = found
+    return found
 
 
-def _compile(function: Any, extra: dict[str, Any]) -> Compiled:
+def _is_plain(obj: Any) -> bool:
+    """Whether it is a function without a decorator or mark that the compiler knows."""
+    marks = vars(obj) if isinstance(obj, python_types.FunctionType) else {"__wrapped__": None}
+    return not any(m == "__wrapped__" or m.startswith(("_weft_jit", "_weft_mode")) for m in marks)
+
+
+def _locals_of_caller(depth: int) -> dict[str, Any]:
+    """The local variables `depth` frames above the caller: where script() was called."""
     try:
-        return frontend.compile_function(function, extra)
-    except FrontendError:
-        frontend.forget(function)
-        raise
+        frame = sys._getframe(depth + 1)
+    except ValueError:
+        return {}
+    return dict(frame.f_locals) if frame.f_locals is not frame.f_globals else {}
 
 
 def _unindented(source: str) -> str:
@@ -132,26 +97,23 @@ class CompilationUnit:
     def define(self, source: str, rcb: Any = None, _frames_up: int = 0) -> None:
         """Compiles the functions of the text; they may call those that came before them."""
         frame = sys._getframe(1 + _frames_up)
-        resolver = Resolver(self._functions, frame.f_locals, frame.f_globals, DEFAULT_NAMES)
-        try:
-            with LOCK, from_outside():
-                self._define(_unindented(source) + "\n", resolver)
-        except FrontendError as error:
-            raise shortened(error) from error.__cause__
+        text = _unindented(source) + "\n"
+        scopes = (frame.f_locals, frame.f_globals, DEFAULT_NAMES)
+        kept = None if self._functions else cache.of_text(text, scopes)
+        names = {} if kept is None else kept.names()
+        if kept is None or not names:
+            return _compiler().define(text, scopes, self._functions, kept)
+        made: dict[str, Any] = {}
 
-    def _define(self, source: str, resolver: Resolver) -> None:
-        code = Code(source, "<string>", 1)
-        for node in code.tree.body:
-            if not isinstance(node, ast.FunctionDef):
-                refuse(code, node)
-            compiled = frontend.compile_definition(
-                node, code, resolver, f"__torch__.{node.name}", {},
-                lambda made, name=node.name: self._started(name, made),
-            )  # fmt: skip
-            self._functions[node.name] = ScriptFunction(compiled)
+        def compile(name: str) -> Any:
+            if not made:
+                _compiler().define(text, scopes, made, kept)
+            return made[name]
 
-    def _started(self, name: str, compiled: Compiled) -> None:
-        self._functions[name] = ScriptFunction(compiled)
+        for name, doc in names.items():
+            self._functions[name] = KeptFunction(
+                kept.inner(name), f"__torch__.{name}", doc, None, lambda name=name: compile(name)
+            )
 
     def __getattr__(self, name: str) -> Any:
         functions = self.__dict__.get("_functions", {})
@@ -164,4 +126,4 @@ class CompilationUnit:
         return list(self._functions.values())
 
 
-__all__ = ["CompilationUnit", "ScriptFunction", "enum", "script"]
+__all__ = ["CompilationUnit", "ScriptFunction", "script"]

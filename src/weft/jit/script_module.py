@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import weft
+from weft.jit.compiled_function import Program, Savable, absent
+from weft.jit.compiled_method import ScriptMethod
 from weft.jit.execution import LOCK, class_of
 from weft.jit.frontend.language.ignored import mode_of
 from weft.jit.frontend.source.code import Code
@@ -22,14 +24,9 @@ from weft.jit.frontend.types.class_methods import compile_text_as_method
 from weft.jit.frontend.types.module_types import JitAttribute, ModuleInfo, module_info
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
-from weft.jit.module_methods import (
-    ScriptMethod,
-    compiled_method,
-    executable_method,
-    forget_executables,
-)
+from weft.jit.module_methods import compiled_method, executable_method, forget_executables
 from weft.jit.script_class import is_plain, object_of
-from weft.jit.script_function import DEFAULT_NAMES, Program, Savable, absent
+from weft.jit.script_function import DEFAULT_NAMES
 
 Module = weft.nn.Module
 PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"

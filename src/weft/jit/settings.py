@@ -8,9 +8,9 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from weft.jit.compiled_function import inlined
 from weft.jit.markers import is_tracing
 from weft.jit.script import script
-from weft.jit.script_function import inlined
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,7 +6,3 @@ classes    classes and functions of the code, as the frontend takes them
 objects    the objects of data.pkl
 load       weft.jit.load
 """
-
-from weft.jit.archive.load import load
-
-__all__ = ["load"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import itertools
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 from weft.jit.ir import Source, SourceRange, type_of_constant
@@ -92,6 +93,11 @@ class Tables:
     def string(self, text: str) -> int:
         """The place of a string."""
         return self._strings.setdefault(text, len(self._strings))
+
+    @property
+    def strings(self) -> Iterable[str]:
+        """All strings."""
+        return self._strings
 
     # Types
 

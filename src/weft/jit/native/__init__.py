@@ -2,8 +2,8 @@
 
 compose    a group's operators as one kernel: their table bodies, one after the other
 image      an object file as an image that the runtime loads without a linker
-cache      images on disk, by content and processor
 llvm       LLVM modules to object files, by llvmlite
+images     the images of groups: found, or made by the three above
 compiler   the thread that compiles while programs run on their operators' kernels
 
 Compiling needs llvmlite (`pip install weft[compile]`); cached images do not.

@@ -15,26 +15,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft import _C
 from weft._kernels.machine import is_aarch64, is_x86
-from weft._kernels.target import AARCH64, X86
 from weft._runtime.fork_lock import ForkLock
-from weft.jit.ir.fresh_stack import Later
 from weft.jit.native.polite import yielding
-from weft.jit.recursion import DeepRecursion
-
-if TYPE_CHECKING:
-    from weft.jit.native import cache, compose, image, llvm
-else:
-    cache = Later("weft.jit.native.cache")
-    compose = Later("weft.jit.native.compose")
-    image = Later("weft.jit.native.image")
-    llvm = Later("weft.jit.native.llvm")
 
 RUNS_BEFORE = 2  # runs of a group before it is worth native code
-FORMAT = "1"  # of keys in the cache: raise it when the code for the same text changes
 
 failures: list[str] = []
 compiled: list[str] = []  # names of images made or loaded, in order
@@ -46,7 +34,7 @@ _jobs: deque[_Job] = deque()
 
 def available() -> bool:
     """Whether groups can be compiled here: llvmlite is installed and the machine is known."""
-    return _is_known() and llvm.is_installed()
+    return _is_known() and bool(_images().llvm.is_installed())
 
 
 def _is_known() -> bool:
@@ -180,22 +168,16 @@ def _image(group: Any, compute: str, masks: int, ints: int = 0) -> bytes:
 def image_for(group: Any, compute: str, masks: int, ints: int, level: str) -> bytes:
     """The native code of a group for a level of x86-64 (v2, v3, v4) or AArch64 (neon): from disk,
     or made."""
-    # Imported by the thread, not by the program that waits for its first result.
-    target, triple = X86.get(level, AARCH64), "x86_64-unknown-linux-gnu"
-    if target is AARCH64:
-        triple = "aarch64-unknown-linux-gnu"
-    isa = list(X86).index(level) if level in X86 else 0
-    spec = compose.Group(group.constants, group.steps, group.outputs)
-
-    with DeepRecursion():  # operators that feed each other are expressions within expressions
-        text = compose.text(compose.kernel(spec, compute, masks, ints), target, triple)
-    name = cache.key(FORMAT, target.name, text)
-    made = cache.load(name)
-    if made is None:
-        made = image.make(llvm.object_of(text, triple, target), compose.SYMBOL, isa)
-        cache.save(name, made)
+    name, made = _images().find_or_make(group, compute, masks, ints, level)
     compiled.append(name)
     return made
+
+
+def _images() -> Any:
+    """What composes and compiles. The thread waits for it, not a program's first result."""
+    from weft.jit.native import images
+
+    return images
 
 
 def wait(group: Any, compute: Any, masks: int = 0, seconds: float = 10.0) -> bool:

@@ -22,9 +22,9 @@ _INPUTS = (Tensor, TracedInt, TracedFloat)
 @face("program")
 def _program(rec: Recorder, run: Any, *args: Any, **kwargs: Any) -> Any:
     """A compiled function or method stays a call: what it decides, it decides in every call."""
-    function = run._source
-    if function is None:
+    if run._source is None:
         raise RuntimeError(f"trace: expected a program made by weft.jit, got {run!r}")
+    function = run._source()
     with rec.paused():
         result = run(*structures.plain_numbers(args), **structures.plain_numbers(kwargs))
     given = {**dict(zip(function.arg_names, args)), **kwargs}

@@ -9,6 +9,7 @@ from typing import Any
 
 import weft
 from weft.jit import schemas
+from weft.jit.compiled_function import CompiledFunction
 from weft.jit.execution import LOCK
 from weft.jit.frontend.types.names import qualified_name
 from weft.jit.frontend.types.parameters import Compiled, Parameter
@@ -241,7 +242,7 @@ def _trace_function(
 
     traced = record(call)  # without the lock: it may wait for threads that compile
     with LOCK:
-        made = ScriptFunction(traced.compiled(), func)
+        made = CompiledFunction(traced.compiled(), func)
     if check_trace:
         others = [call, *(Call.of(each, by_name) for each in check_inputs or ())]
         checks.warn_of_randomness(traced.graph)

@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 import weft
+from weft.jit.cache import reads
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import FALLS, RESULT, Flow
 from weft.jit.frontend.language.calls import convert_arguments
@@ -69,7 +70,9 @@ def compile_function(
         if known.error is not None:
             del _compiled[function]
         else:
+            reads.compiled_before(function, known.walk)
             return known
+    walk = reads.digest_of(function)
     inner = unwrapped(function)  # what a decorator wraps; grad modes are entered
     code = code_of(inner)
     node = definition(code, inner.__name__, inner)
@@ -84,12 +87,13 @@ def compile_function(
             resolver,
             name,
             defaults_of(inner),
-            lambda c: _remember(function, c),
+            lambda c: _remember(function, c, walk),
             function,
         )
 
 
-def _remember(function: Any, compiled: Compiled) -> None:
+def _remember(function: Any, compiled: Compiled, walk: str) -> None:
+    compiled.walk = walk
     _compiled[function] = compiled
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import weft
 from weft import _C
+from weft.jit.cache import reads
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import BuiltinFunction, operator_name
 from weft.jit.frontend.language.comparison import contains_value
@@ -27,6 +28,7 @@ _functions: dict[Any, Sugared] = {}  # operators of the table that have been met
 @verb("sugar")
 def sugar(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugared:
     """What a Python object means where it is read."""
+    reads.read(obj, c.code.source.filename)
     known = _functions.get(obj) if type(obj) is _C._OpFunction else None
     if known is not None:
         return known

@@ -6,6 +6,7 @@ import ast
 import os
 from typing import TYPE_CHECKING, Any
 
+from weft.jit.cache import reads
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.source.refused import refuse
 from weft.jit.frontend.source.search import find_lines
@@ -139,6 +140,7 @@ def _check_name(obj: Any, lines: list[str], filename: str) -> None:
 
 def _code(lines: list[str], first: int, filename: str) -> Code:
     text = "".join(lines)
+    reads.read_lines(filename, max(first, 1), len(lines))
     return Code(_dedented(text).rstrip("\n") + "\n", filename, max(first, 1), _indent(text))
 
 

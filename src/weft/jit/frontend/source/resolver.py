@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from weft.jit.cache import reads
+
 
 class _Missing:
     def __repr__(self) -> str:
@@ -65,7 +67,7 @@ class Cells(Mapping[str, Any]):
 
 def resolver_of_function(function: Any, *extra: Mapping[str, Any]) -> Resolver:
     """What the names of a function mean."""
-    scopes = (Cells(function), function.__globals__, *extra)
+    scopes = (*reads.bindings_of(function), Cells(function), function.__globals__, *extra)
     return Resolver(*scopes, builtins=function.__builtins__)
 
 
@@ -81,12 +83,3 @@ def resolver_of_class(cls: type, *extra: Mapping[str, Any]) -> Resolver:
     module = sys.modules.get(cls.__module__)
     scopes.append(vars(module) if module is not None else {})
     return Resolver(*scopes, *extra)
-
-
-def locals_of_caller(depth: int) -> dict[str, Any]:
-    """The local variables `depth` frames above the caller: where script() was called."""
-    try:
-        frame = sys._getframe(depth + 1)
-    except ValueError:
-        return {}
-    return dict(frame.f_locals) if frame.f_locals is not frame.f_globals else {}

@@ -11,6 +11,7 @@ import typing
 from typing import Any
 
 import weft
+from weft.jit.cache import reads
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code
 from weft.jit.frontend.source.errors import fail
@@ -178,6 +179,8 @@ class Annotations:
 
     def of_object(self, obj: Any, range: Any = None) -> Any:
         """The type that a Python object used as annotation means."""
+        if not isinstance(obj, ty.Type):
+            reads.read(obj, self.code.source.filename)
         if isinstance(obj, typing.ForwardRef):
             obj = obj.__forward_arg__
         if isinstance(obj, str):

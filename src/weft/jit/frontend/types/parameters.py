@@ -69,6 +69,7 @@ class Compiled:
         self.function.defaults = {p.name: p.default for p in parameters if p.has_default}
         self.function.lengths = {p.name: p.length for p in parameters if p.length is not None}
         self.error: FrontendError | None = None
+        self.walk = ""  # the digest of what it depended on
 
     def known_return(self, range: SourceRange) -> ty.Type:
         """The return type; a function that is still being compiled must declare it."""
