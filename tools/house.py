@@ -53,12 +53,11 @@ PURPOSES = (
     Purpose(
         "fusion",
         3_500,
-        5_900,
+        5_300,
         "csrc/runtime/fused* csrc/bindings/jit_fused.cpp src/weft/jit/passes/fusion.py "
-        "src/weft/jit/passes/gradient_paths.py src/weft/jit/passes/moments.py "
-        "src/weft/jit/passes/norm_affine.py src/weft/jit/passes/patterns.py "
-        "src/weft/jit/codegen/derivative.py src/weft/jit/codegen/heads.py "
-        "src/weft/jit/codegen/rows.py src/weft/jit/codegen/steps.py src/weft/jit/codegen/tiles.py",
+        "src/weft/jit/passes/moments.py src/weft/jit/passes/patterns.py "
+        "src/weft/jit/codegen/derivative.py src/weft/jit/codegen/rows.py "
+        "src/weft/jit/codegen/steps.py src/weft/jit/codegen/tiles.py",
     ),
     Purpose(
         "tracing; shapes in Python",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
-from jit.groups import NATIVE, bits, compile_now, group_of, make
+from jit.groups import NATIVE, assert_same_sums, bits, compile_now, group_of, make
 from jit.test_fused import CHAIN, chain, eagerly, group, random_group
 
 HALVES = [weft.float16, weft.bfloat16]
@@ -102,4 +102,4 @@ def test_gradients(shapes, dtype, native):
     assert got.grad_fn.name() == "FusedBackward"
     seed = weft.randn(wanted.shape).to(dtype)
     for a, b in zip(weft.autograd.grad(got, mine, seed), weft.autograd.grad(wanted, others, seed)):
-        assert raw(a) == raw(b)
+        assert_same_sums(a, b, wanted.numel() // b.numel())

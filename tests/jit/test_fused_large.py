@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 
 import weft
-from jit.groups import bits, run_group
-from jit.heads import threads
+from jit.groups import bits, run_group, threads
 
 pytestmark = pytest.mark.threads
 

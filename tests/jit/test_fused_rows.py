@@ -22,8 +22,8 @@ from jit.groups import (
     make,
     no_other_requests,
     results,
+    threads,
 )
-from jit.heads import threads
 from weft import _C
 
 __all__ = ["no_other_requests"]  # a fixture

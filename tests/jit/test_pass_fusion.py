@@ -82,8 +82,8 @@ graph(%x : Tensor, %w : Tensor):
 """
 
 
-def test_gradients_of_an_input_keep_their_order():
-    check(fusion.run, INTERLEAVED, None)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_groups_move_over_other_readers_of_their_inputs(gradients):
     check(
         fusion.run,
         INTERLEAVED,
@@ -97,7 +97,7 @@ def test_gradients_of_an_input_keep_their_order():
               -> (%6)
           return (%4, %2)
         """,
-        options=Options(gradients=False),
+        options=Options(gradients=gradients),
     )
 
 

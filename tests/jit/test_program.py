@@ -22,11 +22,11 @@ from jit.test_interpreter import CLASSES, FIB, MODES, STEP, function, recursive
 from jit.test_interpreter_random import Maker
 from weft import _C
 from weft.jit.codegen import instructions, lower_program
-from weft.jit.codegen.heads import HeadStep
 from weft.jit.codegen.listing import listing
 from weft.jit.codegen.liveness import Liveness
 from weft.jit.codegen.moves import Move, sequence
 from weft.jit.codegen.program import ProgramData
+from weft.jit.codegen.rows import RowStep
 from weft.jit.ir import Function
 
 
@@ -67,19 +67,16 @@ def corpus() -> list[ProgramData]:
     return [lower_program([f]) for f in (containers, function(MODES), *made)]
 
 
-def headed(x: weft.Tensor) -> weft.Tensor:
-    """A product and a convolution, large enough for their epilogues to run part by part."""
-    y = weft.relu(weft.mm(weft.ones(200, 3) * x, weft.ones(3, 200)) + 1.0)
-    image = y.reshape(2, 2, 100, 100)
-    return weft.sigmoid(weft.conv2d(image, weft.ones(4, 2, 3, 3), None, 1, 1)) * 2.0
+def normalised(x: weft.Tensor, w: weft.Tensor) -> weft.Tensor:
+    """A group with row operators, and the group of its gradient."""
+    return (x - x.mean(-1, True)) * weft.softmax(x * 0.5, -1) * w
 
 
-def program_with_heads() -> ProgramData:
-    graph = optimised(headed, gradients=False)
-    return lower_program([Function("f", graph, ["x"])], gradients=False)
+def program_with_rows() -> ProgramData:
+    return lower_program([Function("f", optimised(normalised), ["x", "w"])])
 
 
-CORPUS = [*corpus(), program_with_heads()]
+CORPUS = [*corpus(), program_with_rows()]
 ARGUMENTS = {
     "int": 2, "float": 0.5, "bool": True, "Tensor": weft.ones(3), "Tensor?": None,
     "Dict(str, Tensor[])": {"b": []}, "__torch__.Counter": None,
@@ -93,15 +90,16 @@ def test_corpus_runs() -> None:
     assert f(d={}, x=weft.ones(3))[0] == 2
 
 
-def test_heads_go_through_bytes() -> None:
-    steps = [op for group in CORPUS[-1].groups for op, _, _ in group.steps]
-    assert [HeadStep("mm"), HeadStep("conv2d")] == [op for op in steps if isinstance(op, HeadStep)]
-    x = weft.randn(3)
-    assert weft.equal(loaded(CORPUS[-1]).function("f")(x), headed(x))
+def test_rows_go_through_bytes() -> None:
+    found = [[op.id for op, _, _ in g.steps if isinstance(op, RowStep)] for g in CORPUS[-1].groups]
+    assert ["mean_dim", "softmax_int"] in found
+    assert CORPUS[-1].groups[found.index(["mean_dim", "softmax_int"])].backward is not None
+    x, w = weft.randn(30, 40), weft.randn(40)
+    assert weft.equal(loaded(CORPUS[-1]).function("f")(x, w), normalised(x, w))
 
 
 def test_equal_graphs_give_equal_bytes() -> None:
-    again = [*corpus(), program_with_heads()]
+    again = [*corpus(), program_with_rows()]
     assert [d.encode() for d in again] == [d.encode() for d in CORPUS]
 
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
+from jit.programs import Sums
 from jit.random_source import Program
 from weft.jit.execution import executable
 
@@ -51,8 +52,7 @@ def outcome(run: Callable[..., Any], args: list[Any], gradient: bool) -> tuple[A
         kinds = (ZeroDivisionError, OverflowError, IndexError, KeyError, ValueError, RuntimeError)
         return None, next(kind for kind in kinds if isinstance(error, kind))
     if gradient and result[0].requires_grad:
-        grads = weft.autograd.grad(result[0].sum(), tensors, allow_unused=True)
-        result += list(grads)
+        result.append(Sums(weft.autograd.grad(result[0].sum(), tensors, allow_unused=True)))
     return result, None
 
 

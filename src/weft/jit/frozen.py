@@ -14,7 +14,7 @@ from weft.jit.frontend.types.parameters import Compiled
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.module_methods import add_method, compiled_method
-from weft.jit.passes import conv_bn, freezing, norm_affine
+from weft.jit.passes import conv_bn, freezing
 from weft.jit.passes.options import DEFAULT
 from weft.jit.pipeline import freeze as freeze_method
 from weft.jit.pipeline import optimize_graph
@@ -78,7 +78,7 @@ def run_frozen_optimizations(
     with LOCK:
         for compiled in mod._jit_info.compiled.values():
             graph = compiled.function.graph
-            if optimize_numerics and any([conv_bn.run(graph), norm_affine.run(graph)]):
+            if optimize_numerics and conv_bn.run(graph):
                 optimize_graph(graph, 1, DEFAULT)
         mod._jit_info.executables.clear()
 

@@ -14,11 +14,10 @@ from weft.jit.ir.record import record
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
 
 if TYPE_CHECKING:
-    from weft.jit.passes import conv_bn, freezing, norm_affine
+    from weft.jit.passes import conv_bn, freezing
 else:
     conv_bn = Later("weft.jit.passes.conv_bn")
     freezing = Later("weft.jit.passes.freezing")
-    norm_affine = Later("weft.jit.passes.norm_affine")
 
 
 @record(frozen=True)
@@ -117,7 +116,6 @@ def freeze(
         optimize_graph(graph, 1, options, observer)
     if numerics:
         conv_bn.run(graph)
-        norm_affine.run(graph)
     optimize_graph(graph, 2, options, observer, finish)
     return function.with_graph(graph)
 

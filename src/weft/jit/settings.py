@@ -56,7 +56,7 @@ def fuser(name: str) -> Iterator[None]:
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Does nothing: products and convolutions take what stands behind them along anyway."""
+    """Does nothing: weft does not use oneDNN."""
 
 
 def onednn_fusion_enabled() -> bool:

@@ -2,10 +2,8 @@
 
 The backward group reads the inputs again and computes what it needs of the forward steps anew:
 arithmetic is cheaper than memory. A result that a row operator stands behind (a softmax) it reads,
-since there is arithmetic no more. It gives one gradient for each place where an input is read, in
-the order in which the engine would meet the operators, so that sums come out with the same bits as
-operator by operator: gradients of inner values are added here in that order, those of inputs by the
-engine.
+since there is arithmetic no more. It gives one gradient for each input: the gradients of the
+places where a value is read are added as they are found.
 """
 
 from __future__ import annotations
@@ -69,7 +67,7 @@ class _Backward:
         extents = {i: extent for i, extent in extents.items() if extent != ELEMENTS}
         self._result = Derivative(Steps(share=True, strict=False, input_extents=extents))
         self._again: dict[int, Operand] = {}
-        self._grads: dict[int, Operand] = {}  # of forward steps, as known so far
+        self._grads: dict[Operand, Operand] = {}  # of forward values, as known so far
         self._kept: set[int] = set()  # forward steps that are read as results
 
     def run(self) -> Derivative:
@@ -83,11 +81,14 @@ class _Backward:
         }
         for k, step in enumerate(self._outputs):
             if depends.get(step):
-                self._grads[step] = Operand("input", self._inputs + k)
+                self._grads[Operand("step", step)] = Operand("input", self._inputs + k)
         for unit in reversed(self._forward.units):
-            grad = self._grads.get(unit.result.index) if unit.result.kind == "step" else None
+            grad = self._grads.get(unit.result) if unit.result.kind == "step" else None
             if grad is not None:
                 self._unit(unit, grad, depends)
+        for value, grad in self._grads.items():
+            if value.kind == "input":
+                self._result.edges.append((value.index, *self._leaving(grad)))
         if not self._result.edges:
             raise NotFusible("no input has a gradient")
         _drop_unused(self._result)
@@ -138,13 +139,9 @@ class _Backward:
             if part is None:
                 continue
             part = self._fitted(part, unit, value)
-            if value.kind == "input":
-                self._result.edges.append((value.index, *self._leaving(part)))
-            elif value.index in self._grads:
-                sum_ = self._result.steps.add("add_Tensor", [self._grads[value.index], part], [1])
-                self._grads[value.index] = sum_
-            else:
-                self._grads[value.index] = part
+            if value in self._grads:
+                part = self._result.steps.add("add_Tensor", [self._grads[value], part], [1])
+            self._grads[value] = part
 
     def _fitted(self, part: Operand, unit: Unit, value: Operand) -> Operand:
         """A part of the gradient as the engine gives it to an operand: summed over the row where

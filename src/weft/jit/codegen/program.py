@@ -12,7 +12,6 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weft.jit.codegen.heads import HeadStep
 from weft.jit.codegen.rows import RowResult, RowStep
 from weft.jit.codegen.tables import Tables, Writer
 from weft.jit.ir import SourceRange, Type
@@ -195,12 +194,8 @@ def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
         _write_backward(out, group.backward, tables)
 
 
-def _write_step(out: Writer, op: RowStep | HeadStep, tables: Tables) -> None:
-    """What a step of its own form does: the operator, and what it works over."""
-    if isinstance(op, HeadStep):
-        out.u32(tables.string(op.id))
-        out.u8(3)
-        return
+def _write_step(out: Writer, op: RowStep, tables: Tables) -> None:
+    """What a row operator does: the operator, and what it works over."""
     out.u32(tables.string(op.id))
     out.u8(1 if op.over == "last" else 2, op.dim & 0xFF, op.keepdim)
     out.u32(op.length)

@@ -12,7 +12,6 @@ from typing import Any
 
 from weft.jit import schemas
 from weft.jit.codegen import rows as row_steps
-from weft.jit.codegen.heads import HeadStep
 from weft.jit.codegen.rows import (
     ELEMENTS,
     KEPT,
@@ -25,8 +24,8 @@ from weft.jit.codegen.rows import (
 from weft.jit.ir.record import NamedTuple, field, record
 from weft.jit.operator_facts import Expression, RowFacts, row
 
-# What a step does: a pointwise row's identifier, a row operator, or a head.
-Op = str | RowStep | RowResult | HeadStep
+# What a step does: a pointwise row's identifier, or a row operator.
+Op = str | RowStep | RowResult
 
 
 class Operand(NamedTuple):
@@ -72,11 +71,6 @@ class Steps:
         """Whether some step is a row operator."""
         return any(isinstance(op, (RowStep, RowResult)) for op, _, _ in self.steps)
 
-    @property
-    def has_head(self) -> bool:
-        """Whether some step is a product or a convolution."""
-        return any(isinstance(op, HeadStep) for op, _, _ in self.steps)
-
     def add(
         self, op: Op, tensors: Sequence[Operand], numbers: Sequence[Any], extent: str = ""
     ) -> Operand:
@@ -97,21 +91,9 @@ class Steps:
             self._known[key] = result
         return result
 
-    def head(self, key: str, args: Sequence[Any]) -> Operand:
-        """A product or a convolution on operands and constants of any kind."""
-        refs = [a if isinstance(a, Operand) else self._placed(a) for a in args]
-        found = row(key)
-        assert found is not None and not self.has_head
-        self.steps.append((HeadStep(found.id), [], refs))
-        self.extents.append(ELEMENTS)
-        return Operand("step", len(self.steps) - 1)
-
     def _constant(self, number: Any) -> Operand:
         if not isinstance(number, (bool, int, float)):
             raise NotFusible(f"expected a real number, got {number!r}")
-        return self._placed(number)
-
-    def _placed(self, number: Any) -> Operand:
         key = (type(number), repr(number))
         if key not in self._known:
             self.constants.append(number)

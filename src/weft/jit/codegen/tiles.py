@@ -11,7 +11,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from weft.jit.codegen import heads
 from weft.jit.codegen.derivative import differentiate
 from weft.jit.codegen.rows import DROPPED, NotFusible, RowResult
 from weft.jit.codegen.steps import Op, Operand, Steps
@@ -45,7 +44,7 @@ class GroupSpec:
     """What the runtime is told of a group."""
 
     input_count: int
-    constants: tuple[Any, ...]  # numbers; what a head reads may be None, a list, a text
+    constants: tuple[Any, ...]  # numbers
     steps: tuple[tuple[Op, tuple[Operand, ...], tuple[Operand, ...]], ...]
     outputs: tuple[int, ...]
     dropped: int = 0  # bit i: input i has one value a row and lacks the row's dimension
@@ -109,13 +108,6 @@ def row_operator(node: Node) -> bool:
     except NotFusible:
         return False
     return True
-
-
-def is_head(node: Node) -> bool:
-    """Whether a node is a product or a convolution that a group may begin with."""
-    if not heads.is_head(node):
-        return False
-    return all(_holds_tensor(v) or v.type in _NUMBER_TYPES or is_known(v) for v in node.inputs)
 
 
 def _holds_tensor(value: Value) -> bool:
@@ -234,12 +226,10 @@ def fits(nodes: Sequence[Node], outputs: int) -> bool:
 
 
 def _size_together(nodes: Sequence[Node]) -> tuple[int, int] | None:
-    """How many steps and numbers nodes become, heads aside; None where values do not go
-    together."""
+    """How many steps and numbers nodes become; None where values do not go together."""
     numbers = [n for node in nodes if (n := _plain_numbers(node.kind)) is not None]
     if len(numbers) == len(nodes):
         return len(numbers), sum(numbers)
-    nodes = [node for node in nodes if not is_head(node)]
     sizes = [_size(node) for node in nodes]
     known = [size for size in sizes if size is not None]
     if len(known) == len(sizes):  # arithmetic on elements alone: the sum
@@ -263,31 +253,12 @@ def spec(node: Node, gradients: bool = True) -> GroupSpec:
     _add_block(steps, block, places)
     outputs = [places[value].index for value in block.returns]
     inputs = len(block.params)
-    if not gradients:
-        backward = None
-    elif steps.has_head:
-        backward = _backward_of_rest(block)
-    else:
-        backward = _backward(steps, outputs, inputs)
+    backward = _backward(steps, outputs, inputs) if gradients else None
     return _group(steps, outputs, inputs, backward)
 
 
-def _backward_of_rest(block: Block) -> BackwardSpec | None:
-    """Of what stands behind the head, whose result is the last input."""
-    inputs = len(block.params)
-    product = Operand("input", inputs)
-    places: dict[Value, Any] = {p: Operand("input", i) for i, p in enumerate(block.params)}
-    rest = Steps()
-    _add_block(rest, block, places, product)
-    outputs = [places[value].index for value in block.returns if places[value] != product]
-    return _backward(rest, outputs, inputs + 1)
-
-
-def _add_block(
-    steps: Steps, block: Block, places: dict[Value, Any], product: Operand | None = None
-) -> None:
-    """The operators of a group, and of the groups in it that serve where it does not apply.
-    `product`: what stands for the head's result."""
+def _add_block(steps: Steps, block: Block, places: dict[Value, Any]) -> None:
+    """The operators of a group, and of the groups in it that serve where it does not apply."""
     for inner in block.nodes:
         if inner.kind == "prim::Constant":
             places[inner.output] = inner.attrs["value"]
@@ -296,16 +267,11 @@ def _add_block(
         elif inner.kind == FUSED:
             (body,) = inner.blocks
             places.update((p, places[v]) for p, v in zip(body.params, inner.inputs))
-            _add_block(steps, body, places, product)
+            _add_block(steps, body, places)
             places.update((o, places[v]) for o, v in zip(inner.outputs, body.returns))
         else:
             key = inner.kind.partition("::")[2]
-            is_head = heads.is_head(inner)
-            if is_head and product is not None:
-                places[inner.output] = product
-                continue
-            add = steps.head if is_head else steps.apply
-            places[inner.output] = add(key, [places[v] for v in inner.inputs])
+            places[inner.output] = steps.apply(key, [places[v] for v in inner.inputs])
 
 
 def _group(

@@ -10,14 +10,7 @@ that differ, results of several shapes). So the pass needs no types and no shape
 never compiled again for new ones.
 
 A group moves down to its last operator. What stands between must neither use its results nor write
-to memory. Nor may it read a tensor that the group reads both before and behind it: the gradients of
-such a tensor would be added in another order than operator by operator, which changes their last
-bits.
-
-A product or a convolution is the head of a group that goes on with its result: the runtime
-computes the rest on each part of it as soon as it is there. In programs that record no gradients,
-what only makes an operand of the head stands before it in the group: the runtime computes it a part
-at a time, just before the part is multiplied. A group has one head at most.
+to memory.
 
 Row operators (softmax, layer norm, sums over the last dimension or all) join too, unless a group
 would be made of them alone. Where such a group does not apply its pointwise parts still may: they
@@ -26,14 +19,11 @@ are groups of their own within it.
 
 from __future__ import annotations
 
-import itertools
-
-from weft.jit.codegen import heads, tiles
+from weft.jit.codegen import tiles
 from weft.jit.ir.graph import Block, Graph, Node, Value
 from weft.jit.ir.types import TENSOR
 from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.effects import has_effects
-from weft.jit.passes.gradient_paths import GradientPaths
 from weft.jit.passes.options import DEFAULT, Options
 
 MOST_OUTPUTS = 6
@@ -41,8 +31,8 @@ MOST_OUTPUTS = 6
 
 def run(graph: Graph, options: Options = DEFAULT) -> bool:
     """Fuses in every block; True if a group was made."""
-    gradients = _Gradients(graph) if options.gradients else None
-    groups = [group for group in _find(graph.block, gradients) if group.is_worth_it()]
+    aliases = AliasAnalysis(graph) if options.gradients else None
+    groups = [group for group in _find(graph.block, aliases) if group.is_worth_it()]
     parts = [group.parts() for group in groups]
     # Not before all are found: they are asked about the graph as it was.
     for group, own in zip(groups, parts):
@@ -50,41 +40,21 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
     return bool(groups)
 
 
-class _Gradients:
-    """What groups must heed where gradients may be recorded."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.consumers = GradientPaths(graph).consumers
-        self._aliases = AliasAnalysis(graph)
-
-    def allow_head(self, node: Node) -> bool:
-        """Whether a node may be a head whose result is kept beside what is computed from it. For
-        convolutions that takes longer: their parts are short pieces of many planes."""
-        return not heads.is_convolution(node) and self.allow(node)
-
-    def allow(self, node: Node) -> bool:
-        """Whether a group may save what the node reads and gives, to compute with it when gradients
-        are asked for: not what is written to, which operator by operator might not be saved."""
-        tensors = [v for v in (*node.inputs, node.output) if v.type == TENSOR]
-        return not any(map(self._aliases.is_written, tensors))
+def _may_save(node: Node, aliases: AliasAnalysis | None) -> bool:
+    """Whether a group may save what the node reads and gives, to compute with it when gradients
+    are asked for: not what is written to, which operator by operator might not be saved."""
+    if aliases is None:
+        return True
+    tensors = [v for v in (*node.inputs, node.output) if v.type == TENSOR]
+    return not any(map(aliases.is_written, tensors))
 
 
 class _Group:
-    """Operators to be fused, in program order; `head` is the product or convolution among them."""
+    """Operators to be fused, in program order."""
 
-    def __init__(
-        self, nodes: list[Node], gradients: _Gradients | None, head: Node | None = None
-    ) -> None:
-        self.nodes, self.head = nodes, head
-        self._gradients = gradients
-        self._results = {node.output for node in nodes}
-
-    def results(self) -> set[Value]:
-        return self._results
-
-    def led(self) -> list[Node]:
-        """The head, behind the nodes that make its operand; nothing where there is no head."""
-        return [] if self.head is None else self.nodes[: self.nodes.index(self.head) + 1]
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self.results = {node.output for node in nodes}
 
     def outputs(self) -> list[Value]:
         inside = set(self.nodes)
@@ -92,23 +62,17 @@ class _Group:
         return [value for value in values if value.is_used_outside(inside)]
 
     def is_worth_it(self) -> bool:
-        if len(self.nodes) < 2 or all(map(tiles.row_operator, self.nodes)):
-            return False
-        if self.head is None or self.nodes[-1] is self.head:
-            return True
-        # What stands behind a head may be read by nobody, and run because it may raise.
-        return any(value is not self.head.output for value in self.outputs())
+        return len(self.nodes) > 1 and not all(map(tiles.row_operator, self.nodes))
 
     def parts(self) -> list[_Group]:
-        """If row operators or a head stand among the nodes: the groups there would be without
-        them."""
-        if self.head is None and not any(map(tiles.row_operator, self.nodes)):
+        """If row operators are among the nodes: the groups there would be without them."""
+        if not any(map(tiles.row_operator, self.nodes)):
             return []
         open_groups: list[_Group] = []
         done: list[_Group] = []
         for node in self.nodes:
             if tiles.row_of(node) is not None:
-                _join(node, open_groups, done, self._gradients)
+                _join(node, open_groups, done)
             else:
                 open_groups = _closed(open_groups, node, done)
         return [group for group in done + open_groups if len(group.nodes) > 1]
@@ -120,121 +84,49 @@ class _Group:
         outputs = len(self.outputs())
         return outputs <= MOST_OUTPUTS and tiles.fits(self.nodes, outputs)
 
-    def between(self) -> set[Node]:
-        """Others that send gradients to an input of the group, between its first and its last
-        operator."""
-        if len(self.nodes) < 2 or self._gradients is None:
-            return set()
-        inside, results = set(self.nodes), self.results()
-        first, last = self.nodes[0], self.nodes[-1]
-        if self.head is not None:  # it goes first, wherever it stood
-            first = min(self.nodes, key=first.owner.position)
-        inputs = {v for n in self.nodes for v in n.inputs if v.type == TENSOR} - results
-        return {
-            consumer
-            for value in inputs
-            for consumer in self._gradients.consumers(value)
-            if consumer not in inside and _is_between(first, consumer, last)
-        }
 
-
-def _is_between(first: Node, node: Node, last: Node) -> bool:
-    """Whether a node runs between two of one block; it may be nested in something there."""
-    if not node.is_within(first.owner):
-        return False
-    return first.is_before(node) and not last.is_before(node)
-
-
-def _find(block: Block, gradients: _Gradients | None) -> list[_Group]:
+def _find(block: Block, aliases: AliasAnalysis | None) -> list[_Group]:
     """The groups of a block and of those nested in it, groups of one operator among them."""
     found: list[_Group] = []
     open_groups: list[_Group] = []
     done: list[_Group] = []
     for node in block.nodes:
         fusible = tiles.row_of(node) is not None or tiles.row_operator(node)
-        if fusible and (gradients is None or gradients.allow(node)):
-            _join(node, open_groups, done, gradients)
-            continue
-        if tiles.is_head(node) and (gradients is None or gradients.allow_head(node)):
-            led = _Group([node], gradients, node) if gradients else _led_by(node, open_groups, done)
-            open_groups = [*_closed(open_groups, node, done), led]
+        if fusible and _may_save(node, aliases):
+            _join(node, open_groups, done)
             continue
         for inner in node.blocks:
-            found += _find(inner, gradients)
+            found += _find(inner, aliases)
         if node.kind != "prim::Constant":
             open_groups = _closed(open_groups, node, done)
     return found + done + open_groups
 
 
-def _led_by(head: Node, open_groups: list[_Group], done: list[_Group]) -> _Group:
-    """A group that ends with a head, and takes over from an open one what makes its operand and
-    nothing else. What stands behind another head stays there, unless row operators are among it:
-    their results are then not written at all."""
-    for operand, group in itertools.product(heads.operands_of(head), open_groups):
-        led = group.led()
-        rest = _Group(group.nodes[len(led) :], None)
-        if rest.outputs() != [operand] or len(operand.uses) != 1:
-            continue
-        if led and not any(map(tiles.row_operator, rest.nodes)):
-            continue
-        merged = _Group([*rest.nodes, head], None, head)
-        if merged.fits():
-            open_groups.remove(group)
-            if led:
-                done.append(_Group(led, None, group.head))
-            return merged
-    return _Group([head], None, head)
-
-
 def _closed(open_groups: list[_Group], node: Node, done: list[_Group]) -> list[_Group]:
     """The groups that stay open behind a node that is in none; the others are done."""
     used = _values_used(node)
-    closing = [g for g in open_groups if has_effects(node) or g.results() & used]
+    closing = [g for g in open_groups if has_effects(node) or g.results & used]
     done += closing
     return [g for g in open_groups if g not in closing]
 
 
-def _join(
-    node: Node, open_groups: list[_Group], done: list[_Group], gradients: _Gradients | None
-) -> None:
+def _join(node: Node, open_groups: list[_Group], done: list[_Group]) -> None:
     """Adds a node to the groups that feed it, which become one; or to a new group."""
-    used = set(node.inputs)
-    feeding = [g for g in open_groups if not g.results().isdisjoint(used)]
-    if not feeding:
-        open_groups.append(_Group([node], gradients))
-        return
-    merged = _merged(feeding, node, gradients)
-    # Open groups that read the same inputs in between may come along.
-    between = merged.between()
-    beside = [g for g in open_groups if between and g not in feeding and between & set(g.nodes)]
-    if beside:
-        feeding += beside
-        merged = _merged(feeding, node, gradients)
-        between = merged.between()
-    if between or not merged.fits():
+    feeding = [g for g in open_groups if not g.results.isdisjoint(node.inputs)]
+    merged = _Group([*_in_order(feeding), node])
+    if feeding and not merged.fits():
         done += feeding
-        merged = _Group([node], gradients)
-    else:  # a head that does not stay leads what makes its operand
-        moved = [g for g in feeding if g.head is not None and g.head is not merged.head]
-        done += [_Group(g.led(), None, g.head) for g in moved]
-    for group in feeding:
-        open_groups.remove(group)
+        merged = _Group([node])
+    open_groups[:] = [g for g in open_groups if g not in feeding]
     open_groups.append(merged)
 
 
-def _merged(groups: list[_Group], node: Node, gradients: _Gradients | None) -> _Group:
-    rest = [n for g in groups for n in g.nodes[len(g.led()) :]]
+def _in_order(groups: list[_Group]) -> list[Node]:
+    """The nodes of groups of one block, as the program has them."""
+    nodes = [node for group in groups for node in group.nodes]
     if len(groups) > 1:  # one alone is in order
-        rest.sort(key=node.owner.position)
-    rest.append(node)
-    # Of several heads the last one stays: what the others give is then there. It goes first; none
-    # of the other groups' nodes can be among its operands, or it would not be in an open group.
-    led = [g.led() for g in groups if g.head is not None]
-    led.sort(key=lambda nodes: node.owner.position(nodes[-1]))
-    kept = led[-1] if led else []
-    if kept and gradients is not None and rest[0].is_before(kept[-1]):
-        kept = []  # gradients of what both read would be added in another order
-    return _Group([*kept, *rest], gradients, kept[-1] if kept else None)
+        nodes.sort(key=nodes[0].owner.position)
+    return nodes
 
 
 def _values_used(node: Node) -> set[Value]:
@@ -304,7 +196,7 @@ def _wrap(nodes: list[Node], inputs: list[Value], outputs: list[Value]) -> Node:
 
 
 def _inputs(group: _Group) -> list[Value]:
-    results = group.results()
+    results = group.results
     inputs = [v for node in group.nodes for v in node.inputs if v not in results]
     return [v for v in dict.fromkeys(inputs) if not tiles.is_known(v)]
 

@@ -1,4 +1,4 @@
-"""Gradients of groups that take the engine's sums along: the bits of the operators one by one."""
+"""Gradients of groups: sums of the operators' gradients, up to the order of addition."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 import weft
 import weft.nn.functional as F
-from jit.groups import bits, group_of, make
+from jit.groups import assert_same_sums, bits, group_of, make
 
 
 def normalised(x, w):
@@ -48,8 +48,15 @@ def both(function, shapes, use, dtype=weft.float32):
         inputs = leaves(shapes, dtype)
         weft.manual_seed(4)
         extra = use(call, inputs)
-        found.append([*(bits(x.grad) for x in inputs), *(bits(g) for g in extra or ())])
+        found.append([*(x.grad for x in inputs), *(extra or ())])
     return found
+
+
+def compare(group, operators):
+    assert len(group) == len(operators)
+    largest = max(wanted.numel() for wanted in operators if wanted is not None)
+    for got, wanted in zip(group, operators):
+        assert_same_sums(got, wanted, 1 if wanted is None else largest // wanted.numel())
 
 
 def fitting(function, shapes):
@@ -114,7 +121,6 @@ def of_a_gradient(call, inputs):
 
 
 def of_a_gradient_behind_a_residual(call, inputs):
-    """What has arrived is there again when the sum is left to the operators."""
     x, w = inputs
     y = call(x, w)
     seeds = [weft.randn(y.shape), weft.randn(x.shape)]
@@ -136,11 +142,11 @@ USES = [
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_gradients_have_the_operators_bits(function, use):
+def test_gradients_are_the_operators_sums(function, use):
     for shapes in SHAPES:
         if fitting(function, shapes):
             group, operators = both(function, shapes, use)
-            assert group == operators, shapes
+            compare(group, operators)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -148,13 +154,11 @@ def test_in_anomaly_mode(function):
     shapes = ((130, 40), (40,))
     with pytest.warns(UserWarning):
         group, operators = both(function, shapes, in_anomaly_mode)
-    assert group == operators
+    compare(group, operators)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_one_tensor_as_both_inputs(function):
-    """Its gradients come in the order of the operators, not input by input."""
-
     def use(call, inputs):
         (x,) = inputs
         y = call(x, x)
@@ -162,31 +166,17 @@ def test_one_tensor_as_both_inputs(function):
 
     if function is not layer_norm:
         group, operators = both(function, [(300, 40)], use)
-        assert group == operators
-
-
-def test_signs_of_zeros_stay():
-    """What begins a sum that nothing has come to before adds nothing to it."""
-
-    def zeros(x, w):
-        return x * w + x * w
-
-    def use(call, inputs):
-        y = call(*inputs)
-        y.backward(weft.full(y.shape, -0.0))
-
-    group, operators = both(zeros, ((70, 100), (100,)), use)
-    assert group == operators
+        compare(group, operators)
 
 
 @pytest.mark.parametrize("function", [pointwise, normalised])
-def test_hooks_of_the_node_see_the_gradients_one_by_one(function):
+def test_hooks_of_the_node_see_one_gradient_of_each_input(function):
     seen = []
     x, w = leaves(((130, 40), (40,)))
     y = make(group_of(function)).run([x, w])[0]
     y.grad_fn.register_hook(lambda into, _: seen.append([g is None for g in into]))
     y.backward(weft.ones_like(y))
-    assert len(seen[0]) > 2 and not any(seen[0])
+    assert seen == [[False, False]]
 
 
 @pytest.mark.parametrize("function", [pointwise, normalised])
@@ -203,11 +193,11 @@ def test_hooks_of_tensors_see_the_sum(function):
         return [*seen, z.grad]
 
     group, operators = both(function, ((130, 40), (40,)), use)
-    assert group == operators
+    compare(group, operators)
 
 
 def test_a_gradient_that_others_hold_is_not_written_over():
-    """The gradient given for the root is also what has arrived where the group adds its own."""
+    """The gradient given for the root is also the first one of the sum."""
     x, w = leaves(((300, 40), (40,)))
     y = make(group_of(normalised)).run([x, w])[0]
     given = weft.randn(300, 40)
@@ -231,5 +221,5 @@ def test_a_result_without_a_gradient_sends_none(ends):
         results = call(x, w)
         weft.manual_seed(4)
         weft.autograd.backward([results[k] for k in ends], [weft.randn(300, 40) for _ in ends])
-        found.append([bits(x.grad), bits(w.grad)])
-    assert found[0] == found[1]
+        found.append([x.grad, w.grad])
+    compare(*found)
