@@ -46,6 +46,7 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft._command": ("weft", "weft.jit", "numpy"),
     "weft.compat": ("weft", "weft.nn"),
     "weft.distributions": ("weft", "weft.nn"),
+    "weft.fx": ("weft", "weft.nn", "weft.utils"),
     "weft.hub": ("weft", "weft.serialization"),
     "weft.jit.aot": ("weft", "weft.nn", "weft.serialization"),
     "weft.jit.archive": ("weft", "weft.nn", "weft.serialization"),
