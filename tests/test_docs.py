@@ -49,6 +49,7 @@ EXAMPLES = (
     "distributions.kl", "distributions.mixture", "distributions.multivariate",
     "distributions.transformed", "distributions.transforms", "func._functional_call", "futures", "nn.modules.syncbatchnorm",
     "nn.modules.utils", "nn.utils.weight_norm", "onnx",
+    "_runtime.torch_function", "overrides",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "profiler",
     "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
@@ -81,7 +82,7 @@ def _public(package: str) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(module).items()
-        if (inspect.isfunction(value) or inspect.isclass(value))
+        if (inspect.isfunction(inspect.unwrap(value)) or inspect.isclass(value))
         and name in getattr(module, "__all__", [n for n in vars(module) if n[0] != "_"])
         and value.__module__.startswith("weft")
         and value.__module__ not in _HELPERS

@@ -318,7 +318,7 @@ WRITE_NOTHING = ("AlphaDropout", "FeatureAlphaDropout")
 
 
 def _functions_in_place() -> list[str]:
-    functions = inspect.getmembers(F, inspect.isfunction)
+    functions = inspect.getmembers(F, lambda f: inspect.isfunction(inspect.unwrap(f)))
     return [n for n, f in functions if "inplace" in inspect.signature(f).parameters]
 
 

@@ -47,6 +47,7 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft.compat": ("weft", "weft.nn"),
     "weft.distributions": ("weft", "weft.nn"),
     "weft.func": ("weft", "weft.utils._pytree"),
+    "weft.fx": ("weft", "weft.nn", "weft.utils"),
     "weft.hub": ("weft", "weft.serialization"),
     "weft.jit.aot": ("weft", "weft.nn", "weft.serialization"),
     "weft.jit.archive": ("weft", "weft.nn", "weft.serialization"),

@@ -6,8 +6,8 @@
 #include "autograd/node.h"
 #include "bindings/args.h"
 #include "bindings/errors.h"
+#include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
-#include "bindings/trace.h"
 
 namespace weft::py {
 namespace {

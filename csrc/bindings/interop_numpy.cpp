@@ -6,9 +6,9 @@
 #include "autograd/node.h"
 #include "bindings/args.h"
 #include "bindings/errors.h"
+#include "bindings/hooked.h"
 #include "bindings/tensor_methods.h"
 #include "bindings/tensor_object.h"
-#include "bindings/trace.h"
 #include "ops/copy.h"
 
 namespace weft::py {

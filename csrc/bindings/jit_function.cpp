@@ -160,12 +160,7 @@ bool takes_long(const FunctionObject& self, const Value* values) {
 }
 
 PyObject* trace_program(PyObject* object, PyObject* const* args, size_t count, PyObject* names) {
-  return guarded([&] {
-    const size_t all = count + (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
-    std::vector<PyObject*> list{object};
-    list.insert(list.end(), args, args + all);
-    return trace_face("program", list.data(), count + 1, names);
-  });
+  return trace_face("program", {object, args, count, names});
 }
 
 PyObject* function_vectorcall(PyObject* object, PyObject* const* args, size_t flags,

@@ -6,6 +6,7 @@
 #include "bindings/jit.h"
 #include "bindings/objects.h"
 #include "bindings/tensor_object.h"
+#include "bindings/torch_function.h"
 #include "bindings/trace.h"
 
 NB_MODULE(_C, module) {
@@ -23,6 +24,7 @@ NB_MODULE(_C, module) {
     bind_slabs(module);
     bind_semaphores(module);
     init_trace(module.ptr());
+    init_torch_function(module.ptr());
     init_construct(module.ptr());
     init_buffers(module.ptr());
     init_numpy(module.ptr());

@@ -251,8 +251,7 @@ void bind_generator(nb::module_& module) {
       "manual_seed",
       [standard](nb::handle seed) {
         if (tracing()) {
-          PyObject* const given = seed.ptr();
-          Object::checked(trace_face("weft.manual_seed", &given, 1));
+          Object::checked(trace_face("weft.manual_seed", {seed.ptr(), nullptr, 0}));
         } else {
           manual_seed(*default_generator(), seed);
         }

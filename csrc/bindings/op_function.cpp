@@ -14,6 +14,7 @@
 #include "bindings/errors.h"
 #include "bindings/op_parse.h"
 #include "bindings/tensor_object.h"
+#include "bindings/torch_function.h"
 #include "bindings/trace.h"
 #include "core/error.h"
 
@@ -163,8 +164,29 @@ bool is_large_call(const Signature& signature, Frame& frame) {
   return wrap_results(signature, results);
 }
 
+Arguments arguments_of(const CallArgs& call) {
+  return {nullptr, call.args, call.count, call.names};
+}
+
+// No signature fits: tensors of classes that answer for themselves are among what does not.
+[[gnu::noinline, gnu::cold]] PyObject* run_overridden(PyObject* self, OpGroup& group,
+                                                      const CallArgs& call) {
+  if (any_overrides(arguments_of(call))) return ask_function(self, arguments_of(call));
+  raise_mismatch(group.name, group.signatures, call);
+}
+
+[[gnu::always_inline]] inline PyObject* run_first(PyObject* self, OpGroup& group,
+                                                  const CallArgs& call) {
+  Frame frame;
+  for (Signature& signature : group.signatures) {
+    if (bind_call(signature, call, frame, nullptr)) return run(signature, frame);
+  }
+  return run_overridden(self, group, call);
+}
+
 // Binding runs unrecorded as well: it may ask tensors for their numbers.
-[[gnu::noinline, gnu::cold]] PyObject* run_traced(OpGroup& group, const CallArgs& call) {
+[[gnu::noinline, gnu::cold]] PyObject* run_traced(PyObject* self, OpGroup& group,
+                                                  const CallArgs& call) {
   Object given, result;
   const char* schema = nullptr;
   const bool performs = trace_performs();
@@ -178,23 +200,26 @@ bool is_large_call(const Signature& signature, Frame& frame) {
       if (!performs) result = Object::checked(run(signature, frame));
       break;
     }
-    if (!schema) raise_mismatch(group.name, group.signatures, call);
   }
+  if (!schema) return run_overridden(self, group, call);
   if (performs) return trace_perform(schema, given.get()).release();
   return trace_operator(schema, given.get(), result.get()).release();
+}
+
+// Somebody traces, or has a mode; perhaps another thread.
+[[gnu::noinline, gnu::cold]] PyObject* run_watched(PyObject* self, OpGroup& group,
+                                                   const CallArgs& call) {
+  if (function_mode_asks()) return ask_function(self, arguments_of(call));
+  return trace_records() ? run_traced(self, group, call) : run_first(self, group, call);
 }
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
   return guarded([&]() -> PyObject* {
     OpGroup& group = group_of(self);
     CallArgs call{args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names};
-    if (tracing()) [[unlikely]]
-      return run_traced(group, call);
-    Frame frame;
-    for (Signature& signature : group.signatures) {
-      if (bind_call(signature, call, frame, nullptr)) return run(signature, frame);
-    }
-    raise_mismatch(group.name, group.signatures, call);
+    if (watch_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      return run_watched(self, group, call);
+    return run_first(self, group, call);
   });
 }
 

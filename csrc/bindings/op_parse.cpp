@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bindings/bindings.h"
-#include "bindings/tensor_object.h"
+#include "bindings/torch_function.h"
 #include "core/error.h"
 
 namespace weft::py {
@@ -100,7 +100,7 @@ bool convert_ints(const Param& param, PyObject* object, Frame& frame, Value& out
 bool convert_outs(const Param& param, PyObject* object, Value* outs) {
   if (!is_list(object) || PySequence_Fast_GET_SIZE(object) != param.outs) return false;
   PyObject** items = PySequence_Fast_ITEMS(object);
-  if (!std::all_of(items, items + param.outs, is_tensor)) return false;
+  if (!std::all_of(items, items + param.outs, is_plain_tensor)) return false;
   for (size_t i = 0; i < param.outs; ++i) outs[i] = Frame::borrow(unwrap(items[i]));
   return true;
 }
@@ -112,7 +112,7 @@ bool convert_tensors(const Param& param, PyObject* object, Value& out) {
   TensorList tensors;
   tensors.reserve(static_cast<size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (is_tensor(items[i])) {
+    if (is_plain_tensor(items[i])) {
       tensors.push_back(unwrap(items[i]));
     } else if (param.element_optional && items[i] == Py_None) {
       tensors.emplace_back();
@@ -142,7 +142,7 @@ bool convert_scalar(PyObject* object, Value& out) {
     out = Value(PyFloat_AS_DOUBLE(object));
     return true;
   }
-  if (is_tensor(object)) {
+  if (is_plain_tensor(object)) {
     const Tensor& tensor = unwrap(object);
     if (tensor.dim() != 0) return false;
     out = Value(tensor.item());
@@ -173,7 +173,7 @@ bool convert(const Param& param, PyObject* object, Frame& frame, Value& out) {
   if (object == Py_None && param.optional) return true;
   switch (param.kind) {
     case ParamKind::Tensor:
-      if (!is_tensor(object)) return false;
+      if (!is_plain_tensor(object)) return false;
       out = Frame::borrow(unwrap(object));
       return true;
     case ParamKind::TensorList:

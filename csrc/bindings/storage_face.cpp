@@ -6,8 +6,8 @@
 #include "autograd/out.h"
 #include "bindings/args.h"
 #include "bindings/errors.h"
+#include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
-#include "bindings/trace.h"
 #include "ops_views.h"
 
 namespace weft::py {
@@ -190,13 +190,14 @@ PyMethodDef view_method = {"view", fast(Traced<"view", view>::call), kFast,
                            "bytes as another dtype."};
 
 PyMethodDef storage_functions[] = {
-    {"_storage_view", Traced<"weft._storage_view", storage_view>::call, METH_O, nullptr},
-    {"_from_storage", fast(Traced<"weft._from_storage", from_storage>::call), kFast, nullptr},
+    {"_storage_view", Recorded<"weft._storage_view", storage_view>::call, METH_O, nullptr},
+    {"_from_storage", fast(Recorded<"weft._from_storage", from_storage>::call), kFast, nullptr},
     {"_storage_info", storage_info, METH_O, nullptr},
-    {"_storage_resize", fast(Traced<"weft._storage_resize", storage_resize>::call), kFast, nullptr},
-    {"_set", fast(Traced<"weft._set", set>::call), kFast, nullptr},
-    {"_resize", fast(Traced<"weft._resize", resize>::call), kFast, nullptr},
-    {"_write_out", fast(Traced<"weft._write_out", write_out>::call), kFast, nullptr},
+    {"_storage_resize", fast(Recorded<"weft._storage_resize", storage_resize>::call), kFast,
+     nullptr},
+    {"_set", fast(Recorded<"weft._set", set>::call), kFast, nullptr},
+    {"_resize", fast(Recorded<"weft._resize", resize>::call), kFast, nullptr},
+    {"_write_out", fast(Recorded<"weft._write_out", write_out>::call), kFast, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

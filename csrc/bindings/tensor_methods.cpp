@@ -4,8 +4,8 @@
 
 #include "bindings/args.h"
 #include "bindings/errors.h"
+#include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
-#include "bindings/trace.h"
 #include "ops_views.h"
 
 namespace weft::py {
@@ -45,7 +45,7 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
   const Tensor& tensor = unwrap(self);
   return PyLong_FromVoidPtr(tensor.numel() > 0 ? tensor.address() : nullptr);
 }
-PyObject* get_device(PyObject* self, PyObject*) {
+PyObject* device_index(PyObject* self, PyObject*) {
   const Tensor& tensor = unwrap(self);
   return PyLong_FromLong(tensor.on_cpu() ? -1 : tensor.device().index);
 }
@@ -135,25 +135,35 @@ PyMethodDef tensor_methods[] = {
      "size(dim=None): all sizes, or that of one dimension."},
     {"stride", fast(Traced<"stride", stride>::call), kFast,
      "stride(dim=None): all strides in elements, or that of one dimension."},
-    {"dim", dim, METH_NOARGS, "Number of dimensions."},
-    {"ndimension", dim, METH_NOARGS, "Number of dimensions."},
+    {"dim", Overridable<"dim", dim>::call, METH_NOARGS, "Number of dimensions."},
+    {"ndimension", Overridable<"dim", dim>::call, METH_NOARGS, "Number of dimensions."},
     {"numel", Traced<"numel", numel>::call, METH_NOARGS, "Number of elements."},
-    {"nelement", Traced<"nelement", numel>::call, METH_NOARGS, "Number of elements."},
-    {"element_size", element_size, METH_NOARGS, "Bytes of one element."},
+    {"nelement", Traced<"numel", numel>::call, METH_NOARGS, "Number of elements."},
+    {"element_size", Overridable<"element_size", element_size>::call, METH_NOARGS,
+     "Bytes of one element."},
     {"storage_offset", Traced<"storage_offset", storage_offset>::call, METH_NOARGS,
      "Place of the first element in the storage, in elements."},
-    {"data_ptr", data_ptr, METH_NOARGS, "Address of the first element; 0 without elements."},
-    {"get_device", get_device, METH_NOARGS, "Index of the GPU; -1 for the CPU."},
-    {"is_floating_point", is_floating_point, METH_NOARGS, "Whether the dtype is floating."},
-    {"is_complex", is_complex_, METH_NOARGS, "Whether the dtype is complex."},
-    {"is_signed", is_signed, METH_NOARGS, "Whether the dtype has negative numbers."},
-    {"is_shared", is_shared, METH_NOARGS, "Whether the storage is shared by processes."},
-    {"is_pinned", is_pinned, METH_NOARGS, "Whether the storage is pinned."},
-    {"_is_view", is_view, METH_NOARGS, "Whether it is a view for autograd."},
+    {"data_ptr", Overridable<"data_ptr", data_ptr>::call, METH_NOARGS,
+     "Address of the first element; 0 without elements."},
+    {"get_device", Overridable<"get_device", device_index>::call, METH_NOARGS,
+     "Index of the GPU; -1 for the CPU."},
+    {"is_floating_point", Overridable<"is_floating_point", is_floating_point>::call, METH_NOARGS,
+     "Whether the dtype is floating."},
+    {"is_complex", Overridable<"is_complex", is_complex_>::call, METH_NOARGS,
+     "Whether the dtype is complex."},
+    {"is_signed", Overridable<"is_signed", is_signed>::call, METH_NOARGS,
+     "Whether the dtype has negative numbers."},
+    {"is_shared", Overridable<"is_shared", is_shared>::call, METH_NOARGS,
+     "Whether the storage is shared by processes."},
+    {"is_pinned", Overridable<"is_pinned", is_pinned>::call, METH_NOARGS,
+     "Whether the storage is pinned."},
+    {"_is_view", Overridable<"_is_view", is_view>::call, METH_NOARGS,
+     "Whether it is a view for autograd."},
     {"is_read_only", is_read_only, METH_NOARGS, "Whether writing to it raises."},
-    {"is_contiguous", fast(is_contiguous), kFast,
+    {"is_contiguous", fast(Overridable<"is_contiguous", is_contiguous>::call), kFast,
      "is_contiguous(memory_format=weft.contiguous_format)"},
-    {"is_set_to", is_set_to, METH_O, "Whether both show the same elements of one storage."},
+    {"is_set_to", Overridable<"is_set_to", is_set_to>::call, METH_O,
+     "Whether both show the same elements of one storage."},
     {"_storage_key", storage_key, METH_NOARGS, nullptr},
     {"item", Traced<"item", tensor_item>::call, METH_NOARGS, "The one element as a Python number."},
     {"tolist", Traced<"tolist", tensor_tolist>::call, METH_NOARGS,
@@ -163,14 +173,16 @@ PyMethodDef tensor_methods[] = {
      "numpy(*, force=False): an array over the same memory."},
     {"__array__", fast(Traced<"__array__", tensor_array_method>::call), kFast, nullptr},
     {"__dlpack__", fast(Traced<"__dlpack__", tensor_dlpack>::call), kFast, nullptr},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, nullptr},
+    {"__dlpack_device__", Overridable<"__dlpack_device__", tensor_dlpack_device>::call, METH_NOARGS,
+     nullptr},
     {"_make_subclass", fast(make_subclass), kFast | METH_STATIC, nullptr},
-    {"as_subclass", Traced<"as_subclass", as_subclass>::call, METH_O,
+    {"as_subclass", Recorded<"as_subclass", as_subclass>::call, METH_O,
      "The same tensor as an object of a subclass."},
 
     {"detach", Traced<"detach", tensor_detach>::call, METH_NOARGS,
      "The same elements without history."},
-    {"is_inference", tensor_is_inference, METH_NOARGS, "Whether it was made under inference_mode."},
+    {"is_inference", Overridable<"is_inference", tensor_is_inference>::call, METH_NOARGS,
+     "Whether it was made under inference_mode."},
     {"detach_", Traced<"detach_", tensor_detach_>::call, METH_NOARGS,
      "Drops the history in place."},
     {"requires_grad_", fast(Traced<"requires_grad_", tensor_requires_grad_>::call), kFast,

@@ -6,8 +6,8 @@
 
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
+#include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
-#include "bindings/trace.h"
 #include "ops_arithmetic.h"
 #include "ops_compare.h"
 #include "ops_linalg.h"
@@ -110,17 +110,31 @@ PyObject* unary(PyObject* self, Fn&& fn) {
 
 template <class Fn>
 PyObject* compare(PyObject* a, PyObject* b, Fn&& fn) {
-  const Tensor& left = unwrap(a);
-  Scalar number;
-  Tensor right;
-  if (is_tensor(b)) {
-    right = unwrap(b);
-  } else if (!to_operand(b, &number, &right)) {
-    Py_RETURN_NOTIMPLEMENTED;
-  }
-  bool large = is_large(left) || (right.defined() && is_large(right));
-  return wrap(run(large, [&] { return right.defined() ? fn(left, right) : fn(left, number); }));
+  return guarded([&]() -> PyObject* {
+    const Tensor& left = unwrap(a);
+    Scalar number;
+    Tensor right;
+    if (is_tensor(b)) {
+      right = unwrap(b);
+    } else if (!to_operand(b, &number, &right)) {
+      Py_RETURN_NOTIMPLEMENTED;
+    }
+    bool large = is_large(left) || (right.defined() && is_large(right));
+    return wrap(run(large, [&] { return right.defined() ? fn(left, right) : fn(left, number); }));
+  });
 }
+
+#define WEFT_COMPARE(op)                                                                \
+  PyObject* compare_##op(PyObject* a, PyObject* b) {                                    \
+    return compare(a, b, [](const Tensor& x, const auto& y) { return ops::op(x, y); }); \
+  }
+WEFT_COMPARE(eq)
+WEFT_COMPARE(ne)
+WEFT_COMPARE(lt)
+WEFT_COMPARE(le)
+WEFT_COMPARE(gt)
+WEFT_COMPARE(ge)
+#undef WEFT_COMPARE
 
 }  // namespace
 
@@ -183,29 +197,22 @@ PyObject* tensor_invert(PyObject* self) {
 PyObject* tensor_positive(PyObject* self) { return new_ref(self); }
 
 PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
-  if (tracing()) [[unlikely]] {
-    static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
-    PyObject* const args[] = {a, b};
-    return trace_face(kNames[op], args, 2);
+  switch (op) {
+    case Py_EQ:
+      return Traced<"eq", compare_eq>::call(a, b);
+    case Py_NE:
+      return Traced<"ne", compare_ne>::call(a, b);
+    case Py_LT:
+      return Traced<"lt", compare_lt>::call(a, b);
+    case Py_LE:
+      return Traced<"le", compare_le>::call(a, b);
+    case Py_GT:
+      return Traced<"gt", compare_gt>::call(a, b);
+    case Py_GE:
+      return Traced<"ge", compare_ge>::call(a, b);
+    default:
+      Py_RETURN_NOTIMPLEMENTED;
   }
-  return guarded([&]() -> PyObject* {
-    switch (op) {
-      case Py_EQ:
-        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::eq(x, y); });
-      case Py_NE:
-        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::ne(x, y); });
-      case Py_LT:
-        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::lt(x, y); });
-      case Py_LE:
-        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::le(x, y); });
-      case Py_GT:
-        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::gt(x, y); });
-      case Py_GE:
-        return compare(a, b, [](const Tensor& x, const auto& y) { return ops::ge(x, y); });
-      default:
-        Py_RETURN_NOTIMPLEMENTED;
-    }
-  });
 }
 
 }  // namespace weft::py

@@ -1,9 +1,9 @@
 // weft.Tensor: the type object, assembled from the slots of its sister files.
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
+#include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
 #include "bindings/tensor_slots.h"
-#include "bindings/trace.h"
 
 namespace weft::py {
 
@@ -21,7 +21,7 @@ template <class Fn>
 constexpr PyType_Slot slot(int id, Fn* function) {
   return {id, reinterpret_cast<void*>(function)};
 }
-template <TraceName name, auto fn>
+template <HookName name, auto fn>
 constexpr PyType_Slot traced(int id) {
   return slot(id, Traced<name, fn>::call);
 }
@@ -74,7 +74,7 @@ void init_tensor_type(PyObject* module) {
       traced<"inplace_lshift", tensor_inplace_lshift>(Py_nb_inplace_lshift),
       traced<"inplace_rshift", tensor_inplace_rshift>(Py_nb_inplace_rshift),
       traced<"negative", tensor_negative>(Py_nb_negative),
-      slot(Py_nb_positive, tensor_positive),
+      traced<"positive", tensor_positive>(Py_nb_positive),
       traced<"absolute", tensor_absolute>(Py_nb_absolute),
       traced<"invert", tensor_invert>(Py_nb_invert),
       traced<"__bool__", tensor_bool>(Py_nb_bool),

@@ -3,14 +3,17 @@
 
 #include <unordered_set>
 
+#include "bindings/errors.h"
+
 namespace weft::py {
 
-std::atomic<int> trace_count{0};
+std::atomic<int> watch_count{0};
 
 namespace {
 
 thread_local PyObject* current = nullptr;  // owned; null: not tracing, or paused
 thread_local bool performs = false;        // whether `current` has operators run itself
+int traces = 0;                            // under way, of all threads; under the GIL
 // Made by any thread while a trace is under way; addresses only. Under the GIL.
 std::unordered_set<PyObject*> wrappers;
 
@@ -45,12 +48,14 @@ PyObject* made_here(PyObject*, PyObject* object) {
 }
 
 PyObject* begin(PyObject*, PyObject*) {
-  ++trace_count;
+  ++traces;
+  ++watch_count;
   Py_RETURN_NONE;
 }
 
 PyObject* end(PyObject*, PyObject*) {
-  if (--trace_count == 0) wrappers.clear();
+  --watch_count;
+  if (--traces == 0) wrappers.clear();
   Py_RETURN_NONE;
 }
 
@@ -83,21 +88,11 @@ Object plain_number(PyObject* object) {
   return Object::checked(whole ? PyNumber_Index(object) : PyNumber_Float(object));
 }
 
-PyObject* trace_face(const char* name, PyObject* const* args, size_t count,
-                     PyObject* names) noexcept {
+PyObject* trace_face(const char* name, const Arguments& given) noexcept {
   return guarded([&]() -> PyObject* {
     const Object recorder = Object::borrow(current);
-    const Object tuple = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-    for (size_t i = 0; i < count; ++i) {
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), new_ref(args[i]));
-    }
-    const Object named = Object::checked(PyDict_New());
-    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
-      check_status(PyDict_SetItem(named.get(), PyTuple_GET_ITEM(names, i),
-                                  args[count + static_cast<size_t>(i)]));
-    }
-    return Object::checked(
-               PyObject_CallMethod(recorder.get(), "face", "sOO", name, tuple.get(), named.get()))
+    return Object::checked(PyObject_CallMethod(recorder.get(), "face", "sOO", name,
+                                               given.tuple().get(), given.dict().get()))
         .release();
   });
 }
@@ -113,7 +108,9 @@ Object trace_perform(const char* schema, PyObject* given) {
   return Object::checked(PyObject_CallMethod(recorder.get(), "perform", "sO", schema, given));
 }
 
-void trace_wrapper(PyObject* object) { wrappers.insert(object); }
+void trace_wrapper(PyObject* object) {
+  if (traces > 0) wrappers.insert(object);
+}
 
 void init_trace(PyObject* module) { check_status(PyModule_AddFunctions(module, trace_functions)); }
 

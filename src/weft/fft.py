@@ -13,6 +13,7 @@ import weft
 from weft import Tensor
 from weft._functions.out import factory_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 
 _aten = weft._C._aten
@@ -476,3 +477,6 @@ def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
     """
     dims, _ = _dims_and_sizes("ifftshift", input, None, dim)
     return input.roll([-(input.size(d) // 2) for d in dims], dims)
+
+
+_declare(globals())

@@ -14,6 +14,7 @@ from weft._functions.matrices import tensorsolve as tensorsolve
 from weft._functions.matrices import vander as vander
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 
 _aten = weft._C._aten
@@ -370,3 +371,6 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
         rank if driver != "gels" else weft.empty([0], dtype=weft.int64),
         values if driver in ("gelsd", "gelss") else A.new_empty([0], dtype=values.dtype),
     )
+
+
+_declare(globals())

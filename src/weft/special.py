@@ -8,6 +8,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._functions.out import takes_out
+from weft._runtime.torch_function import declare as _declare
 
 _aten = weft._C._aten
 _OTHER_NAMES = {
@@ -101,3 +102,6 @@ def __getattr__(name: str) -> Any:
         made = globals()[name] = (_bessel if name in _BESSEL else _polynomial)(name)
         return made
     raise AttributeError(f"module 'weft.special' has no attribute {name!r}")
+
+
+_declare(globals())

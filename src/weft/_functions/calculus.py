@@ -8,6 +8,7 @@ import weft
 from weft import Tensor
 from weft._functions.matrices import powers
 from weft._functions.out import factory_takes_out
+from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 
 
@@ -170,3 +171,6 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         )
     rows = powers(x, count)
     return rows if increasing else rows.flip(1)
+
+
+_declare(globals())

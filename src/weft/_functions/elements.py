@@ -8,6 +8,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._functions.out import takes_out
+from weft._runtime.torch_function import declare as _declare
 
 _aten = weft._C._aten
 
@@ -224,3 +225,6 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     x = input if input.is_floating_point() else input.to(weft.get_default_dtype())
     steps = weft.arange(p, dtype=x.dtype) * 0.5
     return (x.unsqueeze(-1) - steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+
+
+_declare(globals())

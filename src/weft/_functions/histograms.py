@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import weft
 from weft import Tensor
 from weft._functions.out import takes_out
+from weft._runtime.torch_function import declare as _declare
 
 
 class Histogram(NamedTuple):
@@ -140,3 +141,6 @@ def _edges(name: str, values: Tensor, bins: Any, limits: tuple[float, ...] | Non
     if low == high:
         low, high = low - 0.5, high + 0.5
     return weft.linspace(low, high, bins + 1, dtype=values.dtype)
+
+
+_declare(globals())

@@ -8,6 +8,7 @@ import weft
 from weft import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 
 
 class TriangularSolve(NamedTuple):
@@ -133,3 +134,6 @@ def lu_unpack(
         order = _rows("lu_unpack", LU_pivots, rows)
         P = weft.eye(rows, dtype=LU_data.dtype)[order].mT
     return Unpacked(P, L, U)
+
+
+_declare(globals())

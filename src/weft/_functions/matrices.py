@@ -11,6 +11,7 @@ from weft import Tensor
 from weft._functions.out import takes_out
 from weft._functions.shapes import listed
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 
 _aten = weft._C._aten
 
@@ -254,3 +255,6 @@ def chain_matmul(*matrices: Any) -> Tensor:
             [3.]])
     """
     return weft.linalg.multi_dot(matrices)
+
+
+_declare(globals())

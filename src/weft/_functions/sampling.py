@@ -8,6 +8,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._runtime.torch_function import declare as _declare
 from weft.autograd import Function
 
 _BLOCK = 256  # draws made at once; those that are left over are given back
@@ -108,3 +109,6 @@ def _by_rejection(mean: float, draw: Callable[[], float]) -> int:
         chance = count * math.log(mean) - mean - math.lgamma(count + 1)
         if v == 0 or math.log(v) + scale - math.log(a / (edge * edge) + b) <= chance:
             return count
+
+
+_declare(globals())

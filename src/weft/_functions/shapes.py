@@ -9,6 +9,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._functions.out import takes_out
+from weft._runtime.torch_function import declare as _declare
 
 
 def listed(tensors: Sequence[Any]) -> list[Any]:
@@ -239,3 +240,6 @@ def as_strided_scatter(
     result = input.clone()
     result.as_strided(size, stride, storage_offset).copy_(src)
     return result
+
+
+_declare(globals())

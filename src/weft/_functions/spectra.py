@@ -7,6 +7,7 @@ from typing import Any
 
 import weft
 from weft import Tensor, fft
+from weft._runtime.torch_function import declare as _declare
 
 # ---- windows ----
 
@@ -249,3 +250,5 @@ __all__ = [
     "bartlett_window", "blackman_window", "hamming_window", "hann_window", "istft",
     "kaiser_window", "stft",
 ]  # fmt: skip
+
+_declare(globals())

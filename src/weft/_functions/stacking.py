@@ -8,6 +8,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._functions.shapes import listed, meshgrid
+from weft._runtime.torch_function import declare as _declare
 
 _aten = weft._C._aten
 
@@ -177,3 +178,6 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     for i in range(r - 1):
         kept = kept & (grids[i] <= grids[i + 1] if with_replacement else grids[i] < grids[i + 1])
     return weft.stack([input.index_select(0, grid.masked_select(kept)) for grid in grids], 1)
+
+
+_declare(globals())

@@ -7,6 +7,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._functions.out import takes_out
+from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 
 _BETWEEN = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -182,3 +183,6 @@ def corrcoef(input: Tensor) -> Tensor:
     if result.is_complex():
         return weft.complex(weft.real(result).clamp(-1, 1), weft.real(result * -1j).clamp(-1, 1))
     return result.clamp(-1, 1)
+
+
+_declare(globals())

@@ -6,6 +6,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._runtime.torch_function import declare as _declare
 
 
 def result_type(tensor1: Any, tensor2: Any) -> weft.dtype:
@@ -58,3 +59,6 @@ def _complex_of(dtype: Any) -> Any:
 def _as_number(dtype: Any, other: Any) -> Any:
     """A higher kind without dimensions: of a complex one, the precision of the floats beside it."""
     return _complex_of(other) if dtype.is_complex and other.is_floating_point else dtype
+
+
+_declare(globals())

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from weft import _C, _exports
 from weft._C import Size, Tensor
+from weft._runtime import torch_function
 from weft.storage import TypedStorage, UntypedStorage
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -273,7 +274,9 @@ _METHODS = {
 }
 for _name, _method in _METHODS.items():
     _method.__name__ = _name
-    setattr(Tensor, _name, _method)
+    _method.__qualname__ = f"Tensor.{_name}"
+    setattr(Tensor, _name, torch_function.overridable(_method))
+torch_function.install()
 Tensor.__module__ = "weft"
 
 
@@ -334,6 +337,10 @@ def typename(obj: Any) -> str:
     kind = obj if isinstance(obj, type) else type(obj)
     return f"{kind.__module__}.{kind.__qualname__}"
 
+
+torch_function.declare(
+    globals(), ("is_complex", "is_floating_point", "is_inference", "is_nonzero", "numel")
+)
 
 __all__ = [
     "Size",

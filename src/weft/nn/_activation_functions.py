@@ -6,6 +6,7 @@ import weft
 from weft import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 
 _nn = weft._C._nn
 
@@ -305,3 +306,5 @@ __all__ = [
     "tanhshrink",
     "threshold",
 ]
+
+_declare(globals())

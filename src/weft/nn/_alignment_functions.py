@@ -8,6 +8,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 from weft.nn._loss_functions import _reduced
 
 
@@ -136,3 +137,5 @@ def _log_sum(x: Tensor) -> Tensor:
 
 
 __all__ = ["ctc_loss"]
+
+_declare(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weft
 from weft import Tensor
+from weft._runtime.torch_function import declare as _declare
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -128,3 +129,6 @@ def _additive(mask: Tensor, q: Tensor) -> Tensor:
     if mask.dtype != weft.bool:
         return mask
     return weft.zeros(mask.shape, dtype=q.dtype).masked_fill(mask, float("-inf"))
+
+
+_declare(globals())

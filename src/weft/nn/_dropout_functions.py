@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import weft
 from weft import Tensor
+from weft._runtime.torch_function import declare as _declare
 
 # What SELU tends to for small inputs: alpha dropout sets elements to it.
 _FLOOR = -1.7580993408473766
@@ -131,3 +132,5 @@ def _alpha(
 
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+_declare(globals())

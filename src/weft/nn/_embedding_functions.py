@@ -8,6 +8,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 
 
 def embedding(
@@ -189,3 +190,5 @@ def embedding_bag(
 
 
 __all__ = ["embedding", "embedding_bag"]
+
+_declare(globals())

@@ -7,6 +7,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 from weft.autograd import Function
 from weft.nn._reduction import legacy_get_string as _legacy
@@ -376,3 +377,5 @@ __all__ = [
     "nll_loss",
     "smooth_l1_loss",
 ]
+
+_declare(globals())

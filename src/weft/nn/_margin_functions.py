@@ -8,6 +8,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._runtime.torch_function import declare as _declare
 from weft.nn._loss_functions import _reduced
 from weft.nn._reduction import legacy_get_string as _legacy
 
@@ -413,3 +414,5 @@ __all__ = [
     "multilabel_soft_margin_loss", "pairwise_distance", "pdist", "poisson_nll_loss",
     "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
+
+_declare(globals())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import weft
 from weft import Tensor
+from weft._runtime.torch_function import declare as _declare
 
 
 def group_norm(
@@ -143,3 +144,5 @@ __all__ = [
     "instance_norm",
     "rms_norm",
 ]
+
+_declare(globals())

@@ -7,6 +7,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._runtime.torch_function import declare as _declare
 
 _MODES = ("reflect", "replicate", "circular")
 
@@ -76,3 +77,5 @@ def _places(i: Tensor, n: int, mode: str) -> Tensor:
 
 
 __all__ = ["pad"]
+
+_declare(globals())

@@ -10,6 +10,7 @@ import weft
 from weft import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 
 _nn = weft._C._nn
 _max_pool2d = _nn.max_pool2d_with_indices
@@ -421,3 +422,5 @@ __all__ = [
     "adaptive_max_pool3d", "avg_pool1d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
     "max_pool1d", "max_pool1d_with_indices", "max_pool3d", "max_pool3d_with_indices",
 ]  # fmt: skip
+
+_declare(globals())

@@ -9,6 +9,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool3d
 
 _resample = weft._C._aten._resample
@@ -454,3 +455,5 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+_declare(globals())

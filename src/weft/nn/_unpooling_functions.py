@@ -7,6 +7,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import _check_dims, _stride, _times
 
 
@@ -95,3 +96,5 @@ def max_unpool3d(
 
 
 __all__ = ["max_unpool1d", "max_unpool2d", "max_unpool3d"]
+
+_declare(globals())

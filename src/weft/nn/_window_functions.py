@@ -8,6 +8,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import _check_dims, _times
 
 _conv2d = weft._C._aten.conv2d
@@ -269,3 +270,5 @@ def conv_transpose3d(
 
 
 __all__ = ["conv3d", "conv_transpose1d", "conv_transpose3d", "fold", "unfold"]
+
+_declare(globals())

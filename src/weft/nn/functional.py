@@ -13,6 +13,7 @@ from typing import Any
 import weft
 from weft import Tensor
 from weft._functions.out import takes_out as _takes_out
+from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import *  # noqa: F403
 from weft.nn._alignment_functions import *  # noqa: F403
 from weft.nn._attention_functions import *  # noqa: F403
@@ -394,3 +395,6 @@ def scaled_dot_product_attention(
 
 def _repeat_heads(x: Tensor, repeats: int) -> Tensor:
     return x.unsqueeze(-3).expand(*x.shape[:-2], repeats, *x.shape[-2:]).flatten(-4, -3)
+
+
+_declare(globals())

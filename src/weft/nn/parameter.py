@@ -20,6 +20,8 @@ class Parameter(Tensor):
     ['weight']
     """
 
+    __torch_function__ = weft._C._disabled_torch_function_impl
+
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = weft.empty(0)
@@ -49,6 +51,7 @@ class Buffer(Tensor):
     """
 
     persistent: bool
+    __torch_function__ = weft._C._disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:

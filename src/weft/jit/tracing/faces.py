@@ -140,6 +140,7 @@ _in_place("xor", _aten.bitwise_xor_)
 _in_place("lshift", _aten.bitwise_left_shift_)
 _in_place("rshift", _aten.bitwise_right_shift_)
 
+FACES["positive"] = lambda rec, x: x
 FACES["negative"] = lambda rec, x: _aten.neg(x)
 FACES["absolute"] = lambda rec, x: _aten.abs(x)
 FACES["invert"] = lambda rec, x: _aten.bitwise_not(x)
@@ -220,7 +221,6 @@ def _count(name: str, kind: str, read: Callable[..., Any]) -> None:
 
 
 _count("numel", "aten::numel", original)
-_count("nelement", "aten::numel", original)
 _count("storage_offset", "aten::storage_offset", original)
 _count("nbytes", "prim::nbytes", attribute)
 

@@ -1,0 +1,291 @@
+// Who answers for an operator: the state of each thread, and the functions of Python that know the
+// order. And functions written in Python that can be overridden as operators can.
+#include "bindings/torch_function.h"
+
+#include <algorithm>
+
+#include "bindings/bindings.h"
+#include "bindings/errors.h"
+#include "bindings/trace.h"
+
+namespace weft::py {
+namespace {
+
+// What is off in this thread: classes' answers, or modes' as well.
+enum Disabled : int { kNone = 0, kClasses = 1, kAll = 2 };
+thread_local int disabled = kNone;
+thread_local int modes = 0;
+
+PyObject* hook_name = nullptr;  // "__torch_function__"
+PyObject* disabled_impl =
+    nullptr;  // the __torch_function__ of classes that do not want to be asked
+PyObject* answer_function = nullptr;  // (function, args, kwargs)
+PyObject* answer_member = nullptr;    // (name, role, args, kwargs)
+
+// The class that was found last not to override. Its tag changes when it does, and is no other's.
+PyTypeObject* plain_type = nullptr;
+unsigned plain_tag = 0;
+
+bool class_overrides(PyTypeObject* type) {
+  PyObject* found = _PyType_Lookup(type, hook_name);
+  if (found && found != disabled_impl) return true;
+  if (type->tp_version_tag != 0) {
+    plain_type = type;
+    plain_tag = type->tp_version_tag;
+  }
+  return false;
+}
+
+PyObject* disabled_torch_function(PyObject*, PyObject* const* args, Py_ssize_t count,
+                                  PyObject* names) {
+  if (count < 2 || count > 4 || names) {
+    PyErr_SetString(PyExc_TypeError,
+                    "_disabled_torch_function_impl: expected (func, types, args=(), kwargs=None)");
+    return nullptr;
+  }
+  const int before = std::exchange(disabled, std::max<int>(disabled, kClasses));
+  PyObject* result = guarded([&] {
+    const Object none = Object::checked(PyTuple_New(0));
+    PyObject* named = count > 3 && args[3] != Py_None ? args[3] : nullptr;
+    return PyObject_Call(args[0], count > 2 ? args[2] : none.get(), named);
+  });
+  disabled = before;
+  return result;
+}
+
+PyObject* set_hooks(PyObject*, PyObject* args) {
+  PyObject *function, *member;
+  if (!PyArg_UnpackTuple(args, "_set_torch_function_hooks", 2, 2, &function, &member))
+    return nullptr;
+  Py_XSETREF(answer_function, new_ref(function));
+  Py_XSETREF(answer_member, new_ref(member));
+  Py_RETURN_NONE;
+}
+
+PyObject* set_disabled(PyObject*, PyObject* level) {
+  const long next = PyLong_AsLong(level);
+  if (next == -1 && PyErr_Occurred()) return nullptr;
+  return PyLong_FromLong(std::exchange(disabled, std::clamp<int>(next, kNone, kAll)));
+}
+
+PyObject* set_modes(PyObject*, PyObject* count) {
+  const long next = PyLong_AsLong(count);
+  if (next == -1 && PyErr_Occurred()) return nullptr;
+  watch_count += static_cast<int>(next) - modes;
+  modes = static_cast<int>(next);
+  Py_RETURN_NONE;
+}
+
+PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(disabled == kNone); }
+PyObject* is_all_disabled(PyObject*, PyObject*) { return PyBool_FromLong(disabled == kAll); }
+PyObject* stack_length(PyObject*, PyObject*) {
+  return PyLong_FromLong(disabled == kAll ? 0 : modes);
+}
+
+PyObject* has_any(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (function_mode_asks()) Py_RETURN_TRUE;
+  return PyBool_FromLong(std::any_of(args, args + count, may_override));
+}
+PyObject* has_in(PyObject*, PyObject* items) {
+  const Object list =
+      Object::steal(PySequence_Fast(items, "has_torch_function: expected a sequence of arguments"));
+  if (!list) return nullptr;
+  return has_any(nullptr, PySequence_Fast_ITEMS(list.get()), PySequence_Fast_GET_SIZE(list.get()));
+}
+PyObject* class_of_object_overrides(PyObject*, PyObject* object) {
+  return PyBool_FromLong(Py_TYPE(object) != tensor_type && overrides(object));
+}
+
+// ---- functions of Python ----
+
+struct OverridableObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* function;
+  PyObject* weakrefs;
+};
+PyTypeObject* overridable_type = nullptr;
+
+PyObject* function_of(PyObject* self) {
+  return reinterpret_cast<OverridableObject*>(self)->function;
+}
+
+PyObject* overridable_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
+  const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  const Arguments given{nullptr, args, count, names};
+  const bool mode = watch_count.load(std::memory_order_relaxed) != 0 && function_mode_asks();
+  if (mode || any_overrides(given)) [[unlikely]]
+    return ask_function(self, given);
+  return PyObject_Vectorcall(function_of(self), args, flags, names);
+}
+
+PyObject* overridable_bind(PyObject* self, PyObject* instance, PyObject*) {
+  return instance ? PyMethod_New(self, instance) : new_ref(self);
+}
+// Name, module, documentation, signature: all that is asked of it is its function's.
+PyObject* overridable_get(PyObject* self, PyObject* name) {
+  static PyObject* const own[] = {
+      PyUnicode_InternFromString("__class__"),     PyUnicode_InternFromString("__call__"),
+      PyUnicode_InternFromString("__get__"),       PyUnicode_InternFromString("__wrapped__"),
+      PyUnicode_InternFromString("__reduce_ex__"), PyUnicode_InternFromString("__reduce__")};
+  if (std::find(std::begin(own), std::end(own), name) != std::end(own))
+    return PyObject_GenericGetAttr(self, name);
+  return PyObject_GetAttr(function_of(self), name);
+}
+int overridable_set(PyObject* self, PyObject* name, PyObject* value) {
+  return PyObject_SetAttr(function_of(self), name, value);
+}
+PyObject* overridable_repr(PyObject* self) { return PyObject_Repr(function_of(self)); }
+PyObject* overridable_reduce(PyObject* self, PyObject*) {
+  return PyObject_GetAttrString(function_of(self), "__qualname__");
+}
+int overridable_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(function_of(self));
+  return 0;
+}
+int overridable_clear(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<OverridableObject*>(self)->function);
+  return 0;
+}
+void overridable_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  if (reinterpret_cast<OverridableObject*>(self)->weakrefs) PyObject_ClearWeakRefs(self);
+  overridable_clear(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* overridable(PyObject*, PyObject* function) {
+  if (!PyFunction_Check(function)) {
+    PyErr_Format(PyExc_TypeError, "_overridable: expected a function, got %s", type_name(function));
+    return nullptr;
+  }
+  PyObject* made = overridable_type->tp_alloc(overridable_type, 0);
+  if (!made) return nullptr;
+  auto* object = reinterpret_cast<OverridableObject*>(made);
+  object->vectorcall = overridable_call;
+  object->function = new_ref(function);
+  return made;
+}
+
+PyMemberDef overridable_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OverridableObject, vectorcall), READONLY,
+     nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(OverridableObject, weakrefs), READONLY, nullptr},
+    {"__wrapped__", T_OBJECT_EX, offsetof(OverridableObject, function), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+PyMethodDef overridable_methods[] = {
+    {"__reduce__", overridable_reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyTypeObject* make_overridable_type() {
+  static PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(overridable_dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(overridable_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(overridable_clear)},
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_getattro, reinterpret_cast<void*>(overridable_get)},
+      {Py_tp_setattro, reinterpret_cast<void*>(overridable_set)},
+      {Py_tp_repr, reinterpret_cast<void*>(overridable_repr)},
+      {Py_tp_descr_get, reinterpret_cast<void*>(overridable_bind)},
+      {Py_tp_members, overridable_members},
+      {Py_tp_methods, overridable_methods},
+      {0, nullptr},
+  };
+  static PyType_Spec spec = {"weft._C.Overridable", sizeof(OverridableObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                                 Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             slots};
+  return reinterpret_cast<PyTypeObject*>(Object::checked(PyType_FromSpec(&spec)).release());
+}
+
+PyMethodDef torch_function_functions[] = {
+    {"_set_torch_function_hooks", set_hooks, METH_VARARGS, nullptr},
+    {"_set_torch_function_disabled", set_disabled, METH_O,
+     "0: nothing, 1: classes, 2: modes as well. Gives the level before."},
+    {"_set_torch_function_modes", set_modes, METH_O, "How many modes this thread has."},
+    {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
+    {"_is_torch_function_all_disabled", is_all_disabled, METH_NOARGS, nullptr},
+    {"_len_torch_function_stack", stack_length, METH_NOARGS, nullptr},
+    {"_has_torch_function", has_in, METH_O, nullptr},
+    {"_has_torch_function_variadic",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(has_any)), METH_FASTCALL, nullptr},
+    {"_overrides", class_of_object_overrides, METH_O,
+     "Whether the object's class answers for operators."},
+    {"_overridable", overridable, METH_O,
+     "The function, asking classes of its arguments and modes first."},
+    {"_disabled_torch_function_impl", fast(disabled_torch_function), kFast,
+     "The __torch_function__ of classes whose operators give plain tensors."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+bool overrides(PyObject* object) noexcept {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == plain_type && type->tp_version_tag == plain_tag) [[likely]]
+    return false;
+  return disabled == kNone && class_overrides(type);
+}
+
+bool function_mode_asks() noexcept { return modes > 0 && disabled != kAll; }
+
+bool any_overrides(const Arguments& given) noexcept {
+  const auto asks = [](PyObject* object) {
+    if (!PyList_CheckExact(object)) return may_override(object);
+    PyObject** items = PySequence_Fast_ITEMS(object);
+    return std::any_of(items, items + PyList_GET_SIZE(object), may_override);
+  };
+  return (given.first && asks(given.first)) ||
+         std::any_of(given.rest, given.rest + given.all(), asks);
+}
+
+Object Arguments::tuple() const {
+  const size_t self = first ? 1 : 0;
+  Object made = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(self + count)));
+  if (first) PyTuple_SET_ITEM(made.get(), 0, new_ref(first));
+  for (size_t i = 0; i < count; ++i) {
+    PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(self + i), new_ref(rest[i]));
+  }
+  return made;
+}
+
+Object Arguments::dict() const {
+  Object made = Object::checked(PyDict_New());
+  for (size_t i = count; i < all(); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i - count));
+    check_status(PyDict_SetItem(made.get(), name, rest[i]));
+  }
+  return made;
+}
+
+PyObject* ask_function(PyObject* function, const Arguments& given) noexcept {
+  return guarded([&] {
+    return Object::checked(PyObject_CallFunctionObjArgs(answer_function, function,
+                                                        given.tuple().get(), given.dict().get(),
+                                                        nullptr))
+        .release();
+  });
+}
+
+PyObject* ask_member(const char* name, const char* role, const Arguments& given) noexcept {
+  return guarded([&] {
+    return Object::checked(PyObject_CallFunction(answer_member, "ssOO", name, role,
+                                                 given.tuple().get(), given.dict().get()))
+        .release();
+  });
+}
+
+void init_torch_function(PyObject* module) {
+  hook_name = Object::checked(PyUnicode_InternFromString("__torch_function__")).release();
+  overridable_type = make_overridable_type();
+  add_object(module, "_Overridable", reinterpret_cast<PyObject*>(overridable_type));
+  check_status(PyModule_AddFunctions(module, torch_function_functions));
+  disabled_impl =
+      Object::checked(PyObject_GetAttrString(module, "_disabled_torch_function_impl")).release();
+}
+
+}  // namespace weft::py
