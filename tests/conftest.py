@@ -71,6 +71,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _frozen_heap() -> None:
+    """What the files before left stays, too: a worker that ran most of them has a gigabyte of it."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _two_threads(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests marked `threads` run with two threads, whatever the machine has."""
