@@ -78,7 +78,10 @@ def _bessel(name: str) -> Callable[..., Tensor]:
         return _aten._special_bessel(input, name)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The Bessel function {name}, element by element; without gradient."
+    function.__doc__ = (
+        f"The Bessel function {name}, element by element; without gradient.\n\n"
+        f">>> weft.special.{name}(weft.ones(2, 3)).shape\ntorch.Size([2, 3])\n"
+    )
     return takes_out(function)
 
 
@@ -87,7 +90,10 @@ def _polynomial(name: str) -> Callable[..., Tensor]:
         return _aten._special_polynomial(*_pair(name, input, n), name)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The {name} of degree n at input; without gradient."
+    function.__doc__ = (
+        f"The {name} of degree n at input; without gradient.\n\n"
+        f">>> weft.special.{name}(weft.tensor([0.5]), 0)\ntensor([1.])\n"
+    )
     return takes_out(function)
 
 
