@@ -2,8 +2,8 @@
 
 An interpreter of the opcodes that such pickles need. A global is a name looked up in a fixed table
 (globals.py), never an import; REDUCE calls only what that table has, or what the program allowed by
-name (safe_globals.py). What is outside is refused by name. Work and memory stay in proportion to the
-pickle: nesting is limited, and so is what may be a key, since hashing a nested tuple can take
+name (safe_globals.py). What is outside is refused by name. Work and memory stay in proportion to
+the pickle: nesting is limited, and so is what may be a key, since hashing a nested tuple can take
 exponential time.
 """
 
