@@ -419,6 +419,86 @@ def test_refused(name: str) -> None:
         weft.load(archive(pickled), weights_only=False)
 
 
+class Plain:
+    """Members only, as most classes of programs."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+
+class Restored(Plain):
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.value = state["value"] + 1
+
+
+class Called(Plain):
+    def __reduce__(self) -> Any:
+        return Called, (self.value,)
+
+
+def objects() -> list[tuple[Any, list[Any]]]:
+    slotted = Slotted()
+    slotted.value = 3
+    allowed = [Plain, Slotted, Restored, Called]
+    return [
+        (Plain([1, {"a": 2}]), allowed),
+        (slotted, allowed),
+        (Restored(2), allowed),
+        (Called("x"), allowed),
+        (
+            np.float64(2.5),
+            [(np.dtype, "numpy.dtype"), type(np.dtype("float64")), np.float64(0).__reduce__()[0]],
+        ),
+    ]
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_safe_globals(index: int) -> None:
+    value, allowed = objects()[index]
+    file = archive(pickle.dumps(value, protocol=2)[2:-1])
+    with pytest.raises(
+        LoadError, match=r"got the global .*; weft.serialization.add_safe_globals allows it"
+    ):
+        weft.load(file)
+    file.seek(0)
+    with weft.serialization.safe_globals(allowed):
+        got = weft.load(file)
+    if isinstance(value, Slotted):
+        assert type(got) is Slotted and got.value == 3
+    elif isinstance(value, Restored):
+        assert type(got) is Restored and got.value == 3
+    else:
+        assert type(got) is type(value) and got == value
+    assert weft.serialization.get_safe_globals() == []
+
+
+def test_safe_globals_are_kept_until_they_are_cleared() -> None:
+    functions = weft.serialization
+    functions.add_safe_globals([Plain])
+    with functions.safe_globals([(Slotted, "other.Slotted")]):
+        assert functions.get_safe_globals() == [Plain, (Slotted, "other.Slotted")]
+        loaded = weft.load(archive(b"cother\nSlotted\n)\x81"))
+        assert type(loaded) is Slotted
+    assert functions.get_safe_globals() == [Plain]
+    functions.clear_safe_globals()
+    assert functions.get_safe_globals() == []
+    for wrong in (1, (Plain, 1), ("a", "b")):
+        with pytest.raises(ValueError, match="add_safe_globals: expected"):
+            functions.add_safe_globals([wrong])
+    with (
+        functions.safe_globals([os.getpid]),
+        pytest.raises(LoadError, match="expected a known class"),
+    ):
+        weft.load(archive(f"c{os.getpid.__module__}\ngetpid\n".encode() + b")\x81"))
+
+
 TARGETS = {
     "list": b"]", "dict": b"}", "set": b"\x8f", "OrderedDict": b"ccollections\nOrderedDict\n)R",
     "Counter": b"ccollections\nCounter\n}\x85R", "tuple": b")", "NoneType": b"N",

@@ -100,7 +100,8 @@ PURPOSES = (
         1_100,
         1_100,
         "src/weft/compat/* src/weft/hub.py src/weft/futures.py src/weft/onnx.py "
-        "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
+        "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py "
+        "src/weft/serialization/safe_globals.py",
     ),
     Purpose("groups of one process", 850, 850, "src/weft/distributed/* src/weft/nn/parallel/*"),
     Purpose(

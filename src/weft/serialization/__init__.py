@@ -8,5 +8,20 @@ from weft.serialization import safetensors
 from weft.serialization._load import load
 from weft.serialization._save import save
 from weft.serialization.errors import LoadError
+from weft.serialization.safe_globals import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
 
-__all__ = ["LoadError", "load", "safetensors", "save"]
+__all__ = [
+    "LoadError",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "safetensors",
+    "save",
+]

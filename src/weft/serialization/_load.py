@@ -28,7 +28,8 @@ def load(
 
     Loading executes nothing: a pickle may hold tensors, parameters, dicts, lists, tuples, sets,
     numbers, strings, bytes, dtypes, devices and sizes. Anything else is refused by its name, also
-    with `weights_only=False`. Tensors that shared memory when they were saved share it again.
+    with `weights_only=False`, unless the program allows it (`serialization.add_safe_globals`).
+    Tensors that shared memory when they were saved share it again.
 
     `map_location` says where storages saved on other devices go: a device, a dict from names to
     names, or a function (storage as a uint8 tensor, name) -> such a tensor or None. With

@@ -13,7 +13,8 @@ import weft
 from weft import _C, Tensor
 from weft.nn.parameter import Parameter
 from weft.serialization.errors import LoadError, shown
-from weft.serialization.unpickle import Arguments, Callee, Inert
+from weft.serialization.safe_globals import allowed, is_allowed_object
+from weft.serialization.unpickle import Allowed, Arguments, Callee, Inert
 
 _DTYPES = {
     repr(value).removeprefix("torch."): value
@@ -74,12 +75,16 @@ def find_global(module: str, name: str) -> Any:
         if found is not None:
             return found
     callee = _CALLEES.get(f"{module}.{name}")
-    if callee is None:
+    if callee is not None:
+        return callee
+    value = allowed(f"{module}.{name}")
+    if value is None:
         raise LoadError(
             "load: expected only tensors and plain containers, got the global "
             + shown(f"{module}.{name}")
+            + "; weft.serialization.add_safe_globals allows it"
         )
-    return callee
+    return Allowed(f"{module}.{name}", value)
 
 
 def _torch_name(name: str) -> Any:
@@ -189,12 +194,24 @@ def set_state(target: Any, state: Any) -> None:
     """Gives an OrderedDict or a tensor its attributes; none may hide what its class has."""
     if state is None:
         return
+    if is_allowed_object(target):
+        return _set_allowed_state(target, state)
     if type(target) not in (OrderedDict, Tensor, Parameter) or type(state) is not dict:
         raise LoadError(f"load: expected no state for {type(target).__name__}, got one")
     for name, value in state.items():
         if type(name) is not str or hasattr(type(target), name) or isinstance(value, Inert):
             raise LoadError(f"load: expected a plain attribute, got {shown(str(name))}")
     target.__dict__.update(state)
+
+
+def _set_allowed_state(target: Any, state: Any) -> None:
+    """As pickle does: __setstate__, or members; a pair has those of slots too."""
+    if hasattr(type(target), "__setstate__"):
+        target.__setstate__(state)
+        return
+    members = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    for name, value in ((members[0] or {}) | (members[1] or {})).items():
+        object.__setattr__(target, name, value)
 
 
 # ---- the rest ----

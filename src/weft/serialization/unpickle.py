@@ -1,9 +1,10 @@
 """Unpickler: reads pickles of tensors and plain containers, and can do nothing else.
 
 An interpreter of the opcodes that such pickles need. A global is a name looked up in a fixed table
-(globals.py), never an import; REDUCE calls only what that table has. What is outside is refused by
-name. Work and memory stay in proportion to the pickle: nesting is limited, and so is what may be a
-key, since hashing a nested tuple can take exponential time.
+(globals.py), never an import; REDUCE calls only what that table has, or what the program allowed by
+name (safe_globals.py). What is outside is refused by name. Work and memory stay in proportion to
+the pickle: nesting is limited, and so is what may be a key, since hashing a nested tuple can take
+exponential time.
 """
 
 from __future__ import annotations
@@ -75,6 +76,19 @@ class ObjectType(Inert):
 
     def describe(self) -> str:
         return f"the class {shown(self.name)}"
+
+
+class Allowed(Inert):
+    """A class or function of the program, which it allowed by add_safe_globals."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: Callable[..., Any]) -> None:
+        self.name = name
+        self.value = value
+
+    def describe(self) -> str:
+        return f"the global {shown(self.name)}"
 
 
 class Unpickler:
@@ -234,6 +248,8 @@ class Unpickler:
     def _reduce(self) -> None:
         arguments = self._stack.pop()
         callee = self._stack.pop()
+        if type(callee) is Allowed and type(arguments) is tuple:
+            return self._push(callee.value(*arguments))
         if type(callee) is Callee and callee.bare:
             arguments = (_result(arguments),)
         if type(callee) is not Callee or type(arguments) not in (tuple, Arguments):
@@ -244,6 +260,8 @@ class Unpickler:
 
     def _new_object(self) -> None:
         arguments, made = self._stack.pop(), self._stack.pop()
+        if type(made) is Allowed and type(arguments) is tuple and isinstance(made.value, type):
+            return self._push(made.value.__new__(made.value, *arguments))
         if type(made) is not ObjectType or arguments != ():
             raise LoadError(f"load: expected a known class without arguments, got {_kind(made)}")
         self._push(made.new())
