@@ -113,6 +113,8 @@ Object trace_perform(const char* schema, PyObject* given) {
   return Object::checked(PyObject_CallMethod(recorder.get(), "perform", "sO", schema, given));
 }
 
+void ask_for_memory(PyObject* object) { Object::checked(trace_face("memory", &object, 1)); }
+
 void trace_wrapper(PyObject* object) { wrappers.insert(object); }
 
 void init_trace(PyObject* module) { check_status(PyModule_AddFunctions(module, trace_functions)); }
