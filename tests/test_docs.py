@@ -44,7 +44,7 @@ EXAMPLES = (
     "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compat.install",
     "compat.names", "compat.overlay.torch_version", "compiler", "cuda", "distributed",
     "distributions", "distributions.continuous", "distributions.discrete",
-    "distributions.independent", "func._functional_call", "futures", "nn.modules.syncbatchnorm",
+    "autograd.forward_ad", "distributions.independent", "func._functional_call", "futures", "nn.modules.syncbatchnorm",
     "nn.modules.utils", "nn.utils.weight_norm", "onnx",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "profiler",
@@ -63,7 +63,7 @@ def test_examples_of_docstrings(name: str) -> None:
 COMPLETE = (
     "_functions.calculus", "_functions.elements", "_functions.matrices", "_functions.shapes",
     "_functions.spectra", "_functions.stacking", "_functions.statistics",
-    "fft", "functional", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim",
+    "fft", "func", "functional", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim",
     "optim.lr_scheduler", "random", "signal.windows", "special",
 )  # fmt: skip
 _HELPERS = (
