@@ -43,7 +43,7 @@ EXAMPLES = (
     "_functions.histograms", "_functions.lu", "_functions.sampling", "_runtime.settings", "accelerator", "amp.autocast_mode",
     "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compat.install",
     "compat.names", "compat.overlay.torch_version", "compiler", "cuda", "distributed",
-    "_functions.incomplete_gamma", "_functions.variates", "distributions", "distributions.constraint_registry",
+    "_functions.incomplete_gamma", "autograd.forward_ad", "_functions.variates", "distributions", "distributions.constraint_registry",
     "distributions.constraints", "distributions.continuous", "distributions.counts",
     "distributions.discrete", "distributions.gamma", "distributions.independent",
     "distributions.kl", "distributions.mixture", "distributions.multivariate",
@@ -67,7 +67,7 @@ def test_examples_of_docstrings(name: str) -> None:
 COMPLETE = (
     "_functions.calculus", "_functions.elements", "_functions.matrices", "_functions.shapes",
     "_functions.spectra", "_functions.stacking", "_functions.statistics",
-    "fft", "functional", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim",
+    "fft", "func", "functional", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim",
     "optim.lr_scheduler", "random", "signal.windows", "special",
 )  # fmt: skip
 _HELPERS = (

@@ -1,4 +1,4 @@
-"""The five programs of tests/programs: they learn, and along PyTorch's curve."""
+"""The programs of tests/programs: they learn, and along PyTorch's curve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import weft
 
 pytestmark = pytest.mark.threads
 
-NAMES = ("mlp", "conv_classifier", "vae", "char_lstm", "gpt")
+NAMES = ("mlp", "conv_classifier", "vae", "char_lstm", "gpt", "meta_learning")
 STEPS = 50
 # Relative, for each of the 50 losses. Measured: at most 3.1e-7, some 3 units in the last place of
 # float32; the slack is for other processors, whose matrix products sum in another order.

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import importlib
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from drawing import examples
+from hypothesis import given
+from hypothesis import strategies as st
 from op_cases import CASES
 from op_cases.calling import ROWS, function_of
 from op_cases.realise import realise, to_library, to_numpy
@@ -175,3 +183,431 @@ def test_most_operators_have_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MOST_LOOPED = 46  # lower it when a rule is added
+
+
+# Programs, beside PyTorch's ----------------------------------------------------------------------
+
+
+def data(lib: Any, *sizes: int) -> Any:
+    count = int(np.prod(sizes))
+    return (lib.arange(count, dtype=lib.float64) * 0.7).sin().reshape(sizes)
+
+
+def changed(x: Any) -> Any:
+    made = x.clone()
+    made.add_(1).mul_(x)
+    made[0] = 7
+    made[1:].view(-1)[0] *= 3
+    made.masked_fill_(made > 2, 0)
+    return made
+
+
+def norm(x: Any) -> Any:
+    return (x * x).sum().sqrt()
+
+
+def per_sample_gradients(lib: Any) -> Any:
+    model = lib.nn.Sequential(
+        lib.nn.Conv2d(1, 2, 3), lib.nn.GroupNorm(1, 2), lib.nn.ReLU(), lib.nn.MaxPool2d(2),
+        lib.nn.Flatten(), lib.nn.Linear(8, 3),
+    ).to(lib.float64)  # fmt: skip
+    state = {name: data(lib, *each.shape) for name, each in model.named_parameters()}
+
+    def loss(state: Any, image: Any, label: Any) -> Any:
+        output = lib.func.functional_call(model, state, (image.unsqueeze(0),))
+        return lib.nn.functional.cross_entropy(output, label.unsqueeze(0))
+
+    gradient = lib.func.vmap(lib.func.grad(loss), in_dims=(None, 0, 0))
+    return gradient(state, data(lib, 5, 1, 6, 6), lib.tensor([0, 1, 2, 1, 0]))
+
+
+def ensemble(lib: Any) -> Any:
+    models = [lib.nn.Sequential(lib.nn.Linear(3, 4), lib.nn.LayerNorm(4)) for _ in range(3)]
+    for i, model in enumerate(models):
+        for each in model.parameters():
+            each.data = data(lib, *each.shape) + i
+    parameters, buffers = lib.func.stack_module_state([m.to(lib.float64) for m in models])
+
+    def run(parameters: Any, buffers: Any, x: Any) -> Any:
+        return lib.func.functional_call(models[0], (parameters, buffers), (x,))
+
+    return lib.func.vmap(run, in_dims=(0, 0, None))(parameters, buffers, data(lib, 2, 3)).detach()
+
+
+def meta_gradient(lib: Any) -> Any:
+    """A step of gradient descent for each task, and the gradient of what it led to."""
+
+    def task(weight: Any, x: Any, y: Any) -> Any:
+        def loss(w: Any) -> Any:
+            return ((x @ w - y) ** 2).mean()
+
+        return loss(weight - 0.1 * lib.func.grad(loss)(weight))
+
+    def total(weight: Any) -> Any:
+        return lib.func.vmap(task, in_dims=(None, 0, 0))(
+            weight, data(lib, 4, 5, 3), data(lib, 4, 5)
+        )
+
+    return lib.func.jacrev(total)(data(lib, 3))
+
+
+def batched_vectors(lib: Any) -> Any:
+    x = data(lib, 4).requires_grad_()
+    y = x**3
+    vectors = lib.eye(4, dtype=lib.float64)
+    inside = lib.vmap(lambda v: lib.autograd.grad(y, x, v, retain_graph=True)[0])(vectors)
+    return inside, lib.autograd.grad(y, x, vectors, is_grads_batched=True)[0]
+
+
+Program = Callable[[Any], Any]
+PROGRAMS: dict[str, Program] = {
+    "in_dims": lambda t: t.vmap(lambda x, y: x * y, (1, 0))(data(t, 3, 4), data(t, 4, 3)),
+    "negative_in_dim": lambda t: t.vmap(lambda x: x.sum(0), -1)(data(t, 2, 3, 4)),
+    "shared": lambda t: t.vmap(lambda x, y, n: x @ y * n, (0, None, None))(
+        data(t, 2, 3, 4), data(t, 4, 5), 3
+    ),
+    "nested_dims": lambda t: t.vmap(lambda d, n: d["a"] + d["b"][0] + n, ({"a": 0, "b": [1]}, None))(
+        {"a": data(t, 2, 3), "b": [data(t, 3, 2)]}, 1
+    ),
+    "out_dims": lambda t: t.vmap(lambda x: (x, {"s": x.sum()}), out_dims=(1, {"s": 0}))(
+        data(t, 2, 3)
+    ),
+    "shared_output": lambda t: t.vmap(lambda x: (x, t.ones(2)), out_dims=(0, None))(data(t, 2, 3)),
+    "constant_output": lambda t: t.vmap(lambda x: t.ones(2))(data(t, 2, 3)),
+    "keywords": lambda t: t.vmap(lambda x, *, y: x + y)(data(t, 2, 3), y=data(t, 4, 3)),
+    "chunks": lambda t: t.vmap(lambda x: (x * 2, x.sum()), out_dims=(1, 0), chunk_size=2)(
+        data(t, 5, 3)
+    ),
+    "nested": lambda t: t.vmap(t.vmap(lambda x, y: x * y.sum(), (0, None)), (None, 0))(
+        data(t, 3), data(t, 4, 2)
+    ),
+    "outer_captured": lambda t: t.vmap(lambda x: t.vmap(lambda y: (x * y).sum())(data(t, 3, 4)))(
+        data(t, 2, 4)
+    ),
+    "in_place": lambda t: t.vmap(changed)(data(t, 3, 4)),
+    "new_zeros": lambda t: t.vmap(lambda x: x.new_zeros(5).index_add_(0, t.tensor([1, 3]), x))(
+        data(t, 3, 2)
+    ),
+    "index": lambda t: t.vmap(lambda x, i: (x[i], x[:, i], x[None, 1], t.arange(9)[i]))(
+        data(t, 2, 3, 3), t.tensor([[0, 2], [1, 1]])
+    ),
+    "index_by_one": lambda t: t.vmap(lambda i: data(t, 5, 2)[i])(t.tensor([1, 3])),
+    "gather": lambda t: t.vmap(lambda x, i: x.gather(0, i))(
+        data(t, 2, 4), t.tensor([[0, 3], [1, 1]])
+    ),
+    "where": lambda t: t.vmap(lambda x: t.where(x > 0, x, -x * 2))(data(t, 3, 4)),
+    "einsum": lambda t: t.vmap(lambda x, y: t.einsum("ij,kj->ik", x, y), (0, None))(
+        data(t, 2, 3, 4), data(t, 5, 4)
+    ),
+    "reductions": lambda t: t.vmap(
+        lambda x: (x.max(), x.argmax(), x.mean(0), x.var(), x.norm(), x.logsumexp(-1), x.prod())
+    )(data(t, 2, 3, 4)),
+    "layers": lambda t: t.vmap(
+        lambda x: t.nn.functional.layer_norm(t.nn.functional.gelu(x).softmax(-1), (4,))
+    )(data(t, 2, 3, 4)),
+    "fft": lambda t: t.vmap(lambda x: t.fft.irfft(t.fft.rfft(x)))(data(t, 2, 4)),
+    "linalg": lambda t: t.vmap(lambda x: t.linalg.inv(x @ x.T + t.eye(3)))(data(t, 2, 3, 3)),
+    "grad": lambda t: t.vmap(t.func.grad(norm))(data(t, 3, 4)),
+    "grad_of_shared": lambda t: t.vmap(t.func.grad(lambda w, x: norm(w * x)), (None, 0))(
+        data(t, 4), data(t, 3, 4)
+    ),
+    "grad_and_value": lambda t: t.vmap(t.func.grad_and_value(norm))(data(t, 3, 4)),
+    "grad_of_vmap": lambda t: t.func.grad(lambda w: t.vmap(lambda x: norm(w * x))(data(t, 3, 4)).sum())(
+        data(t, 4)
+    ),
+    "jvp": lambda t: t.vmap(lambda x, v: t.func.jvp(norm, (x,), (v,)))(data(t, 3, 4), data(t, 3, 4)),
+    "jvp_of_vmap": lambda t: t.func.jvp(t.vmap(norm), (data(t, 3, 4),), (data(t, 3, 4),)),
+    "vjp_outside": lambda t: t.vmap(t.func.vjp(t.sin, data(t, 4))[1])(t.eye(4, dtype=t.float64)),
+    "jacobians": lambda t: t.vmap(t.func.jacrev(lambda x: x.cumsum(0) ** 2))(data(t, 3, 4)),
+    "columns": lambda t: t.vmap(t.func.jacfwd(lambda x: x.cumsum(0) ** 2))(data(t, 3, 4)),
+    "hessians": lambda t: t.vmap(t.func.hessian(norm))(data(t, 3, 4)),
+    "jacobian_of_vmap": lambda t: t.func.jacfwd(t.vmap(lambda x: x.prod()))(data(t, 2, 3)),
+    "per_sample_gradients": per_sample_gradients,
+    "ensemble": ensemble,
+    "meta_gradient": meta_gradient,
+    "batched_vectors": batched_vectors,
+}  # fmt: skip
+
+
+def leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [leaf for each in value for leaf in leaves(each)]
+    return [value]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_pytorch_does(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    importlib.import_module("torch.func")
+    ours, theirs = leaves(PROGRAMS[name](weft)), leaves(PROGRAMS[name](torch))
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs):
+        assert str(one.dtype) == str(other.dtype)
+        np.testing.assert_allclose(to_numpy(one), to_numpy(other), 1e-6, 1e-7)
+
+
+# Dtypes ------------------------------------------------------------------------------------------
+
+DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64", "complex64")
+BINARY = ("add", "mul", "true_divide", "pow", "maximum", "lt", "where", "copysign", "lerp")
+tensors = st.tuples(st.sampled_from(DTYPES), st.sampled_from([(), (2,), (3, 2)]), st.booleans())
+
+
+@given(st.sampled_from(BINARY), tensors, tensors)
+@examples(150)
+def test_promotion_is_that_of_samples(name: str, first: Any, second: Any) -> None:
+    """A 0-d tensor of the batch counts as a 0-d one, though all samples have a dimension."""
+
+    def make(dtype: str, sizes: tuple[int, ...], batched: bool) -> Any:
+        values = data(weft, *((BATCH, *sizes) if batched else sizes)).abs() * 3 + 1
+        return values.to(getattr(weft, dtype))
+
+    x, y = make(*first), make(*second)
+    dims = tuple(0 if batched else None for _, _, batched in (first, second))
+    if not any(dim == 0 for dim in dims):
+        return
+    function: Any = getattr(weft, name)
+    call = {
+        "where": lambda a, b: weft.where(a == a, a, b),
+        "lerp": lambda a, b: weft.lerp(a, b, 0.5),
+    }.get(name, function)
+    pick: Any = lambda tensor, dim, i: tensor if dim is None else tensor[i]  # noqa: E731
+    try:
+        rows = [call(pick(x, dims[0], i), pick(y, dims[1], i)) for i in range(BATCH)]
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        with pytest.raises(type(error)):
+            weft.vmap(call, dims)(x, y)
+        return
+    assert_close(weft.vmap(call, dims)(x, y), stacked(rows), 1e-3)
+
+
+# Random numbers -----------------------------------------------------------------------------------
+
+DRAWING: dict[str, Callable[[Any], Any]] = {
+    "rand": lambda x: x + weft.rand(4),
+    "randint": lambda x: x + weft.randint(0, 1000, (4,)),
+    "randn_like": lambda x: weft.randn_like(x),
+    "dropout": lambda x: weft.nn.functional.dropout(x + 1, 0.5),
+    "bernoulli": lambda x: weft.bernoulli(x + 0.5),
+    "normal_": lambda x: x.clone().normal_(),
+    "randperm": lambda x: x + weft.randperm(4),
+    "multinomial": lambda x: weft.multinomial(x + 1, 3),
+    "normal": lambda x: weft.normal(x, x + 1),
+}
+
+
+@pytest.mark.parametrize("name", DRAWING)
+def test_randomness(name: str) -> None:
+    x = weft.zeros(8, 4)
+    with pytest.raises(RuntimeError, match="vmap: expected randomness='different' or 'same'"):
+        weft.vmap(DRAWING[name])(x)
+    weft.manual_seed(0)
+    same = weft.vmap(DRAWING[name], randomness="same")(x)
+    assert all(bool((row == same[0]).all()) for row in same)
+    weft.manual_seed(0)
+    assert bool((same[0] == DRAWING[name](x[0])).all())  # and what one call would draw
+    different = weft.vmap(DRAWING[name], randomness="different")(x)
+    assert len({tuple(row.tolist()) for row in different}) > 1
+
+
+def test_one_tensor_cannot_hold_what_samples_draw() -> None:
+    with pytest.raises(RuntimeError, match="vmap: expected normal_ in place on a tensor of the"):
+        weft.vmap(lambda x: x + weft.zeros(4).normal_(), randomness="different")(weft.zeros(2, 4))
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+ASKS = "vmap: expected a function that asks no tensor of the batch for its elements, got "
+X = weft.arange(6.0).reshape(3, 2)
+REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "if": (lambda: weft.vmap(lambda x: x if x.sum() > 0 else -x)(X), RuntimeError, ASKS),
+    "item": (lambda: weft.vmap(lambda x: x[0].item())(X), RuntimeError, ASKS + r"item\(\) of one"),
+    "float": (lambda: weft.vmap(lambda x: float(x[0]))(X), RuntimeError, ASKS),
+    "tolist": (lambda: weft.vmap(lambda x: x.tolist())(X), RuntimeError, ASKS),
+    "numpy": (lambda: weft.vmap(lambda x: x.numpy())(X), RuntimeError, ASKS),
+    "asarray": (lambda: weft.vmap(lambda x: weft.from_numpy(np.asarray(x)))(X), RuntimeError, ASKS),
+    "memoryview": (lambda: weft.vmap(lambda x: list(memoryview(x)))(X), RuntimeError, ASKS),
+    "constructor": (lambda: weft.vmap(lambda x: weft.Tensor(x))(X), RuntimeError, ASKS),
+    "new": (lambda: weft.vmap(lambda x: x.new(x))(X), RuntimeError, ASKS),
+    "parameter": (lambda: weft.vmap(lambda x: weft.nn.Parameter(x))(X), RuntimeError, ASKS),
+    "tensor": (lambda: weft.vmap(lambda x: weft.tensor([x[0], 1.0]))(X), RuntimeError, ASKS),
+    "equal": (lambda: weft.vmap(lambda x: weft.equal(x, x))(X), RuntimeError, ASKS),
+    "size": (lambda: weft.vmap(lambda n: weft.zeros(n))(weft.tensor([1, 2])), RuntimeError, ASKS),
+    "nonzero": (
+        lambda: weft.vmap(weft.nonzero)(X),
+        RuntimeError, "vmap: expected operators whose sizes do not depend on elements",
+    ),
+    "mask": (
+        lambda: weft.vmap(lambda x: x[x > 1])(X),
+        RuntimeError, "vmap: expected operators whose sizes do not depend on elements",
+    ),
+    "pickle": (
+        lambda: weft.vmap(lambda x: pickle.dumps(x))(X),
+        RuntimeError, "vmap: expected what works on a batch",
+    ),
+    "in_place": (
+        lambda: weft.vmap(lambda x: weft.zeros(2).add_(x))(X),
+        RuntimeError, "vmap: expected add_ in place on a tensor of the batch",
+    ),
+    "assignment": (
+        lambda: weft.vmap(lambda x, i: weft.zeros(2).__setitem__(i, x))(X[:, 0], X[:, 0].long()),
+        RuntimeError, "vmap: expected what works on a batch, got an assignment",
+    ),
+    "out": (
+        lambda: weft.vmap(lambda x: weft.add(x, x, out=weft.zeros(2)))(X),
+        RuntimeError, r"vmap: expected operators without out=, got add",
+    ),
+    "backward": (
+        lambda: weft.vmap(lambda x: x.sum().backward())(X),
+        RuntimeError, r"vmap: expected what works on a batch, got backward\(\)",
+    ),
+    "requires_grad": (
+        lambda: weft.vmap(lambda x: x.requires_grad_())(X),
+        RuntimeError, r"vmap: expected what works on a batch, got requires_grad_\(\)",
+    ),
+    "statistics": (
+        lambda: weft.vmap(weft.nn.BatchNorm1d(2))(weft.ones(3, 4, 2)),
+        RuntimeError, "vmap: expected what works on a batch, got running statistics",
+    ),
+    "no_inputs": (lambda: weft.vmap(lambda: X)(), ValueError, "vmap: expected at least one Tensor"),
+    "number": (lambda: weft.vmap(lambda x: x)(3), ValueError, "vmap: expected a Tensor where in_dims"),
+    "sizes": (
+        lambda: weft.vmap(lambda x, y: x)(X, X[:2]),
+        ValueError, r"vmap: expected equal sizes of the mapped dimension, got \[3, 2\]",
+    ),
+    "in_dims_range": (
+        lambda: weft.vmap(lambda x: x, in_dims=2)(X),
+        ValueError, "vmap: expected in_dims within the 2 dimensions of a Tensor, got 2",
+    ),
+    "in_dims_none": (
+        lambda: weft.vmap(lambda x: x, in_dims=None)(X),
+        ValueError, "vmap: expected in_dims as an int or a tuple, got NoneType",
+    ),
+    "in_dims_structure": (
+        lambda: weft.vmap(lambda x, y: x, in_dims=(0,))(X, X),
+        ValueError, "vmap: expected in_dims in the structure of the arguments",
+    ),
+    "out_dims_structure": (
+        lambda: weft.vmap(lambda x: x, out_dims=(0, 0))(X),
+        ValueError, "vmap: expected out_dims in the structure of the output",
+    ),
+    "out_dims_range": (
+        lambda: weft.vmap(lambda x: x, out_dims=3)(X),
+        IndexError, "vmap: expected out_dims within the 2 dimensions of a result, got 3",
+    ),
+    "out_dims_none": (
+        lambda: weft.vmap(lambda x: x, out_dims=None)(X),
+        ValueError, "vmap: expected an int in out_dims for a Tensor of the batch, got None",
+    ),
+    "output": (
+        lambda: weft.vmap(lambda x: 3)(X),
+        ValueError, "vmap: expected a function that returns Tensors, got int",
+    ),
+    "randomness": (
+        lambda: weft.vmap(lambda x: x, randomness="some"),
+        RuntimeError, "vmap: expected randomness as one of",
+    ),
+    "chunk_size": (
+        lambda: weft.vmap(lambda x: x, chunk_size=0),
+        ValueError, "vmap: expected chunk_size above 0 or None, got 0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusals_say_why(name: str) -> None:
+    call, error, text = REFUSALS[name]
+    with pytest.raises(error, match=text):
+        call()
+    assert weft._C._recorder() is None
+
+
+# Beside the rest of the library -------------------------------------------------------------------
+
+
+class Square(weft.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return 3 * grad * ctx.saved_tensors[0]  # not the derivative, to tell it apart
+
+
+def scripted(x):
+    return x.sin() + x.sum()
+
+
+def test_custom_functions_and_programs() -> None:
+    assert_close(weft.vmap(Square.apply)(X), X * X)
+    assert_close(weft.vmap(weft.func.grad(lambda x: Square.apply(x).sum()))(X), 3 * X)
+    expected = X.sin() + X.sum(1, keepdim=True)
+    for made in (weft.jit.script(scripted), weft.compile(scripted)):
+        assert_close(weft.vmap(made)(X), expected, 1e-6)
+    traced = weft.jit.trace(weft.vmap(scripted), (X + 1,))
+    assert_close(traced(X), expected, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("layer", "sizes"),
+    [
+        (lambda: weft.nn.LSTM(4, 3), (3, 5, 2, 4)),
+        (lambda: weft.nn.MultiheadAttention(4, 2), (3, 5, 2, 4)),
+        (lambda: weft.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0), (3, 5, 2, 4)),
+        (lambda: weft.nn.ConvTranspose2d(2, 3, 2), (3, 2, 2, 4, 4)),
+        (lambda: weft.nn.Conv3d(1, 2, 2), (3, 1, 1, 3, 3, 3)),
+        (lambda: weft.nn.InstanceNorm2d(2), (3, 2, 2, 4, 4)),
+        (lambda: weft.nn.BatchNorm2d(2).eval(), (3, 2, 2, 4, 4)),
+        (lambda: weft.nn.Upsample(scale_factor=2), (3, 2, 2, 4, 4)),
+    ],
+)
+def test_layers(layer: Callable[[], Any], sizes: tuple[int, ...]) -> None:
+    made, x = layer(), weft.rand(*sizes)
+
+    def call(one: Any) -> Any:
+        result = made(one, one, one) if isinstance(made, weft.nn.MultiheadAttention) else made(one)
+        return result[0] if isinstance(result, tuple) else result
+
+    expected = weft.stack([call(one) for one in x])
+    assert_close(weft.vmap(call)(x), expected, 1e-5)
+
+
+def test_copies_are_of_the_batch() -> None:
+    assert_close(weft.vmap(lambda x: copy.deepcopy(x) + x)(X), X + X)
+    shown = []
+    weft.vmap(lambda x: shown.append(repr(x)) or x)(X)
+    assert shown == [f"Batched({X!r})"]
+
+
+def test_no_samples() -> None:
+    empty = weft.zeros(0, 3)
+    assert weft.vmap(lambda x: x.sin())(empty).shape == (0, 3)
+    assert weft.vmap(lambda x: x.sum())(empty).shape == (0,)
+
+
+def test_threads_have_batches_of_their_own() -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def wait(x: Any) -> Any:
+        inside.set()
+        assert done.wait(60)
+        return x * 2
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(weft.vmap(wait), X)
+        assert inside.wait(60)
+        assert float(X.sum()) == 15.0  # this thread is in no batch
+        assert not weft.jit.is_tracing()
+        done.set()
+        assert_close(waiting.result(60), X * 2)
+
+
+def test_an_error_leaves_the_batch() -> None:
+    with pytest.raises(ZeroDivisionError):
+        weft.vmap(lambda x: 1 / 0)(X)
+    assert float(X.sum()) == 15.0

@@ -344,6 +344,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     (void)kwargs;  // for subclasses with an __init__ of their own
     Py_ssize_t count = PyTuple_GET_SIZE(args);
     PyObject* first = count > 0 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    if (first) before_memory(first);
     Tensor made;
     int64_t size;
     if (!first) {

@@ -198,6 +198,7 @@ int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags) {
     return -1;
   }
   return guarded([&] {
+    before_memory(self);
     fill_view(self, view, flags);
     return 0;
   });

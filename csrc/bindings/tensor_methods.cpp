@@ -112,6 +112,7 @@ PyObject* make_subclass(PyObject* cls, PyObject* const* args, Py_ssize_t count, 
     WEFT_CHECK_TYPE(is_tensor(data),
                     "_make_subclass: expected argument 'data' of type Tensor, got ",
                     short_type_name(data));
+    before_memory(data);
     Tensor tensor = autograd::detach(unwrap(data));
     if (bool_arg("_make_subclass", "require_grad", flag, false))
       autograd::set_requires_grad(tensor, true);

@@ -108,6 +108,10 @@ Object trace_perform(const char* schema, PyObject* given) {
   return Object::checked(PyObject_CallMethod(recorder.get(), "perform", "sO", schema, given));
 }
 
+void ask_for_memory(PyObject* object) {
+  Object::checked(trace_face("memory", {nullptr, &object, 1, nullptr}));
+}
+
 void trace_wrapper(PyObject* object) {
   if (traces > 0) wrappers.insert(object);
 }

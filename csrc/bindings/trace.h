@@ -41,6 +41,13 @@ Object trace_operator(const char* schema, PyObject* given, PyObject* result);
 // The result of an operator by a recorder that runs operators itself (weft.vmap): it gets the
 // arguments of trace_operator, and the operator has not run. Raises PythonError.
 Object trace_perform(const char* schema, PyObject* given);
+// Before something is made over the memory of an object: raises PythonError for a tensor of a
+// batch, whose memory is that of one sample.
+void ask_for_memory(PyObject* object);
+inline void before_memory(PyObject* object) {
+  if (tracing() && trace_performs()) [[unlikely]]
+    ask_for_memory(object);
+}
 // Notes a new wrapper, of any thread: a tensor that no recorded operator gave was made behind the
 // recorder's back.
 void trace_wrapper(PyObject* object);

@@ -42,13 +42,16 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     """The elements and what they are, as PyTorch prints them."""
     from weft._tensor import repr
 
+    batch = self.__dict__.get("_batch")  # within weft.vmap: all samples, behind the first one
+    if batch is not None:
+        return f"Batched({_repr(batch[1])})"
     return repr.text_of(self, tensor_contents)
 
 
 @_unrecorded
 def _format(self: Tensor, spec: str) -> str:
     """A 0-d tensor formats as its number, any other as its repr."""
-    if self.dim() == 0 and type(self) is Tensor:
+    if self.dim() == 0 and type(self) is Tensor and "_batch" not in self.__dict__:
         return format(self.item(), spec)
     return object.__format__(self, spec)
 

@@ -60,9 +60,9 @@ def exit_dual_level(*, level: int | None = None) -> None:
 class dual_level(_Mode):
     """A level as a context, or around each call of a function. Levels do not nest.
 
-    >>> with forward_ad.dual_level():
-    ...     x = forward_ad.make_dual(weft.zeros(2), weft.ones(2))
-    ...     forward_ad.unpack_dual(weft.sin(x)).tangent
+    >>> with dual_level():
+    ...     x = make_dual(weft.zeros(2), weft.ones(2))
+    ...     unpack_dual(weft.sin(x)).tangent
     tensor([1., 1.])
     """
 

@@ -15,7 +15,6 @@ from weft._C import Tensor
 from weft.func._batched import seen_by
 from weft.jit.tracing import faces as traced
 from weft.jit.tracing import indexing as _indexing  # noqa: F401  (its faces, too)
-from weft.utils._pytree import tree_leaves
 
 if TYPE_CHECKING:
     from weft.func._level import Level
@@ -67,9 +66,7 @@ def _iterate(level: Level, self: Tensor) -> Any:
 
 def _element(name: str, what: str) -> None:
     def call(level: Level, self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        level.refuse_decision(what, self)
-        for other in args:
-            level.refuse_decision(what, other)
+        level.refuse_decision(what, [self, *args])
         with level.outside():
             return getattr(self, name)(*args, **kwargs)
 
@@ -85,8 +82,7 @@ _element("__bool__", "a decision by one")
 
 @face("contains")
 def _contains(level: Level, self: Tensor, item: Any) -> bool:
-    level.refuse_decision("`in` of one", self)
-    level.refuse_decision("`in` of one", item)
+    level.refuse_decision("`in` of one", [self, item])
     with level.outside():
         return item in self
 
@@ -113,11 +109,9 @@ def _grad(level: Level, self: Tensor) -> Any:
 
 @face("set_requires_grad")
 def _set_requires_grad(level: Level, self: Tensor, flag: bool) -> None:
-    samples = level.samples(self)
-    if samples is not None:
-        with level.outside():
-            samples.requires_grad = flag
-    with seen_by(None if samples is not None else level.outer):
+    if level.samples(self) is not None and flag != self.requires_grad:
+        level.unsupported("requires_grad_(); use weft.func.grad or vjp, which take part in it")
+    with level.outside():
         self.requires_grad = flag
 
 
@@ -152,7 +146,7 @@ def _run_backward(level: Level, roots: Any, gradients: Any, targets: Any, *flags
     tensors = [*roots, *targets]
     batched = [level.samples(each) is not None for each in tensors]
     given = (list(roots), list(gradients), list(targets))
-    if not any(batched) and not any(level.samples(each) is not None for each in gradients):
+    if not level.holds(given):
         with level.outside():
             return _run(given, *flags)
     if all(batched):
@@ -208,7 +202,7 @@ def _one_by_one(level: Level, given: Any, create: bool, unused: bool) -> Any:
 def _call(level: Level, run: Any, *args: Any, **kwargs: Any) -> Any:
     """Compiled programs and custom autograd functions: sample by sample."""
     function = run if not isinstance(run, type) else run.apply
-    if not any(level.samples(each) is not None for each in tree_leaves([args, kwargs])):
+    if not level.holds([args, kwargs]):
         with level.outside():
             return function(*args, **kwargs)
     name = getattr(run, "__name__", type(run).__name__)
@@ -232,8 +226,7 @@ def _from_data(name: str) -> None:
         data = kwargs.pop("obj", kwargs.pop("data", data))
         if isinstance(data, Tensor) and level.samples(data) is not None:
             return _from_tensor(name, data, *args, **kwargs)
-        for each in tree_leaves(data):
-            level.refuse_decision(f"{name}() with one", each)
+        level.refuse_decision(f"{name}() with one", data)
         with level.outside():
             return getattr(weft, name)(data, *args, **kwargs)
 
@@ -250,6 +243,43 @@ def _from_tensor(name: str, data: Tensor, dtype: Any = None, **options: Any) -> 
     if name == "tensor" or options.get("copy"):
         made = _aten.clone(made.detach())
     return made.requires_grad_() if options.get("requires_grad") else made
+
+
+@face("subscript")
+def _subscript(level: Level, self: Tensor, index: Any) -> Tensor:
+    """A 0-d index of the batch selects another place for each sample."""
+    if not _selects(level, index):
+        return traced.FACES["subscript"](level, self, index)
+    if isinstance(index, Tensor):
+        return _aten.index(self, [index])
+    return level.one_by_one("index", lambda given: given[0][given[1]], [self, index])
+
+
+@face("assign_subscript")
+def _assign(level: Level, self: Tensor, index: Any, value: Any) -> None:
+    if not _selects(level, index):
+        traced.FACES["assign_subscript"](level, self, index, value)
+        return
+    if level.samples(self) is None:
+        level.unsupported("an assignment to a tensor that is the same for all samples")
+    with level.outside():
+        for i in range(level.size):
+            target, place, given = level.sample([self, index, value], i)
+            target[place] = given
+
+
+def _selects(level: Level, index: Any) -> bool:
+    items = index if isinstance(index, tuple) else (index,)
+    return any(
+        isinstance(each, Tensor) and each.dim() == 0 and level.samples(each) is not None
+        for each in items
+    )
+
+
+@face("memory")
+def _memory(level: Level, self: Any) -> None:
+    """What is made over the memory of a tensor would be of the first sample only."""
+    level.refuse_decision("an object over the memory of one", self)
 
 
 @face("as_subclass")

@@ -45,7 +45,17 @@ class Level:
         with seen_by(self.outer):
             yield
 
+    def __deepcopy__(self, memo: Any) -> Level:
+        return self  # a copied tensor is of the same batch
+
+    def __reduce__(self) -> NoReturn:
+        self.unsupported("a pickle of one of its tensors")
+
     # Tensors ----------------------------------------------------------------------------------
+
+    def holds(self, tree: Any) -> bool:
+        """Whether a tensor of the batch is among the leaves."""
+        return any(self.samples(each) is not None for each in tree_leaves(tree))
 
     def wrap(self, samples: Tensor) -> Tensor:
         """Tensors along the first dimension, as the function sees one of them."""
@@ -86,7 +96,7 @@ class Level:
     def perform(self, schema: str, given: tuple[Any, ...]) -> Any:
         """The result of an operator, for all samples."""
         op = operator(schema)
-        batched = any(self.samples(each) is not None for each in _tensors(given))
+        batched = self.holds(list(given))
         if op.row is not None and "random" in op.row.tags:
             return _random.perform(self, op, given, batched)
         if not batched:
@@ -114,18 +124,17 @@ class Level:
                     "does, or use the operator that is not in place"
                 )
             if not argument.type.startswith("Tensor"):
-                for each in _tensors((value,)):
-                    self.refuse_decision(f"{op.name} with a number for {argument.name}", each)
+                self.refuse_decision(f"{op.name} with one for {argument.name}", value)
         if not op.gives_tensors:
-            self.refuse_decision(op.name)
+            self.refuse_decision(op.name, list(given))
         if op.row is not None and "unknown" in op.row.shape:
             raise RuntimeError(
                 f"vmap: expected operators whose sizes do not depend on elements, got {op.name}"
             )
 
-    def refuse_decision(self, what: str, tensor: Any = None) -> None:
-        """Raises where Python would learn an element: it differs from sample to sample."""
-        if tensor is None or self.samples(tensor) is not None:
+    def refuse_decision(self, what: str, given: Any) -> None:
+        """Raises where Python would learn an element of the batch, which differ by sample."""
+        if self.holds(given):
             raise RuntimeError(
                 f"vmap: expected a function that asks no tensor of the batch for its elements, got "
                 f"{what}: samples may differ; use operators such as where() instead"
@@ -165,13 +174,9 @@ class Level:
             parts = [self.stacked(name, given, list(each)) for each in zip(*done)]
             return type(first)(parts)
         if any(each != first for each in done):
-            self.refuse_decision(name)
+            self.refuse_decision(name, given)
         return first
 
     def unsupported(self, what: str) -> NoReturn:
         """Raises for what a batch cannot do."""
         raise RuntimeError(f"vmap: expected what works on a batch, got {what}")
-
-
-def _tensors(given: Any) -> list[Tensor]:
-    return [each for each in tree_leaves(list(given)) if isinstance(each, Tensor)]

@@ -18,7 +18,7 @@ MODES = ("error", "different", "same")
 
 def perform(level: Level, op: Operator, given: Sequence[Any], batched: bool) -> Any:
     """ "different": every sample draws; "same": all draw the same."""
-    if op.name == "dropout" and not op.value(given, "train"):
+    if op.name == "dropout" and not (op.value(given, "train") and op.value(given, "p")):
         return given[0]
     if level.randomness == "error":
         raise RuntimeError(

@@ -34,8 +34,8 @@ def vmap(
       draws its own; with "same" all draw the same.
     - chunk_size: how many samples are worked on at once; None: all.
 
-    func may contain `grad`, `vmap` and the like, and may stand inside of them. Keyword arguments
-    are mapped over their first dimension. Python may not decide by elements (`if x > 0`), nor call
+    func may contain `grad`, `vmap` and the like, and may stand inside of them. All samples share
+    keyword arguments. Python may not decide by elements (`if x > 0`), nor call
     operators whose sizes depend on them. Operators without a rule for batches run sample by sample.
 
     ValueError for dimensions that do not fit the arguments, RuntimeError for a function that cannot
@@ -52,18 +52,13 @@ def vmap(
     @functools.wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, dims, spec = _inputs(in_dims, args)
-        named, named_spec = tree_flatten(kwargs)
-        leaves += named
-        dims += [0 if isinstance(each, Tensor) else None for each in named]
         size = _size(leaves, dims)
-        count = len(leaves) - len(named)
 
         def run(begin: int, end: int) -> Any:
             level = Level(end - begin, randomness)
             given = _enter(level, leaves, dims, (begin, end) if end - begin < size else None)
             with level.active():
-                positional = tree_unflatten(given[:count], spec)
-                return level, func(*positional, **tree_unflatten(given[count:], named_spec))
+                return level, func(*tree_unflatten(given, spec), **kwargs)
 
         if chunk_size is None or chunk_size >= size:
             return _leave(*run(0, size), out_dims)
