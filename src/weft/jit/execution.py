@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._runtime.fork_lock import ForkLock
-from weft.jit import codegen, literals, native, pipeline  # noqa: F401  (literals: constants of weft)
+from weft.jit import codegen, literals, native  # noqa: F401  (literals: constants of weft)
 from weft.jit.cache.kept import FIRST, GRADIENTS, Kept
 from weft.jit.cache.kept import INFERENCE as WITHOUT
 from weft.jit.ir import Function
@@ -217,6 +217,7 @@ def _may_repeat(function: Function, known: dict[int, bool] | None = None) -> boo
 
 
 def _optimized(function: Function, level: int, options: Options) -> Function:
-    # A third of the compiler's modules, which first calls do without.
+    from weft.jit import pipeline  # a third of the compiler, which first calls do without
+
     native.start()
     return pipeline.optimize(function, level, options, native.compiler.raise_if_stopping)

@@ -7,7 +7,6 @@ import types as python_types
 from collections.abc import Mapping
 from typing import Any
 
-from weft.jit import script_class, script_containers, script_module
 from weft.jit.cache import reads
 from weft.jit.cache.kept import Kept
 from weft.jit.compiled_function import CompiledFunction
@@ -36,7 +35,10 @@ def script(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
         raise shortened(error) from error.__cause__
 
 
-def _script(obj: Any, extra: dict[str, Any]) -> Any:
+def script_object(obj: Any, extra: dict[str, Any]) -> Any:
+    """What weft.jit.script gives for a module, a class or a container."""
+    from weft.jit import script_class, script_containers, script_module
+
     if is_module(obj):
         is_scripted = isinstance(obj, script_module.RecursiveScriptModule)
         return obj if is_scripted else script_module.script_module(obj, extra)
@@ -44,8 +46,12 @@ def _script(obj: Any, extra: dict[str, Any]) -> Any:
         return script_class.script_class(obj, extra)
     if isinstance(obj, dict):
         return script_containers.ScriptDict(obj)
-    if isinstance(obj, list):
-        return script_containers.ScriptList(obj)
+    return script_containers.ScriptList(obj)
+
+
+def _script(obj: Any, extra: dict[str, Any]) -> Any:
+    if is_module(obj) or isinstance(obj, type | dict | list):
+        return script_object(obj, extra)
     if isinstance(obj, tuple):
         raise RuntimeError("script: expected a function, module or class, got a tuple")
     function = obj if not callable(obj) or _has_modes(obj) else unwrapped(obj)

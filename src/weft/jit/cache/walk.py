@@ -402,14 +402,14 @@ def _name_of(obj: Any) -> tuple[str, str]:
 
 def version(folder: str = os.path.dirname(weft.__file__)) -> str:
     """What makes the same source another program: weft, Python, the machine."""
-    parts = [weft.__version__, sys.version, str(sys.flags.optimize), str(weft._C._isa())]
-    waiting = [folder]
+    sizes, times, waiting = 0, 0, [folder]
     while waiting:
         with os.scandir(waiting.pop()) as entries:
-            for entry in sorted(entries, key=lambda each: each.name):
-                if entry.is_dir() and entry.name not in ("__pycache__", "include"):
-                    waiting.append(entry.path)
-                elif entry.name.endswith((".py", ".so")):
+            for entry in entries:
+                if entry.name.endswith((".py", ".so")):
                     about = entry.stat()
-                    parts += (entry.path, str(about.st_mtime_ns), str(about.st_size))
-    return "\0".join(parts)
+                    sizes, times = sizes + about.st_size, times + about.st_mtime_ns
+                elif entry.is_dir() and entry.name not in ("__pycache__", "include"):
+                    waiting.append(entry.path)
+    facts = (weft.__version__, sys.version, sys.flags.optimize, weft._C._isa(), sizes, times)
+    return "\0".join(map(str, facts))

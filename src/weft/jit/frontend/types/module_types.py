@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
+import inspect
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import weft
 from weft.jit.frontend.source.code import code_of
@@ -15,14 +17,6 @@ from weft.jit.frontend.types.annotations import Annotations, type_of_value
 from weft.jit.frontend.types.classes import ClassInfo, annotations_of, written_annotations
 from weft.jit.frontend.types.names import is_library_layer, is_written, qualified_name, unique_name
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
-
-if TYPE_CHECKING:
-    import dis
-    import inspect
-else:
-    dis = Later("dis")
-    inspect = Later("inspect")
 
 
 class JitAttribute:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import inspect
+from typing import Any, NoReturn
 
 import weft
 from weft.jit.frontend.compiler import Compiler
@@ -16,14 +17,8 @@ from weft.jit.frontend.types.containers import DICTS, HeldKeys, child, dict_part
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
-
-if TYPE_CHECKING:
-    import inspect
-else:
-    inspect = Later("inspect")
 
 _WALKS = frozenset(
     [
