@@ -150,11 +150,11 @@ class Programs:
         encoded = data.encode()  # which brings the last classes
         classes = {type.name: class_of(type) for type in data.tables.classes}
         program = _C.JitProgram(encoded, data.tables.inputs, data.callables, classes)
-        if self.kept is not None and not classes and not function.lengths:
+        if self.kept is not None and not function.lengths:
             for kind in kinds:
                 self.kept.save(
                     kind, function.name, encoded, data.tables.inputs,
-                    data.callables, data.tables.strings,
+                    data.callables, data.tables.strings, classes,
                 )  # fmt: skip
         run = program.function(optimized.name)
         run._source = lambda: function  # for traces that call it

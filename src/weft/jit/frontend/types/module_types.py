@@ -10,6 +10,8 @@ import weakref
 from typing import Any
 
 import weft
+from weft.jit.cache import reads
+from weft.jit.cache.kept import Kept
 from weft.jit.frontend.source.code import code_of
 from weft.jit.frontend.source.errors import FrontendError
 from weft.jit.frontend.source.resolver import MISSING, resolver_of_function
@@ -48,6 +50,7 @@ class ModuleInfo(ClassInfo):
         self.executables: dict[str, Any] = {}  # loaded methods
         self.defined: set[str] = set()  # methods that came as text
         self.classes: set[ty.ClassType] = set()  # of submodules declared as interfaces
+        self.kept: Kept | None = None  # programs on disk
         self.container = _container(module)
 
     def has(self, name: str) -> bool:
@@ -82,8 +85,10 @@ def module_info(
     key = found.key() if shared else None
     known = None if key is None else _types.get(key)
     if known is not None:
+        reads.goes_on_with(known)
         return known
     info = ModuleInfo(_new_type(module), module, extra or {})
+    reads.began(info)
     found.fill(info)
     info.type.info = info
     if key is not None:

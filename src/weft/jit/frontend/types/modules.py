@@ -230,6 +230,12 @@ def classes_below(info: ModuleInfo) -> set[ty.ClassType]:
     return found
 
 
+def types_below(info: ModuleInfo) -> list[ty.ClassType]:
+    """The types of a module and of those in it, outer ones first."""
+    inner = [each for child in info.children.values() for each in types_below(child)]
+    return [info.type, *inner]
+
+
 def compile_exports(info: ModuleInfo) -> None:
     """Compiles what is marked @export in a module that is part of another."""
     for name in exported(info.python_class):
