@@ -194,8 +194,11 @@ void ProgramReader::bind_class(size_t index) {
     def->is_module = is_module;
     return;
   }
-  WEFT_CHECK_VALUE(def->attributes == names, "JitProgram: expected class ", def->name,
-                   " with the attributes it has elsewhere, got others");
+  auto text = [](const Ref<Type>& type) { return type->str(); };
+  WEFT_CHECK_VALUE(
+      def->attributes == names && std::ranges::equal(def->types, types, {}, text, text),
+      "JitProgram: expected class ", def->name,
+      " with the attributes it has elsewhere, got others");
 }
 
 void ProgramReader::read_sources() {

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import weft
-from weft.jit import graph_view, pipeline, schema_view
-from weft.jit.archive import code_text, writer
 from weft.jit.cache.kept import Kept
 from weft.jit.execution import LOCK, Programs
 from weft.jit.frontend.types.parameters import Compiled
@@ -17,6 +15,13 @@ from weft.jit.ir import Function, Graph
 from weft.jit.passes import gradients, inlining
 from weft.jit.passes.options import DEFAULT, INFERENCE
 from weft.jit.script_function import ScriptFunction
+
+
+def _views() -> Any:
+    """What programs show of themselves. Running one does not wait for its import."""
+    from weft.jit import views
+
+    return views
 
 
 class Program:
@@ -41,13 +46,13 @@ class Program:
     def code(self) -> str:
         """The program as text of TorchScript's dialect of Python."""
         with LOCK:
-            return code_text.code_of(self._program)
+            return _views().code_text.code_of(self._program)
 
     @property
     def code_with_constants(self) -> tuple[str, Any]:
         """The text, and an object with its constants c0, c1, ... of tensors."""
         with LOCK:
-            return code_text.code_with_constants(self._program)
+            return _views().code_text.code_with_constants(self._program)
 
     def _parameters_of(self) -> Iterable[weft.Tensor]:
         """The parameters of the module that it belongs to."""
@@ -62,7 +67,9 @@ class Program:
         with LOCK:
             program = self._program
             records = records or gradients.may_start(program.graph)
-            return _view(pipeline.optimize(program, 2, DEFAULT if records else INFERENCE).graph)
+            return _view(
+                _views().pipeline.optimize(program, 2, DEFAULT if records else INFERENCE).graph
+            )
 
 
 # What programs of PyTorch have and these have not, and what to use instead.
@@ -76,7 +83,7 @@ class Savable:
 
     def save(self, f: Any, _extra_files: Any = None) -> None:
         """weft.jit.save(self, f)."""
-        writer.save(self, f, _extra_files)
+        _views().writer.save(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: Any = None) -> bytes:
         """The bytes that `save` writes."""
@@ -114,7 +121,7 @@ class CompiledFunction(Program, Savable, ScriptFunction):
     @property
     def schema(self) -> Any:
         """Names, types and defaults of the arguments, and the type of the result."""
-        return schema_view.SchemaView(self._program.schema)
+        return _views().schema_view.SchemaView(self._program.schema)
 
     @functools.cached_property
     def programs(self) -> Programs:
@@ -129,7 +136,7 @@ class CompiledFunction(Program, Savable, ScriptFunction):
 
 
 def _view(graph: Graph) -> Any:
-    return graph_view.GraphView(graph)
+    return _views().graph_view.GraphView(graph)
 
 
 def inlined(function: Function) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +18,11 @@ class ScriptMethod(Program):
     def __init__(self, owner: Any, name: str) -> None:
         self.owner = owner
         self.name = self.__name__ = name
-        self.function: Function = compiled_method(owner._jit_info, name).function
+
+    @functools.cached_property
+    def function(self) -> Function:
+        """The function of the IR."""
+        return compiled_method(self.owner._jit_info, self.name).function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return executable_method(self.owner._jit_info, self.name)(

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._runtime.fork_lock import ForkLock
-from weft.jit import codegen, literals, native, pipeline  # noqa: F401  (literals: constants of weft)
+from weft.jit import codegen, literals, native  # noqa: F401  (literals: constants of weft)
 from weft.jit.cache.kept import FIRST, GRADIENTS, Kept
 from weft.jit.cache.kept import INFERENCE as WITHOUT
 from weft.jit.ir import Function
@@ -150,11 +150,11 @@ class Programs:
         encoded = data.encode()  # which brings the last classes
         classes = {type.name: class_of(type) for type in data.tables.classes}
         program = _C.JitProgram(encoded, data.tables.inputs, data.callables, classes)
-        if self.kept is not None and not classes and not function.lengths:
+        if self.kept is not None and not function.lengths:
             for kind in kinds:
                 self.kept.save(
                     kind, function.name, encoded, data.tables.inputs,
-                    data.callables, data.tables.strings,
+                    data.callables, data.tables.strings, classes,
                 )  # fmt: skip
         run = program.function(optimized.name)
         run._source = lambda: function  # for traces that call it
@@ -217,6 +217,7 @@ def _may_repeat(function: Function, known: dict[int, bool] | None = None) -> boo
 
 
 def _optimized(function: Function, level: int, options: Options) -> Function:
-    # A third of the compiler's modules, which first calls do without.
+    from weft.jit import pipeline  # a third of the compiler, which first calls do without
+
     native.start()
     return pipeline.optimize(function, level, options, native.compiler.raise_if_stopping)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft.jit.execution import LOCK, executable
+from weft import _C
+from weft.jit.cache import reads
+from weft.jit.execution import LOCK, Programs, executable
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.source.code import Code
 from weft.jit.frontend.source.errors import from_outside
@@ -17,6 +21,7 @@ from weft.jit.frontend.types.classes import annotations_of
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.parameters import Compiled
 from weft.jit.frontend.values import Call, Simple
+from weft.jit.script_function import KeptPrograms
 
 Module = weft.nn.Module
 
@@ -26,7 +31,7 @@ def compiled_method(info: ModuleInfo, name: str) -> Any:
     known = info.compiled.get(name)
     if known is not None and known.error is None:
         return known
-    with LOCK, from_outside():
+    with LOCK, from_outside(), _recorded(info):
         if name == "__hooked__":
             return _compile_hooked(info)
         found = info.methods.get(name, info.find(name))
@@ -36,6 +41,11 @@ def compiled_method(info: ModuleInfo, name: str) -> Any:
             )
         function = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
         return compile_as_method(info, name, getattr(function, "_jit_form", function))
+
+
+def _recorded(info: ModuleInfo) -> Any:
+    """Methods that are compiled later mean what they meant when the module was scripted."""
+    return contextlib.nullcontext() if info.kept is None else reads.recorded(info.kept.walk)
 
 
 def add_method(info: ModuleInfo, name: str, compiled: Compiled) -> None:
@@ -76,7 +86,14 @@ def executable_method(info: ModuleInfo, name: str) -> Callable[..., Any]:
     if known is not None and known[0] == _swaps[0]:
         return known[1]
     classes = sorted(modules.classes_below(info), key=lambda each: each.name)
-    run = executable(compiled_method(info, name).function, classes)
+    if info.kept is None:
+        run = executable(compiled_method(info, name).function, classes)
+    else:
+        kept = info.kept.inner(name)
+        programs = functools.cache(
+            lambda: Programs(compiled_method(info, name).function, classes, kept=kept)
+        )
+        run = _C.JitChoice(KeptPrograms(kept, programs).choose)
     info.executables[name] = (_swaps[0], run)
     return run
 

@@ -2,48 +2,60 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
 import itertools
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from weft.jit.ir import Function, Graph
-from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.record import record
+from weft.jit.passes import (
+    constant_pooling,
+    constant_propagation,
+    control_flow,
+    conv_bn,
+    cse,
+    dce,
+    freezing,
+    fusion,
+    inlining,
+    list_lowering,
+    loop_unrolling,
+    memory_planning,
+    moments,
+    partial_unrolling,
+    peephole,
+    scheduling,
+    shape,
+    tuple_lowering,
+)
 from weft.jit.passes.options import DEFAULT, INFERENCE, Options
-
-if TYPE_CHECKING:
-    from weft.jit.passes import conv_bn, freezing
-else:
-    conv_bn = Later("weft.jit.passes.conv_bn")
-    freezing = Later("weft.jit.passes.freezing")
 
 
 @record(frozen=True)
 class Pass:
-    """One pass, `run` of its file in weft.jit.passes. `level`: the least level at which it runs.
+    """One pass, `run` of its file. `level`: the least level at which it runs.
     `repeats`: part of the group that runs until nothing changes. `is_done`: run twice in a row, it
     changes nothing the second time. `works_on`: kinds of nodes without which there is nothing for
-    it to do; it is not even imported for graphs that have none of them.
+    it to do.
     """
 
-    name: str
+    file: ModuleType
     level: int
     repeats: bool = True
     is_done: bool = False
     works_on: frozenset[str] = frozenset()
 
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return self.file.__name__.rpartition(".")[2]
+
     def run(self, graph: Graph, options: Options) -> bool:
         """Runs it; True if anything changed."""
         if self.works_on and not graph.may_have(self.works_on):
             return False
-        return bool(_module(self.name).run(graph, options))
-
-
-@functools.cache
-def _module(name: str) -> Any:
-    return importlib.import_module(f"weft.jit.passes.{name}")
+        return bool(self.file.run(graph, options))
 
 
 def _kinds(*names: str) -> frozenset[str]:
@@ -57,26 +69,23 @@ _MOMENTS = frozenset(
 _TUPLES = _kinds("If", "Loop", "TupleIndex", "TupleUnpack")
 
 PASSES: list[Pass] = [
-    Pass("inlining", 1, repeats=False, works_on=_kinds("CallFunction", "CallMethod")),
-    Pass("constant_pooling", 1, is_done=True),
-    Pass("constant_propagation", 1),
-    Pass("control_flow", 1, works_on=_kinds("If", "Loop", "unchecked_cast")),
-    Pass("tuple_lowering", 1, works_on=_TUPLES),
-    Pass("loop_unrolling", 2, works_on=_kinds("Loop")),
-    Pass("list_lowering", 2, works_on=_LISTS),
-    Pass("moments", 2, works_on=_MOMENTS),
-    Pass("shape", 2),
-    Pass("peephole", 1),
-    Pass("cse", 2),
-    Pass("dce", 1),
-    Pass("partial_unrolling", 2, repeats=False, works_on=_kinds("Loop")),
-    Pass("fusion", 2, repeats=False),
-    Pass("scheduling", 2, repeats=False),
-    Pass("memory_planning", 2, repeats=False),
+    Pass(inlining, 1, repeats=False, works_on=_kinds("CallFunction", "CallMethod")),
+    Pass(constant_pooling, 1, is_done=True),
+    Pass(constant_propagation, 1),
+    Pass(control_flow, 1, works_on=_kinds("If", "Loop", "unchecked_cast")),
+    Pass(tuple_lowering, 1, works_on=_TUPLES),
+    Pass(loop_unrolling, 2, works_on=_kinds("Loop")),
+    Pass(list_lowering, 2, works_on=_LISTS),
+    Pass(moments, 2, works_on=_MOMENTS),
+    Pass(shape, 2),
+    Pass(peephole, 1),
+    Pass(cse, 2),
+    Pass(dce, 1),
+    Pass(partial_unrolling, 2, repeats=False, works_on=_kinds("Loop")),
+    Pass(fusion, 2, repeats=False),
+    Pass(scheduling, 2, repeats=False),
+    Pass(memory_planning, 2, repeats=False),
 ]
-for _pass in PASSES:
-    if not _pass.works_on:  # not in the middle of a first call
-        _module(_pass.name)
 _MOST_ROUNDS = 10
 
 # Called with the pass and the graph after each pass that changed something; tests verify there.
@@ -138,7 +147,6 @@ def optimize_graph(
 def _inline(passes: list[Pass], graph: Graph, options: Options, observer: Observer | None) -> bool:
     """Inlines calls. The passes that repeat run once on a function that is called often, not on
     each of its copies."""
-    inlining = _module("inlining")
     bodies: dict[Function, Graph] = {}
     for function in inlining.called_often(graph):
         body = bodies[function] = function.graph.copy()

@@ -12,6 +12,7 @@ import types as python_types
 from typing import Any
 
 from weft.jit.cache import kept as cache
+from weft.jit.cache.walk import is_module
 from weft.jit.script_function import DEFAULT_NAMES, KeptFunction, ScriptFunction
 
 _enabled = True
@@ -43,8 +44,9 @@ def script(
     if isinstance(known, KeptFunction):
         return known
     extra = _locals_of_caller(1 + _frames_up)
-    kept = cache.of_function(obj, extra) if _is_plain(obj) and known is None else None
-    known = {} if kept is None else kept.names()
+    is_kept = known is None and (_is_plain(obj) or is_module(obj))
+    kept = cache.of(obj, extra) if is_kept else None
+    known = {} if kept is None or is_module(obj) else kept.names()
     if kept is None or not known:
         return _compiler().script(obj, extra, kept)
 
@@ -99,7 +101,7 @@ class CompilationUnit:
         frame = sys._getframe(1 + _frames_up)
         text = _unindented(source) + "\n"
         scopes = (frame.f_locals, frame.f_globals, DEFAULT_NAMES)
-        kept = None if self._functions else cache.of_text(text, scopes)
+        kept = None if self._functions else cache.of(text, *scopes)
         names = {} if kept is None else kept.names()
         if kept is None or not names:
             return _compiler().define(text, scopes, self._functions, kept)

@@ -55,6 +55,30 @@ class ScriptFunction:
         )
 
 
+class KeptPrograms:
+    """The programs of a function that were kept, and those that `compile` makes (an object of
+    weft.jit.execution.Programs) for calls that there are none for."""
+
+    def __init__(self, kept: Kept, compile: Callable[[], Any]) -> None:
+        self._kept, self._compile = kept, compile
+        self._was_called = False
+
+    def choose(self, records: bool, is_large: bool) -> tuple[Any, bool]:
+        """As weft.jit.execution chooses, among the programs that there are."""
+        is_first, self._was_called = not self._was_called, True
+        optimized = self._kept.entry(GRADIENTS if records else INFERENCE)
+        first = self._kept.entry(FIRST) if is_first and not is_large else None
+        found = optimized or first
+        if found is None:
+            programs = self._compile()
+            programs.was_called = programs.was_called or not is_first
+            return programs.choose(records, is_large)
+        if found is optimized:
+            native.start()
+        found.run._source = lambda: self._compile().function
+        return found.run, found is optimized
+
+
 class KeptFunction(ScriptFunction):
     """A function whose programs were found on disk. `compile` gives it compiled: for what a program
     does not tell, such as its graph, and for calls of a kind that it has no program for."""
@@ -62,25 +86,10 @@ class KeptFunction(ScriptFunction):
     def __init__(
         self, kept: Kept, name: str, doc: str, python: Any, compile: Callable[[], Any]
     ) -> None:
-        super().__init__(name, doc, python, _C.JitChoice(self._choose))
-        self._kept, self._weft_key, self._compile = kept, kept.key, compile
+        programs = KeptPrograms(kept, lambda: self.compiled().programs)
+        super().__init__(name, doc, python, _C.JitChoice(programs.choose))
+        self._weft_key, self._compile = kept.key, compile
         self._compiled: Any = None
-        self._was_called = False
-
-    def _choose(self, records: bool, is_large: bool) -> tuple[Any, bool]:
-        """As weft.jit.execution chooses, among the programs that there are."""
-        is_first, self._was_called = not self._was_called, True
-        optimized = self._kept.entry(GRADIENTS if records else INFERENCE)
-        first = self._kept.entry(FIRST) if is_first and not is_large else None
-        found = optimized or first
-        if found is None:
-            programs = self.compiled().programs
-            programs.was_called = not is_first
-            return programs.choose(records, is_large)
-        if found is optimized:
-            native.start()
-        found.run._source = lambda: self.compiled().function
-        return found.run, found is optimized
 
     def compiled(self) -> Any:
         """The function as the compiler makes it."""

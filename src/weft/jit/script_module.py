@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import weft
+from weft.jit.cache import reads
+from weft.jit.cache.kept import Kept
 from weft.jit.compiled_function import Program, Savable, absent
 from weft.jit.compiled_method import ScriptMethod
 from weft.jit.execution import LOCK, class_of
@@ -320,11 +322,32 @@ class RecursiveScriptModule(Program, Savable, ScriptModule):
 # From a Python module -------------------------------------------------------------------------
 
 
-def script_module(module: Module, extra: dict[str, Any]) -> RecursiveScriptModule:
-    """The compiled form of a module. It shares parameters and buffers with the module."""
+def script_module(
+    module: Module, extra: dict[str, Any], kept: Kept | None = None
+) -> RecursiveScriptModule:
+    """The compiled form of a module. It shares parameters and buffers with the module. Its methods
+    are compiled when they are asked for, where its programs were `kept` on disk."""
     info = module_info(module, extra)
-    modules.compile_methods(info)
+    if info.kept is None:
+        _compile(info, kept)
     return _wrap(module, info, {})
+
+
+def _compile(info: ModuleInfo, kept: Kept | None) -> None:
+    """Compiles the methods of a type, unless it has been done by another process."""
+    types = {each.name: each for each in modules.types_below(info)}
+    known = {info.type.name: " ".join(types)}
+    if kept is not None:
+        kept.class_named = lambda name: class_of(types[name]) if name in types else None
+        if not info.compiled and kept.names() == known:
+            info.kept = kept
+            return
+    before = [list(each.attributes) for each in types.values()]
+    modules.compile_methods(info)
+    is_same = before == [list(each.attributes) for each in types.values()]
+    if kept is not None and is_same and not modules.classes_below(info) and reads.are_met():
+        info.kept = kept
+        kept.save_names(known)
 
 
 def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveScriptModule:

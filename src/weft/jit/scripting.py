@@ -7,9 +7,9 @@ import types as python_types
 from collections.abc import Mapping
 from typing import Any
 
-from weft.jit import script_class, script_containers, script_module
 from weft.jit.cache import reads
 from weft.jit.cache.kept import Kept
+from weft.jit.cache.walk import is_module
 from weft.jit.compiled_function import CompiledFunction
 from weft.jit.execution import LOCK
 from weft.jit.frontend.language import functions as frontend
@@ -18,7 +18,7 @@ from weft.jit.frontend.language.overloads import overloads_of
 from weft.jit.frontend.source.code import Code, unwrapped
 from weft.jit.frontend.source.errors import FrontendError, from_outside, shortened
 from weft.jit.frontend.source.refused import refuse
-from weft.jit.frontend.source.resolver import Resolver, is_module
+from weft.jit.frontend.source.resolver import Resolver
 from weft.jit.frontend.types.parameters import Compiled
 
 
@@ -27,7 +27,7 @@ def script(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
     of a function are `kept` if the walk has met all that the compiler read."""
     try:
         with LOCK, from_outside(), reads.recorded(kept and kept.walk) as seen:
-            made = _script(obj, extra)
+            made = _script(obj, extra, kept)
             if kept is not None and isinstance(made, CompiledFunction) and seen.are_met():
                 made.keep(kept)
                 kept.save_names({made.qualified_name: made.__doc__ or ""})
@@ -36,16 +36,23 @@ def script(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
         raise shortened(error) from error.__cause__
 
 
-def _script(obj: Any, extra: dict[str, Any]) -> Any:
+def script_object(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
+    """What weft.jit.script gives for a module, a class or a container."""
+    from weft.jit import script_class, script_containers, script_module
+
     if is_module(obj):
         is_scripted = isinstance(obj, script_module.RecursiveScriptModule)
-        return obj if is_scripted else script_module.script_module(obj, extra)
+        return obj if is_scripted else script_module.script_module(obj, extra, kept)
     if isinstance(obj, type):
         return script_class.script_class(obj, extra)
     if isinstance(obj, dict):
         return script_containers.ScriptDict(obj)
-    if isinstance(obj, list):
-        return script_containers.ScriptList(obj)
+    return script_containers.ScriptList(obj)
+
+
+def _script(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
+    if is_module(obj) or isinstance(obj, type | dict | list):
+        return script_object(obj, extra, kept)
     if isinstance(obj, tuple):
         raise RuntimeError("script: expected a function, module or class, got a tuple")
     function = obj if not callable(obj) or _has_modes(obj) else unwrapped(obj)

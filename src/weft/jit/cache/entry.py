@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import weft
@@ -20,13 +20,14 @@ class Damaged(Exception):
 
 def encode(
     walk: Walk, name: str, program: bytes, inputs: Iterable[Any],
-    callables: Iterable[Any], types: Mapping[str, Any],
+    callables: Iterable[Any], types: Mapping[str, Any], classes: Iterable[str],
 ) -> bytes:  # fmt: skip
-    """An entry. `types`: Python's classes that the program knows by a name. NotKept where the walk
+    """An entry. `types`: Python's classes that the program knows by a name; `classes`: the names of
+    those of modules. NotKept where the walk
     has not met something that the program needs."""
     fields = [_MAGIC, name.encode(), program]
     fields += [_numbers(walk, inputs), _numbers(walk, callables), _numbers(walk, types.values())]
-    fields += [each.encode() for each in types]
+    fields += [bytes_of(classes), *(each.encode() for each in types)]
     return _joined(fields)
 
 
@@ -55,17 +56,18 @@ class Entry:
     """An entry that was read. `run` is the function of the program. Damaged for bytes that are no
     entry, or one of other objects."""
 
-    def __init__(self, data: bytes, walk: Walk) -> None:
+    def __init__(self, data: bytes, walk: Walk, class_named: Callable[[str], Any]) -> None:
         fields = _fields(data)
-        if len(fields) < 6 or fields[0] != _MAGIC:
+        if len(fields) < 7 or fields[0] != _MAGIC:
             raise Damaged
-        name, program, inputs, callables, types, *names = fields[1:]
+        name, program, inputs, callables, types, modules, *names = fields[1:]
+        known = {each: class_named(each) for each in texts_of(modules)}
         tensors = _objects(inputs, walk, weft.Tensor)
         classes = _objects(types, walk, type)
-        if len(classes) != len(names):
+        if len(classes) != len(names) or None in known.values():
             raise Damaged
         try:
-            made = _C.JitProgram(program, tensors, _objects(callables, walk, object), {})
+            made = _C.JitProgram(program, tensors, _objects(callables, walk, object), known)
             self.run = made.function(_text(name))
         except (RuntimeError, TypeError, ValueError, KeyError, IndexError) as error:
             raise Damaged from error

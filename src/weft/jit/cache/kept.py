@@ -28,10 +28,14 @@ class Kept:
         self.walk = walk
         self.key = key(_version(), walk.digest, *names)
         self._entries: dict[str, Entry | None] = {}
+        # The classes of a module's program, by their names.
+        self.class_named: Callable[[str], Any] = lambda name: None
 
     def inner(self, name: str) -> Kept:
-        """The files of a function in the text."""
-        return Kept(self.walk, name)
+        """The files of a function in the text, or of a method of the module."""
+        made = Kept(self.walk, name)
+        made.class_named = self.class_named
+        return made
 
     def entry(self, which: str) -> Entry | None:
         """A program that was kept; None where there is none that fits."""
@@ -42,18 +46,21 @@ class Kept:
     def _load(self, which: str) -> Entry | None:
         data = PROGRAMS.load(key(self.key, which))
         try:
-            return None if data is None else Entry(data, self.walk)
+            return None if data is None else Entry(data, self.walk, self.class_named)
         except Damaged:
             return None
 
     def save(
         self, which: str, name: str, program: bytes, inputs: Iterable[Any],
-        callables: Iterable[Any], strings: Iterable[str],
+        callables: Iterable[Any], strings: Iterable[str], classes: Iterable[str],
     ) -> None:  # fmt: skip
         """Keeps a program, unless it needs something that the walk has not met."""
+        names = list(classes)
+        if any(self.class_named(each) is None for each in names):
+            return
         types = {text: _C._jit_types[text] for text in strings if text in _C._jit_types}
         try:
-            data = encode(self.walk, name, program, inputs, callables, types)
+            data = encode(self.walk, name, program, inputs, callables, types, names)
         except NotKept:
             return
         PROGRAMS.save(key(self.key, which), data)
@@ -74,23 +81,14 @@ class Kept:
         PROGRAMS.save(key(self.key, "names"), bytes_of(parts))
 
 
-def of_function(function: Any, scope: Mapping[str, Any]) -> Kept | None:
-    """The files of a Python function; None where there can be none. `scope`: the variables around
-    the call of `script`."""
-    return _walked(lambda walk: walk.start(function), scope)
-
-
-def of_text(source: str, scopes: Iterable[Mapping[str, Any]]) -> Kept | None:
-    """The files of a text."""
-    return _walked(lambda walk: walk.start_text(source, scopes))
-
-
-def _walked(start: Callable[[Walk], None], *scopes: Mapping[str, Any]) -> Kept | None:
+def of(root: Any, *scopes: Mapping[str, Any]) -> Kept | None:
+    """The files of a function, a module or a text; None where there can be none. `scopes`: where
+    else its names are looked up, such as the variables around the call of `script`."""
     if os.environ.get("WEFT_JIT_CACHE") == "0" or PROGRAMS.folder() is None:
         return None
     walk = Walk(*scopes)
     try:
-        start(walk)
+        walk.start(root)
         return Kept(walk)
     except (NotKept, OSError):
         return None

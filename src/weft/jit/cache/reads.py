@@ -41,6 +41,7 @@ class Reads:
         walk = self.walk
         return (
             walk is not None
+            and walk.is_current()
             and all(id(each) in self.made or walk.knows(each) for each in self.objects)
             and all(_is_within(span, walk.spans) for span in self.spans)
             and all(was and _digest(function) == was for function, was in self.known)
@@ -70,9 +71,20 @@ def read_lines(filename: str, first: int, count: int) -> None:
 
 
 def began(program: Any) -> None:
-    """The frontend makes a program, which others may call before it is done."""
+    """The frontend makes a program or a type of modules, which others may use before it is done."""
     if _open.reads is not None:
         _open.reads.made.add(id(program))
+
+
+def goes_on_with(made: Any) -> None:
+    """The frontend uses a type of modules that there was, or that it has begun."""
+    if _open.reads is not None and id(made) not in _open.reads.made:
+        _open.reads.known.append((made, ""))
+
+
+def are_met() -> bool:
+    """Whether the walk of what is compiled now has met everything."""
+    return _open.reads is not None and _open.reads.are_met()
 
 
 def bindings_of(function: Any) -> tuple[dict[str, Any], ...]:

@@ -78,17 +78,22 @@ class Walk:
             return True
         return (id(obj) in self._numbers and id(obj) not in self.opaque) or _is_named(obj)
 
-    def start(self, *roots: Any) -> None:
-        """Walks from objects."""
-        for root in roots:
+    def start(self, root: Any) -> None:
+        """Walks from a function or a module; or from a text: then `scopes` are all that its names
+        are looked up in."""
+        self._root = root
+        if isinstance(root, str):
+            self._write("text", root)
+            self._names(0, root, self._scopes)
+        else:
             self._put(root)
         self._finish()
 
-    def start_text(self, text: str, scopes: Iterable[Mapping[str, Any]]) -> None:
-        """Walks from a source that is no function's."""
-        self._write("text", text)
-        self._names(0, text, tuple(scopes))
-        self._finish()
+    def is_current(self) -> bool:
+        """Whether the same walk would meet the same now."""
+        again = Walk(*self._scopes)
+        again.start(self._root)
+        return again.digest == self.digest
 
     def _finish(self) -> None:
         done = 0
@@ -147,6 +152,8 @@ class Walk:
             self._write("module", obj.__name__)  # what is read of it stands with the reader's names
         elif isinstance(obj, weft.Tensor):
             self._tensor(obj)
+        elif is_module(obj):
+            self._module(obj)
         elif isinstance(obj, dict):
             self._put(type(obj))
             self._put_dict("dict", obj)
@@ -161,6 +168,20 @@ class Walk:
     def _tensor(self, tensor: weft.Tensor) -> None:
         facts = (tensor.dtype, tensor.device, tensor.requires_grad, tuple(tensor.shape))
         self._put_all("tensor", (type(tensor), *facts, tensor.stride() if tensor.numel() else ()))
+
+    def _module(self, module: Any) -> None:
+        """A module's members are the program's: their kinds and types count, not what they hold."""
+        self._put(type(module))
+        for name, kind in module._kinds.items():
+            value = vars(module)[name]
+            self._write("member", name, kind)
+            is_tensor = isinstance(value, weft.Tensor)
+            self._put_all(name, (type(value), value.dtype) if is_tensor else (value,))
+        internal = sys.modules["weft.nn.modules.module"].INTERNAL
+        held = {k: v for k, v in vars(module).items() if k not in internal and k != "training"}
+        self._put_dict("attributes", {k: v for k, v in held.items() if k not in module._kinds})
+        for hooks in ("_forward_pre_hooks", "_forward_hooks"):
+            self._put_all(hooks, vars(module).get(hooks, {}).values())
 
     def _other(self, obj: Any) -> None:
         parts = _PARTS.get(type(obj)) or _parts_of_typing(obj)
@@ -182,7 +203,8 @@ class Walk:
             self._put_dict("members", {name: each.value for name, each in _members(cls)})
         held = {k: v for k, v in vars(cls).items() if k not in _IN_CLASSES}
         for name, member in held.items():
-            if not isinstance(member, cls):  # those of an enum
+            is_new = name == "__annotations__" and not member  # made when it was first asked for
+            if not isinstance(member, cls) and not is_new:  # no member of an enum
                 self._write(name)
                 self._put(member)
 
@@ -259,6 +281,12 @@ class Walk:
         if filename not in self._files:
             self._files[filename] = _read(filename)
         return self._files[filename]
+
+
+def is_module(obj: Any) -> bool:
+    """Whether it is an nn.Module. Where nobody has imported weft.nn, nothing is."""
+    nn = sys.modules.get("weft.nn")
+    return nn is not None and isinstance(obj, nn.Module)
 
 
 def _read(filename: str) -> list[str] | None:
@@ -402,14 +430,14 @@ def _name_of(obj: Any) -> tuple[str, str]:
 
 def version(folder: str = os.path.dirname(weft.__file__)) -> str:
     """What makes the same source another program: weft, Python, the machine."""
-    parts = [weft.__version__, sys.version, str(sys.flags.optimize), str(weft._C._isa())]
-    waiting = [folder]
+    sizes, times, waiting = 0, 0, [folder]
     while waiting:
         with os.scandir(waiting.pop()) as entries:
-            for entry in sorted(entries, key=lambda each: each.name):
-                if entry.is_dir() and entry.name not in ("__pycache__", "include"):
-                    waiting.append(entry.path)
-                elif entry.name.endswith((".py", ".so")):
+            for entry in entries:
+                if entry.name.endswith((".py", ".so")):
                     about = entry.stat()
-                    parts += (entry.path, str(about.st_mtime_ns), str(about.st_size))
-    return "\0".join(parts)
+                    sizes, times = sizes + about.st_size, times + about.st_mtime_ns
+                elif entry.is_dir() and entry.name not in ("__pycache__", "include"):
+                    waiting.append(entry.path)
+    facts = (weft.__version__, sys.version, sys.flags.optimize, weft._C._isa(), sizes, times)
+    return "\0".join(map(str, facts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft import _C
 from weft.jit.codegen.lower import Lowering
@@ -11,12 +11,6 @@ from weft.jit.codegen.program import FunctionData, ProgramData
 from weft.jit.codegen.tables import Tables
 from weft.jit.ir import Function, Node
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
-
-if TYPE_CHECKING:
-    from weft.jit.codegen import tiles
-else:
-    tiles = Later("weft.jit.codegen.tiles")
 
 
 class Compiler:
@@ -51,6 +45,8 @@ class Compiler:
 
     def group(self, node: Node) -> int:
         """The place of a fusion group."""
+        from weft.jit.codegen import tiles  # first calls have no groups
+
         self.groups.append(tiles.spec(node, self._gradients))
         return len(self.groups) - 1
 

@@ -8,7 +8,6 @@ the simplest text.
 from __future__ import annotations
 
 import ast
-import importlib
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -55,14 +54,3 @@ def parse(text: str, *args: Any, **kwargs: Any) -> Any:
 def literal_eval(text: str) -> Any:
     """As ast.literal_eval of a text."""
     return on_fresh_stack(ast.literal_eval, text)
-
-
-class Later:
-    """A module of Python's own, imported when something of it is first asked for: some take longer
-    than what most programs need of them."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(on_fresh_stack(importlib.import_module, self._name), name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import FunctionType
+from typing import Any, NoReturn
 
 import weft
 from weft._tensor.aliases import ALIASES
@@ -12,16 +13,11 @@ from weft.jit.frontend.library import prelude
 from weft.jit.frontend.registry import CONVERSIONS, method, verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.types.parameters import bind_type
+from weft.jit.frontend.types.python_values import static_attribute
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
-
-if TYPE_CHECKING:
-    import inspect
-else:
-    inspect = Later("inspect")
 
 # Property -> operator of one argument.
 _TENSOR = {
@@ -187,9 +183,9 @@ class BoundMethod(Sugared):
 
 def _python_function(name: str) -> Any:
     """A method of tensors that is written in Python, as the function of its name is."""
-    method = inspect.getattr_static(weft.Tensor, name, None)
+    method = static_attribute(weft.Tensor, name, None)
     function = getattr(weft, name, None)
-    if not inspect.isfunction(method) or not inspect.isfunction(function):
+    if not isinstance(method, FunctionType) or not isinstance(function, FunctionType):
         return None
     return function
 

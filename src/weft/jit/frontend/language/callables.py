@@ -7,6 +7,7 @@ import types as python_types
 from typing import Any
 
 import weft
+from weft.jit.cache.walk import is_module
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import BuiltinFunction, operator_name
 from weft.jit.frontend.language.functions import FunctionValue
@@ -16,7 +17,6 @@ from weft.jit.frontend.language.overloads import PythonFunction
 from weft.jit.frontend.language.python_objects import PythonObject
 from weft.jit.frontend.library.special_functions import builtin_of
 from weft.jit.frontend.registry import verb
-from weft.jit.frontend.source.resolver import is_module
 from weft.jit.frontend.types.names import is_library
 from weft.jit.frontend.types.parameters import Compiled
 from weft.jit.frontend.values import Arg, Call, Sugared

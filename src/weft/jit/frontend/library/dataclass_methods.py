@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.registry import builtin
@@ -11,15 +12,10 @@ from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.source.search import find_lines
 from weft.jit.frontend.types.classes import python_class_of
 from weft.jit.frontend.values import Arg
-from weft.jit.ir.fresh_stack import Later
 
 if TYPE_CHECKING:
-    import dataclasses
-
     from weft.jit.frontend.compiler import Compiler
     from weft.jit.frontend.values import Call
-else:
-    dataclasses = Later("dataclasses")
 
 # How two objects compare that are equal in all fields.
 _OF_EQUALS = {"__lt__": False, "__le__": True, "__gt__": False, "__ge__": True}

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.jit.cache import reads
 from weft.jit.frontend.source.errors import FrontendError, fail
 from weft.jit.frontend.source.refused import refuse
 from weft.jit.frontend.source.search import find_lines
-from weft.jit.ir.fresh_stack import Later, parse
+from weft.jit.ir.fresh_stack import parse
 from weft.jit.ir.source import Source, SourceRange
-
-if TYPE_CHECKING:
-    import inspect
-    import linecache
-else:
-    inspect = Later("inspect")
-    linecache = Later("linecache")
-    textwrap = Later("textwrap")
 
 _IN_LINES = (ast.expr, ast.Return, ast.Assign, ast.Expr)  # have columns, and no body
 _MOST_TRIED = 16  # ends of a definition
@@ -106,10 +98,7 @@ def code_of(obj: Any) -> Code:
     if isinstance(given, Code):
         return given
     try:
-        filename = _file_of(obj) or inspect.getsourcefile(obj) or ""
-        linecache.checkcache(filename)
-        lines, first = _lines_of(obj, filename) or inspect.getsourcelines(obj)
-        filename = filename or inspect.getfile(obj)
+        filename, lines, first = _source_of(obj)
         _check_name(obj, lines, filename)
     except (OSError, TypeError, IndexError, SyntaxError):
         found = find_lines(obj)
@@ -124,6 +113,25 @@ def code_of(obj: Any) -> Code:
             "source as a string, or __source__ = text among the globals of code made by exec",
         ) from None
     return _code(lines, first, filename)
+
+
+def _source_of(obj: Any) -> tuple[str, list[str], int]:
+    """The file of a function or class, its lines, and the number of the first."""
+    import linecache  # a program given as a text does without
+
+    filename = _file_of(obj)
+    if filename is not None:
+        linecache.checkcache(filename)
+        every = linecache.getlines(filename, getattr(obj, "__globals__", None))
+        found = _lines_of(obj, every)
+        if found is not None:
+            return filename, *found
+    import inspect  # takes longer than to compile a function
+
+    filename = filename or inspect.getsourcefile(obj) or ""
+    linecache.checkcache(filename)
+    lines, first = inspect.getsourcelines(obj)
+    return filename or inspect.getfile(obj), lines, first
 
 
 def _check_name(obj: Any, lines: list[str], filename: str) -> None:
@@ -157,8 +165,7 @@ def unwrapped(function: Any) -> Any:
 
 
 def _file_of(obj: Any) -> str | None:
-    """The file of a function, as inspect.getsourcefile finds it; None where that must be asked.
-    It takes longer to import than to compile a function."""
+    """The file of a function, as inspect.getsourcefile finds it; None where that must be asked."""
     name = getattr(getattr(obj, "__code__", None), "co_filename", "")
     return name if name.endswith(".py") and os.path.exists(name) else None
 
@@ -193,9 +200,9 @@ def _lines_inside_strings(text: str) -> set[int]:
     return {line - 1 for first, last in spans for line in range(first, last)}
 
 
-def _lines_of(obj: Any, filename: str) -> tuple[list[str], int] | None:
-    """The lines of a function made by `def`, and the number of the first; None where that cannot be
-    told for sure.
+def _lines_of(obj: Any, every: list[str]) -> tuple[list[str], int] | None:
+    """Of the lines of a file those of a function made by `def`, and the number of the first; None
+    where that cannot be told for sure.
 
     inspect.getsourcelines does the same for everything, but splits all lines into tokens first.
     Here the definition ends before a line that is not further in than its first one, if what comes
@@ -205,7 +212,6 @@ def _lines_of(obj: Any, filename: str) -> tuple[list[str], int] | None:
     code = getattr(obj, "__code__", None)
     if code is None or obj.__name__ == "<lambda>" or hasattr(obj, "__wrapped__"):
         return None
-    every = linecache.getlines(filename, getattr(obj, "__globals__", None))
     start = code.co_firstlineno - 1
     if not 0 <= start < len(every):
         return None

@@ -18,12 +18,6 @@ class _Missing:
 MISSING = _Missing()
 
 
-def is_module(obj: Any) -> bool:
-    """Whether it is an nn.Module. Where nobody has imported weft.nn, nothing is."""
-    nn = sys.modules.get("weft.nn")
-    return nn is not None and isinstance(obj, nn.Module)
-
-
 class Resolver:
     """Looks a name up in several mappings in turn; only what is asked for is touched. The last ones
     are the builtins."""

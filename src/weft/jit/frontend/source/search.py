@@ -10,7 +10,6 @@ import ast
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -44,7 +43,7 @@ def _texts(function: FunctionType, code: CodeType) -> Iterator[str]:
         yield from _piped()
     packed = getattr(sys, "_MEIPASS", None)
     if packed is not None:
-        yield from _packed(Path(packed, code.co_filename))
+        yield from _packed(os.path.join(packed, code.co_filename))
     yield from _typed(function.__qualname__.partition(".")[0])
     yield from _held_by_callers()
 
@@ -58,10 +57,11 @@ def _piped() -> Iterator[str]:
         return
 
 
-def _packed(path: Path) -> Iterator[str]:
+def _packed(path: str) -> Iterator[str]:
     """A script of an application that PyInstaller made, in the folder it runs from."""
     try:
-        yield path.read_text("utf-8")
+        with open(path, encoding="utf-8") as file:
+            yield file.read()
     except (OSError, UnicodeDecodeError):
         return
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import functools
-from typing import TYPE_CHECKING, Any
+import inspect
+from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.ignored import ignored_value
@@ -18,14 +19,8 @@ from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.modules import module_member
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
-
-if TYPE_CHECKING:
-    import inspect
-else:
-    inspect = Later("inspect")
 
 # Reading and writing --------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+import inspect
+from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import convert_arguments
@@ -22,14 +23,8 @@ from weft.jit.frontend.types.parameters import Compiled, Parameter
 from weft.jit.frontend.types.signatures import Declared, defaults_of, parameter_of, signature_of
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.record import NamedTuple
-
-if TYPE_CHECKING:
-    import inspect
-else:
-    inspect = Later("inspect")
 
 
 class ReadyMethod(Sugared):

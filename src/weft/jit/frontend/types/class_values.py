@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-from typing import TYPE_CHECKING, Any
+import inspect
+from typing import Any
 
 import weft
 from weft.jit.frontend.compiler import Compiler
@@ -21,16 +23,8 @@ from weft.jit.frontend.types.parameters import Parameter
 from weft.jit.frontend.types.tuples import TupleClass
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
-
-if TYPE_CHECKING:
-    import dataclasses
-    import inspect
-else:
-    dataclasses = Later("dataclasses")
-    inspect = Later("inspect")
 
 
 class EnumClass(Sugared):

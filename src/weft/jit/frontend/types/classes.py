@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import Any
 
 import weft
 from weft import _C
@@ -19,17 +20,10 @@ from weft.jit.frontend.source.resolver import (
 from weft.jit.frontend.types.annotations import Annotations, type_of_value
 from weft.jit.frontend.types.names import is_library_layer, qualified_name, unique_name
 from weft.jit.frontend.types.parameters import Compiled
+from weft.jit.frontend.types.python_values import static_attribute
 from weft.jit.frontend.types.signatures import defaults_of, signature_of, type_or_tensor
 from weft.jit.frontend.values import Simple, Sugared
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
-
-if TYPE_CHECKING:
-    import dataclasses
-    import inspect
-else:
-    dataclasses = Later("dataclasses")
-    inspect = Later("inspect")
 
 
 class ClassInfo:
@@ -48,7 +42,7 @@ class ClassInfo:
 
     def find(self, name: str) -> Any:
         """The class attribute of that name as it stands in the class, or MISSING."""
-        return inspect.getattr_static(self.python_class, name, MISSING)
+        return static_attribute(self.python_class, name, MISSING)
 
 
 _classes: dict[type, ClassInfo] = {}
@@ -169,7 +163,7 @@ def written_annotations(cls: type) -> dict[str, tuple[type, Any]]:
         if base is object or is_library_layer(base):
             continue
         try:
-            written = inspect.get_annotations(base)
+            written = base.__annotations__
         except Exception:  # names that do not exist: the annotation is for readers only
             continue
         found.update({name: (base, annotation) for name, annotation in written.items()})
@@ -200,12 +194,14 @@ def _declare(info: ClassInfo, extra: dict[str, Any] | None) -> None:
     cls = info.python_class
     for name, type_ in declared_types(cls, extra).items():
         info.type.attributes[name] = ty.Attribute(type_)
-    if dataclasses.is_dataclass(cls):
+    if hasattr(cls, "__dataclass_fields__"):
+        import dataclasses  # which is slow to import; the class has done it
+
         names = {field.name for field in dataclasses.fields(cls)}
         info.type.attributes = {k: v for k, v in info.type.attributes.items() if k in names}
-        if inspect.isfunction(info.find("__post_init__")):  # which may set further ones
+        if isinstance(info.find("__post_init__"), FunctionType):  # which may set further ones
             verb["compile_method"](info, "__post_init__", "", None)
-    elif inspect.isfunction(info.find("__init__")):
+    elif isinstance(info.find("__init__"), FunctionType):
         verb["compile_method"](info, "__init__", "", None)
     info.open = False
 
@@ -233,7 +229,7 @@ def interface_type(cls: type) -> ty.InterfaceType:
         if base is object or is_library_layer(base):
             continue
         for name, member in vars(base).items():
-            if inspect.isfunction(member):
+            if isinstance(member, FunctionType):
                 made.methods[name] = _schema(member)
     return made
 
@@ -266,7 +262,7 @@ def implement(type: ty.Type, interface: ty.InterfaceType) -> None:
     if info is None or (interface.is_module and not info.type.is_module):
         return
     for name in interface.methods:
-        if inspect.isfunction(info.find(name)) and name not in info.compiled:
+        if isinstance(info.find(name), FunctionType) and name not in info.compiled:
             verb["compile_method"](info, name, "", None)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import convert_arguments
 from weft.jit.frontend.registry import verb
@@ -11,14 +9,8 @@ from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.types.parameters import Parameter
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
-
-if TYPE_CHECKING:
-    import inspect
-else:
-    inspect = Later("inspect")
 
 
 class InterfaceMethod(Sugared):

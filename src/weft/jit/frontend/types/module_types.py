@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
+import inspect
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import weft
+from weft.jit.cache import reads
+from weft.jit.cache.kept import Kept
 from weft.jit.frontend.source.code import code_of
 from weft.jit.frontend.source.errors import FrontendError
 from weft.jit.frontend.source.resolver import MISSING, resolver_of_function
@@ -15,14 +19,6 @@ from weft.jit.frontend.types.annotations import Annotations, type_of_value
 from weft.jit.frontend.types.classes import ClassInfo, annotations_of, written_annotations
 from weft.jit.frontend.types.names import is_library_layer, is_written, qualified_name, unique_name
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
-
-if TYPE_CHECKING:
-    import dis
-    import inspect
-else:
-    dis = Later("dis")
-    inspect = Later("inspect")
 
 
 class JitAttribute:
@@ -54,6 +50,7 @@ class ModuleInfo(ClassInfo):
         self.executables: dict[str, Any] = {}  # loaded methods
         self.defined: set[str] = set()  # methods that came as text
         self.classes: set[ty.ClassType] = set()  # of submodules declared as interfaces
+        self.kept: Kept | None = None  # programs on disk
         self.container = _container(module)
 
     def has(self, name: str) -> bool:
@@ -88,8 +85,10 @@ def module_info(
     key = found.key() if shared else None
     known = None if key is None else _types.get(key)
     if known is not None:
+        reads.goes_on_with(known)
         return known
     info = ModuleInfo(_new_type(module), module, extra or {})
+    reads.began(info)
     found.fill(info)
     info.type.info = info
     if key is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import inspect
+from typing import Any, NoReturn
 
 import weft
 from weft.jit.frontend.compiler import Compiler
@@ -16,14 +17,8 @@ from weft.jit.frontend.types.containers import DICTS, HeldKeys, child, dict_part
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared, TupleLiteral
 from weft.jit.ir import types as ty
-from weft.jit.ir.fresh_stack import Later
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
-
-if TYPE_CHECKING:
-    import inspect
-else:
-    inspect = Later("inspect")
 
 _WALKS = frozenset(
     [
@@ -233,6 +228,12 @@ def classes_below(info: ModuleInfo) -> set[ty.ClassType]:
     for inner in info.children.values():
         found |= classes_below(inner)
     return found
+
+
+def types_below(info: ModuleInfo) -> list[ty.ClassType]:
+    """The types of a module and of those in it, outer ones first."""
+    inner = [each for child in info.children.values() for each in types_below(child)]
+    return [info.type, *inner]
 
 
 def compile_exports(info: ModuleInfo) -> None:

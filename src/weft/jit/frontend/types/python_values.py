@@ -65,3 +65,9 @@ def _as_items(values: Sequence[Any], types: Sequence[ty.Type]) -> Any:
 
 def _tuple_like(value: Any, items: Sequence[Any]) -> Any:
     return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+
+def static_attribute(cls: type, name: str, default: Any) -> Any:
+    """What stands in a class or its bases under a name, without what descriptors make of it."""
+    found = (vars(base)[name] for base in cls.__mro__ if name in vars(base))
+    return next(found, default)
