@@ -33,7 +33,6 @@ OFFENDERS = {
     "src/weft/jit/frontend/registry.py": 3,
     "src/weft/jit/pipeline.py": 4,
     "src/weft/jit/schemas.py": 3,
-    "csrc/runtime/fused_totals.cpp": 3,
 }
 
 

@@ -81,16 +81,6 @@ bool takes_part(const Node& node) {
   return state.needed || state.captured;
 }
 
-Tensor* arrived_gradient(const Node& node, const Edge& edge) {
-  if (!edge || !current || current->find(&node) < 0) return nullptr;
-  const int64_t place = current->find(edge.node.get());
-  if (place < 0) return nullptr;
-  NodeState& state = current->states[static_cast<size_t>(place)];
-  if (!state.needed && !state.captured) return nullptr;
-  if (state.grads.empty()) state.grads.resize(edge.node->results.size());
-  return &state.grads[edge.index];
-}
-
 int64_t Task::find(const Node* node) const {
   if (node->task_.load(std::memory_order_relaxed) == this) return node->task_slot_;
   if (contended_.empty()) return -1;

@@ -80,11 +80,6 @@ std::vector<uint64_t> running_backwards();
 // Whether the innermost computes a gradient that arrives at this node.
 bool takes_part(const Node& node);
 
-// The sum of the gradients that have arrived where an edge of `node` leads, for the node that runs
-// now in the innermost backward: it may take the sum away and send it on with its own. Null where
-// none is wanted or no backward runs it; an undefined tensor where nothing has arrived.
-Tensor* arrived_gradient(const Node& node, const Edge& edge);
-
 // Runs one node at a time, whatever thread it is called from.
 class NodeLock {
  public:

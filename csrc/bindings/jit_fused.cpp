@@ -67,13 +67,15 @@ using PyEdge = std::tuple<uint8_t, std::string, uint8_t>;
 
 std::shared_ptr<const FusedBackward> to_backward(const PyGroup& group,
                                                  const std::vector<PyEdge>& edges,
-                                                 std::vector<uint64_t> depends) {
+                                                 std::vector<uint64_t> depends,
+                                                 std::vector<uint8_t> kept) {
   auto result = std::make_shared<FusedBackward>();
   result->group = group.group;
   for (const auto& [input, kind, index] : edges) {
     result->edges.push_back({input, kind == "output", index});
   }
   result->depends = std::move(depends);
+  result->kept = std::move(kept);
   return result;
 }
 
@@ -105,10 +107,10 @@ PyOp op_of(const FusedStep& step) {
 PyGroup make_group(uint8_t input_count, const std::vector<Scalar>& constants,
                    const std::vector<PyStep>& steps, std::vector<uint8_t> outputs,
                    const PyGroup* backward, const std::vector<PyEdge>& edges,
-                   std::vector<uint64_t> depends, uint64_t dropped) {
+                   std::vector<uint64_t> depends, uint64_t squeezed, std::vector<uint8_t> kept) {
   FusedSpec spec;
-  spec.dropped_inputs = dropped;
-  if (backward) spec.backward = to_backward(*backward, edges, std::move(depends));
+  spec.squeezed_inputs = squeezed;
+  if (backward) spec.backward = to_backward(*backward, edges, std::move(depends), std::move(kept));
   spec.input_count = input_count;
   for (const Scalar& one : constants) spec.constants.emplace_back(one);
   for (const PyStep& step : steps) spec.steps.push_back(to_step(step));
@@ -250,13 +252,15 @@ void bind_fused(nb::module_& module) {
           [](PyGroup* self, uint8_t input_count, const std::vector<Scalar>& constants,
              const std::vector<PyStep>& steps, std::vector<uint8_t> outputs,
              const PyGroup* backward, const std::vector<PyEdge>& edges,
-             std::vector<uint64_t> depends, uint64_t dropped) {
-            new (self) PyGroup(make_group(input_count, constants, steps, std::move(outputs),
-                                          backward, edges, std::move(depends), dropped));
+             std::vector<uint64_t> depends, uint64_t squeezed, std::vector<uint8_t> kept) {
+            new (self)
+                PyGroup(make_group(input_count, constants, steps, std::move(outputs), backward,
+                                   edges, std::move(depends), squeezed, std::move(kept)));
           },
           nb::arg("input_count"), nb::arg("constants"), nb::arg("steps"), nb::arg("outputs"),
           nb::arg("backward").none() = nb::none(), nb::arg("edges") = std::vector<PyEdge>(),
-          nb::arg("depends") = std::vector<uint64_t>(), nb::arg("dropped") = uint64_t{0})
+          nb::arg("depends") = std::vector<uint64_t>(), nb::arg("squeezed") = uint64_t{0},
+          nb::arg("kept") = std::vector<uint8_t>())
       .def("run", &run, nb::arg("args"), "The results; None where the group does not apply.")
       .def("install", &install_native, nb::arg("compute"), nb::arg("masks"), nb::arg("image"),
            nb::arg("ints") = uint64_t{0})

@@ -12,11 +12,9 @@
 #include "ops/tile_plan.h"
 #include "ops_views.h"
 #include "runtime/fused_assembly.h"
-#include "runtime/fused_head.h"
 #include "runtime/fused_node.h"
 #include "runtime/fused_rows.h"
 #include "runtime/fused_shapes.h"
-#include "runtime/fused_totals.h"
 #include "runtime/operator.h"
 #include "runtime/sole.h"
 
@@ -33,9 +31,6 @@ using tile::Step;
 GlobalMutex plans_mutex(ForkRank::Programs);
 std::atomic<FusedGroup::Hook> g_hook{nullptr};
 std::atomic<uint32_t> g_runs_before{2};
-
-// Shorter rows do not keep statistics for their gradient: these would be too much memory.
-constexpr int64_t kKeepFrom = 16;
 
 bool is_real_number(const Value& value) {
   return value.tag() == ValueTag::Bool || value.tag() == ValueTag::Int ||
@@ -81,9 +76,9 @@ void check_operand(const FusedSpec& spec, size_t step, size_t made, const FusedO
 void check_backward(const FusedSpec& spec) {
   const FusedBackward& backward = *spec.backward;
   const FusedSpec& inner = backward.group->spec();
-  bool fits = inner.input_count == spec.input_count + 2 * spec.outputs.size() &&
-              backward.depends.size() == spec.outputs.size() && !inner.backward &&
-              !FusedHead::is_in(inner);
+  const size_t inputs = spec.input_count + 2 * spec.outputs.size() + backward.kept.size();
+  bool fits = inner.input_count == inputs && backward.depends.size() == spec.outputs.size() &&
+              !inner.backward;
   for (const FusedBackward::Edge& edge : backward.edges) {
     fits = fits && edge.input < spec.input_count &&
            edge.index < (edge.from_output ? inner.outputs.size() : spec.outputs.size());
@@ -118,10 +113,6 @@ FusedGroup::FusedGroup(FusedSpec spec) : spec_(std::move(spec)) {
       !spec_.steps.empty() && spec_.steps.size() <= tile::kMaxSteps && !spec_.outputs.empty(),
       "fused: expected 1 to ", tile::kMaxSteps, " steps and some output, got ", spec_.steps.size(),
       " and ", spec_.outputs.size());
-  if (FusedHead::is_in(spec_)) {
-    head_ = std::make_unique<FusedHead>(spec_);
-    return;
-  }
   size_t made = 0;
   bool over_rows = false;
   for (size_t s = 0; s < spec_.steps.size(); ++s) {
@@ -145,6 +136,8 @@ FusedGroup::FusedGroup(FusedSpec spec) : spec_(std::move(spec)) {
     seen[output] = true;
   }
   if (spec_.backward) check_backward(spec_);
+  WEFT_CHECK(over_rows || !spec_.backward || spec_.backward->kept.empty(),
+             "fused: expected values of rows to keep, got a group without them");
   if (over_rows) rows_ = std::make_unique<FusedRows>(spec_, programs_);
   for (const Value& value : spec_.constants) {
     WEFT_CHECK(is_real_number(value), "fused: expected real numbers as constants");
@@ -220,10 +213,10 @@ bool FusedGroup::can_record(const Value* args, const Plan& plan, uint64_t wantin
 }
 
 void FusedGroup::record(const Value* args, Value* results, uint64_t wanting,
-                        std::vector<Tensor> statistics) {
+                        std::vector<Tensor> kept) {
   const FusedBackward& backward = *spec_.backward;
-  const auto node = make_ref<FusedNode>(Ref<FusedGroup>(this), args, broadcast_shape(args),
-                                        std::move(statistics));
+  const auto node =
+      make_ref<FusedNode>(Ref<FusedGroup>(this), args, broadcast_shape(args), std::move(kept));
   for (const FusedBackward::Edge& edge : backward.edges) {
     const bool wanted = wanting & bit(edge.input);
     node->add_input(wanted ? args[edge.input].to_tensor() : Tensor());
@@ -235,11 +228,11 @@ void FusedGroup::record(const Value* args, Value* results, uint64_t wanting,
 }
 
 // The arguments, those that lack the row's dimension with it.
-std::vector<Value> FusedGroup::with_dropped(const Value* args) const {
+std::vector<Value> FusedGroup::unsqueezed(const Value* args) const {
   std::vector<Value> inputs(args, args + spec_.input_count);
   for (uint8_t i = 0; i < spec_.input_count; ++i) {
     const bool is_there = args[i].tag() == ValueTag::Tensor && args[i].to_tensor().defined();
-    if (!is_there || !(spec_.dropped_inputs & bit(i))) continue;
+    if (!is_there || !(spec_.squeezed_inputs & bit(i))) continue;
     inputs[i] = Value(ops::unsqueeze(args[i].to_tensor(), -1));
   }
   return inputs;
@@ -247,8 +240,8 @@ std::vector<Value> FusedGroup::with_dropped(const Value* args) const {
 
 // Results take the memory of operands that nobody reads any more, as the one of a matrix product
 // whose activation this is: no memory is fetched that the cache does not hold already.
-void FusedGroup::take_over(const Value* args, const Plan& plan, uint64_t dying,
-                           Tensor* outputs) const {
+void FusedGroup::donate(const Value* args, const Plan& plan, uint64_t donated,
+                        Tensor* outputs) const {
   const std::optional<Dims> common = shape_of(args, plan.binding.tensors, ~uint64_t{0});
   if (!common || checked_numel("fused", *common) < tile::least_donated()) return;
   const Dims& shape = *common;
@@ -263,7 +256,7 @@ void FusedGroup::take_over(const Value* args, const Plan& plan, uint64_t dying,
   };
   for (uint8_t input : plan.binding.tensors) {
     const Tensor& tensor = args[input].to_tensor();
-    if (!(dying & bit(input)) || tensor.dtype() != plan.key.compute) continue;
+    if (!(donated & bit(input)) || tensor.dtype() != plan.key.compute) continue;
     if (!(tensor.sizes() == shape) || !is_sole(tensor)) continue;
     while (next < spec_.outputs.size() && !is_compute(next)) ++next;
     if (next == spec_.outputs.size()) return;
@@ -284,18 +277,16 @@ bool FusedGroup::numbers(const Value* args, const FusedBinding& binding,
   return true;
 }
 
-bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64_t dying) {
-  if (head_) return head_->run(args, results, dying);
+bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64_t donated) {
   Operands operands;
   if (!classify(args, operands)) return false;
-  const FusedKey& key = operands.key;
-  if (rows_) return run_rows(operands, args, results, full, dying);
   std::vector<Value> inputs_with_rows;
-  if (spec_.dropped_inputs) {
-    inputs_with_rows = with_dropped(args);
+  if (spec_.squeezed_inputs) {
+    inputs_with_rows = unsqueezed(args);
     args = inputs_with_rows.data();
   }
-  Plan* plan = plan_for(key);
+  if (rows_) return run_rows(operands, args, results, full, donated);
+  Plan* plan = plan_for(operands.key);
   if (!plan->valid) return false;
   if (operands.wanting && !can_record(args, *plan, operands.wanting)) return false;
   if (!plan->full && !outputs_are_full(args, plan->binding.tensors, plan->binding.reads))
@@ -305,7 +296,7 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
   for (size_t i = 0; i < plan->binding.tensors.size(); ++i)
     inputs[i] = &args[plan->binding.tensors[i]].to_tensor();
   Tensor outputs[tile::kMaxCallOperands];
-  if (dying && !operands.wanting) take_over(args, *plan, dying, outputs);
+  if (donated && !operands.wanting) donate(args, *plan, donated, outputs);
   const Plan::Native* native = plan->native.load(std::memory_order_acquire);
   const tile::Program& program = native ? native->assembly.program : plan->assembly.program;
   try {
@@ -326,41 +317,13 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
 }
 
 bool FusedGroup::run_rows(const Operands& operands, const Value* args, Value* results,
-                          const Dims* full, uint64_t dying) {
-  if (!operands.wanting) return rows_->run(operands.key, args, results, full, dying);
+                          const Dims* full, uint64_t donated) {
+  if (!operands.wanting) return rows_->run(operands.key, args, results, full, donated);
   if (!leads_somewhere(operands.wanting) || !rows_->is_full(args)) return false;
-  const Dims shape = broadcast_shape(args);
-  std::vector<Tensor> statistics;
-  const bool keeps = !shape.empty() && shape.back() >= kKeepFrom;
-  if (!rows_->run(operands.key, args, results, full, 0, keeps ? &statistics : nullptr))
-    return false;
-  record(args, results, operands.wanting, std::move(statistics));
+  std::vector<Tensor> kept;
+  if (!rows_->run(operands.key, args, results, full, 0, &kept)) return false;
+  record(args, results, operands.wanting, std::move(kept));
   return true;
-}
-
-const FusedTotals* FusedGroup::totals(bool with_statistics) {
-  std::lock_guard lock(plans_mutex);
-  if (!std::exchange(asked_[with_statistics], true)) {
-    const std::vector<uint8_t> none;
-    totals_[with_statistics] =
-        FusedTotals::make(spec_, with_statistics && rows_ ? rows_->kept() : none);
-  }
-  return totals_[with_statistics].get();
-}
-
-bool FusedGroup::record_made(const Value* args, Value* results) {
-  Operands operands;
-  if (!classify(args, operands)) return false;
-  if (!operands.wanting) return true;
-  const bool can = rows_ ? leads_somewhere(operands.wanting) && rows_->is_full(args)
-                         : can_record(args, *plan_for(operands.key), operands.wanting);
-  if (can) record(args, results, operands.wanting);
-  return can;
-}
-
-bool FusedGroup::fits_rows(const Value* args) const {
-  Operands operands;
-  return classify(args, operands) && rows_->shape_for(operands.key, args, nullptr).has_value();
 }
 
 void FusedGroup::count_run(Plan& plan, bool native) {
@@ -380,10 +343,7 @@ FusedGroup::Ready FusedGroup::ready(const FusedKey& key, bool runs) {
 Dims FusedGroup::broadcast_shape(const Value* args) const {
   Dims shape;
   for (uint8_t i = 0; i < spec_.input_count; ++i) {
-    if (!reads_tensor(i)) continue;
-    Dims sizes = args[i].to_tensor().sizes();
-    if (spec_.dropped_inputs & bit(i)) sizes.push_back(1);
-    shape = broadcast_sizes("fused", shape, sizes);
+    if (reads_tensor(i)) shape = broadcast_sizes("fused", shape, args[i].to_tensor().sizes());
   }
   return shape;
 }

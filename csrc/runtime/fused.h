@@ -32,9 +32,8 @@ constexpr uint64_t bit(uint8_t index) { return uint64_t{1} << index; }
 struct FusedStep {
   std::string op;                              // identifier of a table row: "add_Tensor"
   std::vector<FusedOperand> tensors, numbers;  // as the row lists its operands and attributes
-  // What a row operator works over; Elements: a pointwise one. Head: a product or a convolution,
-  // the first step; its arguments, as its schema lists them, are `numbers`.
-  enum class Over : uint8_t { Elements, LastDim, All, Head };
+  // What a row operator works over; Elements: a pointwise one.
+  enum class Over : uint8_t { Elements, LastDim, All };
   Over over = Over::Elements;
   int8_t dim = -1;      // LastDim: as the program wrote it; it must be the last one
   bool keepdim = true;  // LastDim: results of rows keep it with size 1
@@ -42,17 +41,16 @@ struct FusedStep {
 };
 
 struct FusedBackward;
-class FusedHead;
 class FusedRows;
-struct FusedTotals;
 
 struct FusedSpec {
   uint8_t input_count = 0;
-  std::vector<Value> constants;  // numbers; those that only a head reads may be anything
+  std::vector<Value> constants;  // numbers
   std::vector<FusedStep> steps;
   // The results that leave the group, by number: steps in order, each with all of its results.
   std::vector<uint8_t> outputs;
-  uint64_t dropped_inputs = 0;  // bit i: input i has one value a row, and lacks the row's dimension
+  uint64_t squeezed_inputs =
+      0;  // bit i: input i has one value a row, and lacks the row's dimension
   // Null: the group does not run on tensors that require a gradient.
   std::shared_ptr<const FusedBackward> backward;
 };
@@ -78,30 +76,22 @@ class FusedGroup final : public RefCounted {
   // or where a gradient has to be recorded and the group has none: the caller then runs them one by
   // one. With a gradient the results get one node, FusedBackward.
   // `full`: the shape of all elements where the arguments may lack some of it (the gradient of a
-  // sum); null: what they broadcast to. `dying`: bit i: the caller drops args[i] next; results may
-  // take over its memory.
-  bool run(const Value* args, Value* results, const Dims* full = nullptr, uint64_t dying = 0);
-  // The same results, operator by operator; what autograd has to record is recorded. Not of groups
-  // with a head. `missing`: bit i: input i is a gradient that is not there; so are the results
-  // that are made of such alone, and sums lack a part.
-  void run_operators(const Value* args, Value* results, const Dims* full = nullptr,
-                     uint64_t missing = 0) const;
-  // What the tensors among the arguments broadcast to.
+  // sum); null: what they broadcast to. `donated`: bit i: the caller drops args[i] next; results
+  // may take over its memory.
+  bool run(const Value* args, Value* results, const Dims* full = nullptr, uint64_t donated = 0);
+  // The values of some numbers, operator by operator; what autograd has to record is recorded.
+  // Arguments that they are not made of need not be there. `missing`: bit i: input i is a gradient
+  // that is not there; so are the values that are made of such alone, and sums lack a part.
+  std::vector<Value> run_operators(const Value* args, const std::vector<uint8_t>& wanted,
+                                   const Dims* full = nullptr, uint64_t missing = 0) const;
+  // What the tensors among the arguments, those that lacked the row's dimension with it, broadcast
+  // to.
   Dims broadcast_shape(const Value* args) const;
 
-  // Records results that an epilogue has made, where a gradient has to be recorded. False, with
-  // nothing done, where the group has none.
-  bool record_made(const Value* args, Value* results);
-  // Whether a group with row operators runs on such arguments, gradients aside.
-  bool fits_rows(const Value* args) const;
-
-  // The gradient of this group with sums, and with the statistics of rows that a run of the group
-  // keeps if `with_statistics`. Null where it has none, or none that gains by it.
-  const FusedTotals* totals(bool with_statistics);
-
   const FusedSpec& spec() const noexcept { return spec_; }
-  bool has_rows() const noexcept { return rows_ != nullptr; }
   bool reads_tensor(uint8_t input) const noexcept { return tensor_inputs_ >> input & 1; }
+  // Bit i: input i is a tensor that these values are made of.
+  uint64_t inputs_of(const std::vector<uint8_t>& values) const;
   // Replaces the kernels of the operators for these dtypes. The code must be the group's.
   void install(const FusedKey& key, std::shared_ptr<const NativeCode> code);
   bool has_native(const FusedKey& key) const;
@@ -124,9 +114,6 @@ class FusedGroup final : public RefCounted {
   static void set_hook_if_none(Hook hook, uint32_t runs_before) noexcept;
 
  private:
-  friend class FusedEpilogue;
-  friend class FusedPrologue;
-
   struct Plan;
   struct Operands {
     FusedKey key;
@@ -136,15 +123,15 @@ class FusedGroup final : public RefCounted {
   bool leads_somewhere(uint64_t wanting) const;
   bool can_record(const Value* args, const Plan& plan, uint64_t wanting) const;
   bool run_rows(const Operands& operands, const Value* args, Value* results, const Dims* full,
-                uint64_t dying);
-  void record(const Value* args, Value* results, uint64_t wanting,
-              std::vector<Tensor> statistics = {});
+                uint64_t donated);
+  void record(const Value* args, Value* results, uint64_t wanting, std::vector<Tensor> kept = {});
   // The program's attributes; false where one is a float that it wants as an integer.
   bool numbers(const Value* args, const FusedBinding& binding, const tile::Program& program,
                const Dims* full, Scalar* out) const;
   Plan* plan_for(const FusedKey& key);
-  std::vector<Value> with_dropped(const Value* args) const;
-  void take_over(const Value* args, const Plan& plan, uint64_t dying, Tensor* outputs) const;
+  std::vector<Value> unsqueezed(const Value* args) const;
+  std::vector<bool> steps_of(const std::vector<uint8_t>& values) const;
+  void donate(const Value* args, const Plan& plan, uint64_t donated, Tensor* outputs) const;
   void count_run(Plan& plan, bool native);
   Plan* find(const FusedKey& key) const;
 
@@ -152,17 +139,13 @@ class FusedGroup final : public RefCounted {
   std::vector<const tile::Program*> programs_;  // of the steps
   uint64_t tensor_inputs_ = 0;                  // bit i: some step reads input i as a tensor
   uint64_t number_inputs_ = 0;                  // ... as a number
-  std::unique_ptr<FusedHead> head_;  // of groups with a head, the rest of which has the plans
   std::unique_ptr<FusedRows> rows_;  // of groups with row operators, whose parts have the plans
-  // Made when first asked for, with statistics or without.
-  std::unique_ptr<FusedTotals> totals_[2];
-  bool asked_[2] = {};
   std::vector<std::unique_ptr<Plan>> plans_;
   std::atomic<Plan*> latest_{nullptr};
 };
 
 // The gradient of a group: another group, whose inputs are the group's, then one gradient for each
-// of its outputs, then these outputs.
+// of its outputs, then these outputs, then values of rows that the group keeps.
 struct FusedBackward {
   struct Edge {
     uint8_t input;     // of the group: where this gradient goes
@@ -170,8 +153,9 @@ struct FusedBackward {
     uint8_t index;
   };
   Ref<FusedGroup> group;
-  std::vector<Edge> edges;        // in the order in which the engine would meet the operators
+  std::vector<Edge> edges;        // one for each input that has a gradient
   std::vector<uint64_t> depends;  // of each output: bit i: it has a gradient to input i
+  std::vector<uint8_t> kept;      // values of the forward group, one element a row
 };
 
 }  // namespace weft

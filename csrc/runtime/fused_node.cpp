@@ -1,42 +1,23 @@
 #include "runtime/fused_node.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "autograd/anomaly.h"
-#include "autograd/task.h"
 #include "ops_copying.h"
 #include "ops_views.h"
 
 namespace weft {
-namespace {
 
-using Source = FusedTotals::Source;
-
-// What leaves the bits of everything it is added to.
-Tensor negative_zero(DType dtype) {
-  Tensor zero = Tensor::empty({}, dtype, {});
-  Scalar(-0.0).store(dtype, zero.data());
-  return zero;
-}
-
-bool same_place(const autograd::Edge& a, const autograd::Edge& b) {
-  return a.node.get() == b.node.get() && a.index == b.index;
-}
-
-}  // namespace
-
-FusedNode::FusedNode(Ref<FusedGroup> group, const Value* args, Dims full,
-                     std::vector<Tensor> statistics)
+FusedNode::FusedNode(Ref<FusedGroup> group, const Value* args, Dims full, std::vector<Tensor> kept)
     : group_(std::move(group)),
       full_(std::move(full)),
       tensors_(group_->spec().input_count),
       numbers_(group_->spec().input_count),
       results_(group_->spec().outputs.size()),
-      statistics_(std::move(statistics)) {
+      kept_(std::move(kept)) {
   fill_missing = false;  // what only missing gradients would reach has none
+  const uint64_t again = group_->inputs_of(backward().kept);
   for (uint8_t i = 0; i < tensors_.size(); ++i) {
-    if (backward().group->reads_tensor(i)) {
+    if (backward().group->reads_tensor(i) || (again & bit(i))) {
       tensors_[i].save(args[i].to_tensor(), false, "fused");
     } else if (args[i].tag() != ValueTag::Tensor) {
       numbers_[i] = args[i];
@@ -68,6 +49,7 @@ std::vector<Value> FusedNode::arguments(const TensorList& grads, uint64_t& missi
     const bool read = group.reads_tensor(static_cast<uint8_t>(args.size()));
     args.push_back(read ? Value(result.unpack(this, Ref<Node>(this))) : Value());
   }
+  for (const Tensor& value : kept_) args.emplace_back(value);
   return args;
 }
 
@@ -75,13 +57,10 @@ TensorList FusedNode::apply(TensorList grads) {
   FusedGroup& group = *backward().group;
   uint64_t missing = 0;
   const std::vector<Value> args = arguments(grads, missing);
-  if (!missing) {
-    if (std::optional<TensorList> found = totals(args, grads)) return std::move(*found);
-  }
   std::vector<Value> outputs(group.spec().outputs.size());
   // With create_graph the gradient has a gradient: then every operator records its own.
   if (!outputs.empty() && (missing || !group.run(args.data(), outputs.data(), &full_))) {
-    group.run_operators(args.data(), outputs.data(), &full_, missing);
+    outputs = run_operators(args, missing);
   }
   for (Value& output : outputs) output = Value(spread(output.to_tensor()));
   TensorList result;
@@ -93,71 +72,23 @@ TensorList FusedNode::apply(TensorList grads) {
   return result;
 }
 
-// Whether sums come to what the engine would add up: nobody looks at its gradients one by one,
-// those of an input are of all elements (others it sums to the input's size first), and no other
-// input is the same tensor, so that its gradients would come in between.
-bool FusedNode::may_sum(const FusedTotals& totals) const {
-  if (totals.sums.empty()) return true;
-  if (has_hooks.load(std::memory_order_acquire) || autograd::anomaly_enabled()) return false;
-  const std::vector<FusedBackward::Edge>& all = backward().edges;
-  for (const FusedTotals::Sum& sum : totals.sums) {
-    const auto at = std::ranges::find(all, sum.input, &FusedBackward::Edge::input);
-    const autograd::Edge& edge = edges[static_cast<size_t>(at - all.begin())];
-    if (!edge) continue;
-    if (edge.node->results[edge.index].sizes != full_) return false;
-    for (size_t k = 0; k < all.size(); ++k) {
-      if (all[k].input != sum.input && edges[k] && same_place(edges[k], edge)) return false;
-    }
+// The gradient operator by operator, which has a gradient itself: values of rows that were kept
+// have none, so they are computed again.
+std::vector<Value> FusedNode::run_operators(std::vector<Value> args, uint64_t missing) {
+  const std::vector<uint8_t>& kept = backward().kept;
+  std::vector<Value> inputs(numbers_.begin(), numbers_.end());
+  const uint64_t again = group_->inputs_of(kept);
+  for (uint8_t i = 0; i < tensors_.size(); ++i) {
+    if (again & bit(i)) inputs[i] = Value(tensors_[i].unpack(this));
   }
-  return true;
-}
-
-// The gradients with their sums, which take along what has arrived from other operators.
-std::optional<TensorList> FusedNode::totals(const std::vector<Value>& args,
-                                            const TensorList& grads) {
-  const FusedTotals* totals = group_->totals(!statistics_.empty());
-  if (!totals || !may_sum(*totals)) return {};
-  const Tensor* like = nullptr;  // any gradient
-  for (size_t k = 0; k < grads.size(); ++k) {
-    if (grads[k].defined()) like = &grads[k];
-    // A sum may be of a gradient that the plain group passes on.
-    const bool read = totals->group->reads_tensor(static_cast<uint8_t>(numbers_.size() + k));
-    if (read && !grads[k].defined()) return {};
+  const std::vector<Value> values = group_->run_operators(inputs.data(), kept, &full_);
+  for (size_t k = 0; k < kept.size(); ++k) {
+    const Tensor& value = values[k].to_tensor();
+    const bool has_row = value.sizes().size() == full_.size();
+    args[args.size() - kept.size() + k] = Value(has_row ? ops::squeeze(value, -1) : value);
   }
-  std::vector<Value> inputs(args);
-  for (const Tensor& statistic : statistics_) inputs.emplace_back(statistic);
-  const auto edge_of = [&](const FusedTotals::Sum& sum) -> const autograd::Edge& {
-    const auto at = std::ranges::find(backward().edges, sum.input, &FusedBackward::Edge::input);
-    return edges[static_cast<size_t>(at - backward().edges.begin())];
-  };
-  uint64_t dying = 0;
-  for (const FusedTotals::Sum& sum : totals->sums) {
-    Tensor* const arrived = autograd::arrived_gradient(*this, edge_of(sum));
-    const bool any = arrived && arrived->defined();
-    if (any) dying |= uint64_t{1} << sum.argument;
-    inputs.emplace_back(any ? std::exchange(*arrived, {}) : negative_zero(like->dtype()));
-  }
-  std::vector<Value> outputs(totals->group->spec().outputs.size());
-  if (!totals->group->run(inputs.data(), outputs.data(), &full_, dying)) {
-    for (const FusedTotals::Sum& sum : totals->sums) {
-      Tensor* const arrived = autograd::arrived_gradient(*this, edge_of(sum));
-      if (dying >> sum.argument & 1) *arrived = inputs[sum.argument].to_tensor();
-    }
-    return {};
-  }
-  TensorList result;
-  result.reserve(edges.size());
-  for (size_t k = 0; k < totals->sources.size(); ++k) {
-    const Source& source = totals->sources[k];
-    if (source.kind == Source::Kind::Earlier) {
-      result.emplace_back();
-    } else if (source.kind == Source::Kind::Gradient) {
-      result.push_back(passed_on(grads[source.index], source.index));
-    } else {
-      result.push_back(spread(outputs[source.index].to_tensor()));
-    }
-  }
-  return result;
+  const FusedGroup& group = *backward().group;
+  return group.run_operators(args.data(), group.spec().outputs, &full_, missing);
 }
 
 // The gradient of a sum is the same for all it is the sum of: here it becomes as many.
@@ -167,14 +98,14 @@ Tensor FusedNode::spread(const Tensor& grad) const {
 }
 
 Tensor FusedNode::passed_on(const Tensor& grad, size_t output) const {
-  const bool dropped = backward().group->spec().dropped_inputs >> (numbers_.size() + output) & 1;
-  return spread(dropped && grad.defined() ? ops::unsqueeze(grad, -1) : grad);
+  const bool squeezed = backward().group->spec().squeezed_inputs >> (numbers_.size() + output) & 1;
+  return spread(squeezed && grad.defined() ? ops::unsqueeze(grad, -1) : grad);
 }
 
 void FusedNode::release_saved() {
   for (autograd::SavedTensor& tensor : tensors_) tensor.reset();
   for (autograd::SavedTensor& result : results_) result.reset();
-  statistics_.clear();
+  kept_.clear();
 }
 
 }  // namespace weft

@@ -1,20 +1,18 @@
 // The node of a fusion group: one for all its operators.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "autograd/node.h"
 #include "runtime/fused.h"
-#include "runtime/fused_totals.h"
 
 namespace weft {
 
 class FusedNode final : public autograd::Node {
  public:
-  // Saves those of the group's inputs that its gradient reads, and the shape of all elements.
-  // `statistics`: what the group's totals read, or nothing.
-  FusedNode(Ref<FusedGroup> group, const Value* args, Dims full, std::vector<Tensor> statistics);
+  // Saves those of the group's inputs that its gradient reads or would compute again, and the shape
+  // of all elements. `kept`: the values of rows that the gradient reads, nobody else's.
+  FusedNode(Ref<FusedGroup> group, const Value* args, Dims full, std::vector<Tensor> kept);
 
   // Saves those of the results that the gradient reads; they have their history.
   void save_results(const Value* results);
@@ -26,8 +24,7 @@ class FusedNode final : public autograd::Node {
  private:
   const FusedBackward& backward() const { return *group_->spec().backward; }
   std::vector<Value> arguments(const TensorList& grads, uint64_t& missing);
-  bool may_sum(const FusedTotals& totals) const;
-  std::optional<TensorList> totals(const std::vector<Value>& args, const TensorList& grads);
+  std::vector<Value> run_operators(std::vector<Value> args, uint64_t missing);
   Tensor spread(const Tensor& grad) const;
   // The gradient of a result as that of an input.
   Tensor passed_on(const Tensor& grad, size_t output) const;
@@ -37,7 +34,7 @@ class FusedNode final : public autograd::Node {
   std::vector<autograd::SavedTensor> tensors_;  // by input; not all are in use
   std::vector<Value> numbers_;                  // by input
   std::vector<autograd::SavedTensor> results_;  // by output; not all are in use
-  std::vector<Tensor> statistics_;              // nobody else has them
+  std::vector<Tensor> kept_;
 };
 
 }  // namespace weft

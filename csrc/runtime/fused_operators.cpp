@@ -36,10 +36,39 @@ Value row_argument(const FusedStep& step, std::string_view type, const Tensor& f
 
 }  // namespace
 
-void FusedGroup::run_operators(const Value* args, Value* results, const Dims* full,
-                               uint64_t missing) const {
+// Which steps some values are made of.
+std::vector<bool> FusedGroup::steps_of(const std::vector<uint8_t>& values) const {
+  std::vector<bool> needed(spec_.steps.size());
+  std::vector<size_t> step_of;  // by value
+  for (size_t s = 0; s < programs_.size(); ++s) {
+    step_of.insert(step_of.end(), programs_[s]->output_count, s);
+  }
+  for (const uint8_t value : values) needed[step_of[value]] = true;
+  for (size_t s = needed.size(); s-- > 0;) {
+    if (!needed[s]) continue;
+    for (const FusedOperand& one : spec_.steps[s].tensors) {
+      if (one.kind == FusedOperand::Kind::Step) needed[step_of[one.index]] = true;
+    }
+  }
+  return needed;
+}
+
+uint64_t FusedGroup::inputs_of(const std::vector<uint8_t>& values) const {
+  uint64_t found = 0;
+  const std::vector<bool> needed = steps_of(values);
+  for (size_t s = 0; s < needed.size(); ++s) {
+    for (const FusedOperand& one : spec_.steps[s].tensors) {
+      if (needed[s] && one.kind == FusedOperand::Kind::Input) found |= bit(one.index);
+    }
+  }
+  return found;
+}
+
+std::vector<Value> FusedGroup::run_operators(const Value* args, const std::vector<uint8_t>& wanted,
+                                             const Dims* full, uint64_t missing) const {
+  const std::vector<bool> needed = steps_of(wanted);
   std::vector<Value> made;
-  const std::vector<Value> inputs = with_dropped(args);
+  const std::vector<Value> inputs = unsqueezed(args);
   const auto value = [&](const FusedOperand& one) -> Value {
     switch (one.kind) {
       case FusedOperand::Kind::Input:
@@ -47,7 +76,7 @@ void FusedGroup::run_operators(const Value* args, Value* results, const Dims* fu
       case FusedOperand::Kind::Step:
         return made[one.index];
       case FusedOperand::Kind::Length:
-        return Value(length_of(full ? *full : broadcast_shape(args), one.index));
+        return Value(length_of(full ? *full : broadcast_shape(inputs.data()), one.index));
       default:
         return spec_.constants[one.index];
     }
@@ -69,6 +98,10 @@ void FusedGroup::run_operators(const Value* args, Value* results, const Dims* fu
   };
   for (size_t s = 0; s < spec_.steps.size(); ++s) {
     const FusedStep& step = spec_.steps[s];
+    if (!needed[s]) {
+      made.resize(made.size() + programs_[s]->output_count);
+      continue;
+    }
     if (std::optional<Value> left; missing && (left = rest(step))) {
       made.resize(made.size() + programs_[s]->output_count, Value(Tensor()));
       made[made.size() - programs_[s]->output_count] = std::move(*left);
@@ -92,7 +125,9 @@ void FusedGroup::run_operators(const Value* args, Value* results, const Dims* fu
     made.resize(first + programs_[s]->output_count);
     record.call(operands.data(), &made[first]);
   }
-  for (size_t i = 0; i < spec_.outputs.size(); ++i) results[i] = made[spec_.outputs[i]];
+  std::vector<Value> results;
+  for (const uint8_t value : wanted) results.push_back(made[value]);
+  return results;
 }
 
 }  // namespace weft

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "ops/tile_plan.h"
-#include "runtime/fused_totals.h"
+#include "runtime/fused_shapes.h"
 
 namespace weft {
 namespace {
@@ -18,13 +18,16 @@ using Over = FusedStep::Over;
 FusedRows::FusedRows(const FusedSpec& spec, std::span<const tile::Program* const> programs)
     : spec_(spec), programs_(programs.begin(), programs.end()) {
   for (size_t s = 0; s < spec_.steps.size(); ++s) add_values(s);
+  for (uint8_t i = 0; i < spec_.input_count; ++i) {
+    if (tensor_inputs_ & bit(i)) tensors_.push_back(i);
+  }
   for (uint8_t output : spec_.outputs) values_[output].crosses = true;
-  if (spec_.backward && !over_all_) {
-    kept_ = repeated_statistics(spec_, [&](uint8_t value) {
-      const Extent extent = values_[value].extent;
-      return extent == Extent::Row || extent == Extent::Dropped;
-    });
-    for (uint8_t value : kept_) values_[value].crosses = true;
+  if (spec_.backward) kept_ = spec_.backward->kept;
+  for (uint8_t value : kept_) {
+    const Extent extent = value < values_.size() ? values_[value].extent : Extent::All;
+    WEFT_CHECK(extent == Extent::Row || extent == Extent::Squeezed,
+               "fused: expected values of rows to keep, got ", int{value});
+    values_[value].crosses = true;
   }
   add_stages();
 }
@@ -37,7 +40,7 @@ FusedRows::Extent FusedRows::pointwise_extent(const FusedStep& step) const {
     Extent extent = Extent::Elements;
     if (one.kind == Kind::Step) {
       extent = values_[one.index].extent;
-    } else if (spec_.dropped_inputs & bit(one.index)) {
+    } else if (spec_.squeezed_inputs & bit(one.index)) {
       extent = Extent::Row;
     }
     any[static_cast<int>(extent)] = true;
@@ -46,7 +49,7 @@ FusedRows::Extent FusedRows::pointwise_extent(const FusedStep& step) const {
              " that go together");
   return any[static_cast<int>(Extent::Elements)] ? Extent::Elements
          : any[static_cast<int>(Extent::Row)]    ? Extent::Row
-                                                 : Extent::Dropped;
+                                                 : Extent::Squeezed;
 }
 
 void FusedRows::add_values(size_t s) {
@@ -66,9 +69,6 @@ void FusedRows::add_values(size_t s) {
     const bool from_row = read.stage % 2 == 1;
     info.stage = std::max(info.stage, read.stage + (is_row ? (from_row ? 2 : 1) : from_row));
   }
-  for (const FusedOperand& one : step.numbers) {
-    if (one.kind == Kind::Input) number_inputs_ |= bit(one.index);
-  }
   WEFT_CHECK(step.tensors.size() > 0, "fused: expected a tensor for ", step.op);
   first_value_.push_back(static_cast<uint8_t>(values_.size()));
   const Extent extent = is_row ? Extent::Elements : pointwise_extent(step);
@@ -81,7 +81,7 @@ void FusedRows::add_values(size_t s) {
     if (is_row && tile::output_slot(*programs_[s], r).per_row) {
       info.extent = step.over == Over::All ? Extent::All
                     : step.keepdim         ? Extent::Row
-                                           : Extent::Dropped;
+                                           : Extent::Squeezed;
     }
     values_.push_back(info);
   }
@@ -121,10 +121,10 @@ void FusedRows::add_stages() {
 }
 
 // The pointwise steps of a stage, for rows or for elements, as a group of their own.
-void FusedRows::add_part(int stage, bool narrow) {
+void FusedRows::add_part(int stage, bool per_row) {
   FusedSpec part;
   Stage made;
-  made.narrow = narrow;
+  made.per_row = per_row;
   part.constants = spec_.constants;
   std::vector<int> local(values_.size(), -1);
   const auto outside = [&](const FusedOperand& one) {
@@ -139,7 +139,7 @@ void FusedRows::add_part(int stage, bool narrow) {
   for (size_t s = 0; s < spec_.steps.size(); ++s) {
     const uint8_t value = first_value_[s];
     const ValueInfo& info = values_[value];
-    if (info.stage != stage || (info.extent != Extent::Elements) != narrow) continue;
+    if (info.stage != stage || (info.extent != Extent::Elements) != per_row) continue;
     FusedStep step = spec_.steps[s];
     for (FusedOperand& one : step.tensors) {
       const bool inner = one.kind == Kind::Step && local[one.index] >= 0;
@@ -163,45 +163,6 @@ void FusedRows::add_part(int stage, bool narrow) {
   stages_.push_back(std::move(made));
 }
 
-namespace {
-
-Dims sizes_of(const Value& arg, bool dropped) {
-  Dims sizes = arg.to_tensor().sizes();
-  if (dropped) sizes.push_back(1);
-  return sizes;
-}
-
-}  // namespace
-
-bool FusedRows::shapes_broadcast(const Value* args) const {
-  Dims shape;  // last dimension first
-  for (uint8_t i = 0; i < spec_.input_count; ++i) {
-    if (!(tensor_inputs_ & bit(i))) continue;
-    const Dims sizes = sizes_of(args[i], spec_.dropped_inputs & bit(i));
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      const int64_t size = sizes[sizes.size() - 1 - d];
-      if (d == shape.size()) {
-        shape.push_back(size);
-      } else if (shape[d] == 1) {
-        shape[d] = size;
-      } else if (size != 1 && size != shape[d]) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
-Dims FusedRows::shape_of(const Value* args, uint64_t reads) const {
-  Dims shape;
-  for (uint8_t i = 0; i < spec_.input_count; ++i) {
-    if (!(reads & tensor_inputs_ & bit(i))) continue;
-    const Dims sizes = sizes_of(args[i], spec_.dropped_inputs & bit(i));
-    if (!(sizes == shape)) shape = broadcast_sizes("fused", shape, sizes);
-  }
-  return shape;
-}
-
 // Which values have elements for the whole row: pointwise ones may be made of values of rows alone.
 FusedRows::ValueSet FusedRows::spanning(const Value* args) const {
   ValueSet found;
@@ -214,7 +175,7 @@ FusedRows::ValueSet FusedRows::spanning(const Value* args) const {
     for (const FusedOperand& one : step.tensors) {
       if (one.kind == Kind::Step) {
         found[v] = found[v] || found[one.index];
-      } else if (!(spec_.dropped_inputs & bit(one.index))) {
+      } else {
         const Dims& sizes = args[one.index].to_tensor().sizes();
         found[v] = found[v] || (!sizes.empty() && sizes.back() != 1);
       }
@@ -227,7 +188,7 @@ FusedRows::ValueSet FusedRows::spanning(const Value* args) const {
 bool FusedRows::has_shape(const Value* args, const ValueSet& spanning, uint8_t value,
                           const Dims& shape) const {
   const uint64_t reads = values_[value].reads;
-  if (reads != tensor_inputs_ && !(shape_of(args, reads) == shape)) return false;
+  if (reads != tensor_inputs_ && shape_of(args, tensors_, reads) != shape) return false;
   return values_[value].extent != Extent::Elements || spanning[value];
 }
 
@@ -255,10 +216,10 @@ bool FusedRows::shapes_fit(const Value* args, const Dims& shape, bool full) cons
         continue;
       }
       const Dims& sizes = args[one.index].to_tensor().sizes();
-      if (spec_.dropped_inputs & bit(one.index)) {
-        Dims outer(shape);
-        outer.resize(outer.size() - 1);
-        if (!(sizes == outer)) return false;
+      if (spec_.squeezed_inputs & bit(one.index)) {
+        Dims per_row(shape);
+        per_row.back() = 1;
+        if (!(sizes == per_row)) return false;
         continue;
       }
       const bool weight = k > 0 && sizes.size() == 1 && sizes[0] == length;
@@ -269,11 +230,11 @@ bool FusedRows::shapes_fit(const Value* args, const Dims& shape, bool full) cons
 }
 
 bool FusedRows::is_full(const Value* args) const {
-  if (!shapes_broadcast(args)) return false;
-  const Dims shape = shape_of(args, ~uint64_t{0});
+  const std::optional<Dims> shape = shape_of(args, tensors_, ~uint64_t{0});
+  if (!shape) return false;
   const ValueSet spans = spanning(args);
   for (size_t v = 0; v < values_.size(); ++v) {
-    if (!has_shape(args, spans, static_cast<uint8_t>(v), shape)) return false;
+    if (!has_shape(args, spans, static_cast<uint8_t>(v), *shape)) return false;
   }
   return true;
 }

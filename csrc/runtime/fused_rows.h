@@ -19,26 +19,20 @@ class FusedRows {
  public:
   // What a value is: one for each element, one for each row (with or without the row as a
   // dimension of size 1), or one for all.
-  enum class Extent : uint8_t { Elements, Row, Dropped, All };
+  enum class Extent : uint8_t { Elements, Row, Squeezed, All };
 
   // Raises RuntimeError where the steps do not fit each other.
   FusedRows(const FusedSpec& spec, std::span<const tile::Program* const> programs);
 
   // `key`: as FusedGroup::classify found it. False, with nothing done, where the group does not
-  // apply. `dying`: bit i: results may take over the memory of args[i]. `statistics`: if not null,
-  // takes the values of rows that kept() names, without the row's dimension.
-  bool run(const FusedKey& key, const Value* args, Value* results, const Dims* full, uint64_t dying,
-           std::vector<Tensor>* statistics = nullptr) const;
+  // apply. `donated`: bit i: results may take over the memory of args[i]. `kept`: if not null,
+  // takes the values that the gradient reads, without the row's dimension.
+  bool run(const FusedKey& key, const Value* args, Value* results, const Dims* full,
+           uint64_t donated, std::vector<Tensor>* kept = nullptr) const;
   // The shape of its elements; null where the group does not apply.
   std::optional<Dims> shape_for(const FusedKey& key, const Value* args, const Dims* full) const;
   // Whether gradients may take the group's way: every value has the shape the operators would give.
   bool is_full(const Value* args) const;
-
-  // What the gradient of the group would compute again.
-  const std::vector<uint8_t>& kept() const noexcept { return kept_; }
-
-  uint64_t tensor_inputs() const noexcept { return tensor_inputs_; }
-  uint64_t number_inputs() const noexcept { return number_inputs_; }
 
  private:
   friend class FusedRowsRun;
@@ -56,7 +50,7 @@ class FusedRows {
     Ref<FusedGroup> group;
     std::vector<FusedOperand> inputs;
     std::vector<uint8_t> values;
-    bool narrow = false;  // values of rows
+    bool per_row = false;  // values of rows
     // A row operator.
     const FusedStep* step = nullptr;
     const tile::Program* program = nullptr;
@@ -67,9 +61,7 @@ class FusedRows {
   void add_values(size_t step);
   Extent pointwise_extent(const FusedStep& step) const;
   void add_stages();
-  void add_part(int stage, bool narrow);
-  bool shapes_broadcast(const Value* args) const;
-  Dims shape_of(const Value* args, uint64_t reads) const;
+  void add_part(int stage, bool per_row);
   using ValueSet = std::bitset<256>;
   ValueSet spanning(const Value* args) const;
   bool has_shape(const Value* args, const ValueSet& spanning, uint8_t value,
@@ -81,8 +73,9 @@ class FusedRows {
   std::vector<ValueInfo> values_;
   std::vector<uint8_t> first_value_;  // of each step
   std::vector<Stage> stages_;
-  std::vector<uint8_t> kept_;
-  uint64_t tensor_inputs_ = 0, number_inputs_ = 0;
+  std::vector<uint8_t> kept_;     // values that the gradient reads
+  uint64_t tensor_inputs_ = 0;    // bit i: input i is a tensor
+  std::vector<uint8_t> tensors_;  // these inputs
   bool over_all_ = false;
 };
 

@@ -31,24 +31,24 @@ bool FusedRows::Stage::reads(uint8_t input) const {
 
 // Those of the operands that die here whose memory nobody else can see. To be asked before plans
 // hold the operands too.
-uint64_t FusedRowsRun::sole_among(uint64_t dying) const {
+uint64_t FusedRowsRun::unique_among(uint64_t donated) const {
   for (uint8_t i = 0; i < group_.spec_.input_count; ++i) {
-    const bool asked = dying & group_.tensor_inputs_ & bit(i);
-    if (!asked || !is_sole(args_[i].to_tensor())) dying &= ~bit(i);
+    const bool asked = donated & group_.tensor_inputs_ & bit(i);
+    if (!asked || !is_sole(args_[i].to_tensor())) donated &= ~bit(i);
   }
-  return dying;
+  return donated;
 }
 
 // Memory for a result of the stage that is planned last: that of an operand which dies here and
 // which no later stage reads. Blocks of rows do not meet, so that one block's results lie over
 // nothing but its own elements.
-Tensor FusedRowsRun::take_over(DType dtype) {
+Tensor FusedRowsRun::donate(DType dtype) {
   if (rows_ * length_ < tile::least_donated()) return {};
   const size_t at = planned_.size() - 1;
   const Stage& stage = group_.stages_[at];
   const auto later = std::span(group_.stages_).subspan(at + 1);
   for (uint8_t i = 0; i < group_.spec_.input_count; ++i) {
-    if (!(dying_ & ~group_.spec_.dropped_inputs & bit(i))) continue;
+    if (!(donated_ & bit(i))) continue;
     const Tensor& tensor = args_[i].to_tensor();
     if (tensor.dtype() != dtype || !(tensor.sizes() == shape_) || !tensor.is_contiguous()) continue;
     const bool order_fits =
@@ -56,7 +56,7 @@ Tensor FusedRowsRun::take_over(DType dtype) {
     if (!order_fits || std::ranges::any_of(later, [&](const Stage& s) { return s.reads(i); })) {
       continue;
     }
-    dying_ &= ~bit(i);
+    donated_ &= ~bit(i);
     return {tensor.storage(), Layout::contiguous(shape_), dtype};
   }
   return {};
@@ -69,10 +69,10 @@ void FusedRowsRun::set_dtype(uint8_t value, DType dtype) {
   if (leaves_[value]) {
     const Dims sizes = extent == Extent::All        ? Dims()
                        : extent == Extent::Elements ? shape_
-                                                    : narrow_;
-    if (extent == Extent::Elements) place.tensor = take_over(dtype);
+                                                    : row_shape_;
+    if (extent == Extent::Elements) place.tensor = donate(dtype);
     if (!place.tensor.defined()) place.tensor = Tensor::empty(sizes, dtype, {}, "fused");
-  } else if (value != elsewhere_) {
+  } else {
     const int64_t elements = !is_element(value) ? block_
                              : group_.over_all_ ? tile::kFoldHorizontal
                                                 : block_ * length_;
@@ -84,28 +84,20 @@ void FusedRowsRun::set_dtype(uint8_t value, DType dtype) {
 Placed FusedRowsRun::place_value(uint8_t value) const {
   const Place& place = places_[value];
   char* base = leaves_[value] ? static_cast<char*>(place.tensor.data()) : nullptr;
-  return {base, byte_strides(is_element(value) ? shape_ : narrow_, place.dtype), place.dtype};
+  return {base, byte_strides(is_element(value) ? shape_ : row_shape_, place.dtype), place.dtype};
 }
 
 Placed FusedRowsRun::place(const FusedOperand& one, const Dims& shape) const {
   if (one.kind == Kind::Step) return place_value(one.index);
   const Tensor& tensor = args_[one.index].to_tensor();
-  Dims strides;
-  if (group_.spec_.dropped_inputs & bit(one.index)) {
-    Dims outer(shape);
-    outer.resize(outer.size() - 1);
-    strides = tile::broadcast_strides(tensor, outer);
-    strides.push_back(0);
-  } else {
-    strides = tile::broadcast_strides(tensor, shape);
-  }
-  return {static_cast<char*>(tensor.data()), strides, tensor.dtype()};
+  return {static_cast<char*>(tensor.data()), tile::broadcast_strides(tensor, shape),
+          tensor.dtype()};
 }
 
 // A tensor that stands for a value where only sizes, strides and dtype count.
 Tensor FusedRowsRun::row_operand(uint8_t value) {
   if (leaves_[value]) return places_[value].tensor;
-  const Dims& sizes = is_element(value) ? shape_ : narrow_;
+  const Dims& sizes = is_element(value) ? shape_ : row_shape_;
   return Tensor(Storage::wrap(nullptr, 0, nullptr, nullptr), Layout::contiguous(sizes),
                 places_[value].dtype);
 }

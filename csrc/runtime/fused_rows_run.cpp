@@ -10,6 +10,7 @@
 #include "ops_copying.h"
 #include "ops_views.h"
 #include "runtime/fused_assembly.h"
+#include "runtime/fused_shapes.h"
 
 namespace weft {
 namespace {
@@ -44,19 +45,19 @@ char* origin(char* memory, int64_t first, size_t item) {
 }  // namespace
 
 FusedRowsRun::FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args,
-                           const Dims& shape, uint64_t dying, uint64_t given)
+                           const Dims& shape, uint64_t donated)
     : group_(group),
       key_(key),
       args_(args),
       shape_(shape),
-      dying_(sole_among(dying) | given),
-      narrow_(shape),
+      donated_(unique_among(donated)),
+      row_shape_(shape),
       length_(shape.back()),
       rows_(1),
       places_(group.values_.size()),
       leaves_(group.values_.size()) {
-  narrow_.back() = 1;
-  for (int64_t size : narrow_) rows_ *= size;
+  row_shape_.back() = 1;
+  for (int64_t size : row_shape_) rows_ *= size;
   for (uint8_t output : group_.spec_.outputs) leaves_[output] = true;
   // The one value of a sum over all has a place in any case.
   for (size_t v = 0; v < leaves_.size(); ++v) {
@@ -64,11 +65,10 @@ FusedRowsRun::FusedRowsRun(const FusedRows& group, const FusedKey& key, const Va
   }
 }
 
-bool FusedRowsRun::run(Value* results, std::vector<Tensor>* statistics) {
+bool FusedRowsRun::run(Value* results, std::vector<Tensor>* kept) {
   const int64_t numel = rows_ * length_;
-  if (numel <= (group_.over_all_ ? tile::kFoldHorizontal : kWhole))
-    return run_whole(results, statistics);
-  if (statistics) {
+  if (numel <= (group_.over_all_ ? tile::kFoldHorizontal : kWhole)) return run_whole(results, kept);
+  if (kept) {
     for (uint8_t value : group_.kept_) leaves_[value] = true;
   }
   if (!plan()) return false;
@@ -77,40 +77,31 @@ bool FusedRowsRun::run(Value* results, std::vector<Tensor>* statistics) {
   } else {
     run_blocks();
   }
-  give(results);
-  if (!statistics) return true;
-  for (uint8_t value : group_.kept_) statistics->push_back(without_row(places_[value].tensor));
-  return true;
-}
-
-void FusedRowsRun::give(Value* results) const {
   for (size_t i = 0; i < group_.spec_.outputs.size(); ++i) {
     const uint8_t value = group_.spec_.outputs[i];
     results[i] = Value(shaped(value, places_[value].tensor));
   }
+  if (!kept) return true;
+  for (uint8_t value : group_.kept_) kept->push_back(kept_value(value, places_[value].tensor));
+  return true;
+}
+
+// A value of rows for the gradient: not in the memory of a result, which the caller may write to.
+Tensor FusedRowsRun::kept_value(uint8_t value, const Tensor& tensor) const {
+  const bool given = std::ranges::find(group_.spec_.outputs, value) != group_.spec_.outputs.end();
+  return without_row(given ? ops::clone(tensor, std::nullopt) : tensor);
 }
 
 // A result as the operator would shape it.
 Tensor FusedRowsRun::shaped(uint8_t value, const Tensor& tensor) const {
-  return group_.values_[value].extent == Extent::Dropped ? without_row(tensor) : tensor;
+  return group_.values_[value].extent == Extent::Squeezed ? without_row(tensor) : tensor;
 }
 
 // A value of rows, contiguous, without their dimension.
 Tensor FusedRowsRun::without_row(const Tensor& tensor) const {
-  Dims sizes(narrow_);
+  Dims sizes(row_shape_);
   sizes.resize(sizes.size() - 1);
   return Tensor(tensor.storage(), Layout::contiguous(sizes), tensor.dtype());
-}
-
-// An input that is a tensor, in any case with the row's dimension.
-Tensor FusedRowsRun::input(uint8_t index) const {
-  const Tensor& given = args_[index].to_tensor();
-  if (!(group_.spec_.dropped_inputs & bit(index))) return given;
-  Dims sizes = given.sizes();
-  sizes.push_back(1);
-  Dims strides = given.strides();
-  strides.push_back(1);
-  return Tensor(given.storage(), Layout{sizes, strides, given.offset()}, given.dtype());
 }
 
 Scalar FusedRowsRun::number(const FusedOperand& one) const {
@@ -128,7 +119,7 @@ Scalar FusedRowsRun::number(const FusedOperand& one) const {
 
 bool FusedRowsRun::run_stage(const Stage& stage, std::vector<Value>& values) const {
   const auto tensor = [&](const FusedOperand& one) {
-    return one.kind == Kind::Step ? values[one.index].to_tensor() : input(one.index);
+    return one.kind == Kind::Step ? values[one.index].to_tensor() : args_[one.index].to_tensor();
   };
   std::vector<Value> results(stage.values.size());
   if (!stage.is_row) {
@@ -167,7 +158,7 @@ bool FusedRowsRun::run_stage(const Stage& stage, std::vector<Value>& values) con
   return true;
 }
 
-bool FusedRowsRun::run_whole(Value* results, std::vector<Tensor>* statistics) {
+bool FusedRowsRun::run_whole(Value* results, std::vector<Tensor>* kept) {
   const autograd::NoGradGuard quiet;
   std::vector<Value> values(places_.size());
   for (const Stage& stage : group_.stages_) {
@@ -177,8 +168,8 @@ bool FusedRowsRun::run_whole(Value* results, std::vector<Tensor>* statistics) {
     const uint8_t value = group_.spec_.outputs[i];
     results[i] = Value(shaped(value, values[value].to_tensor()));
   }
-  if (!statistics) return true;
-  for (uint8_t value : group_.kept_) statistics->push_back(without_row(values[value].to_tensor()));
+  if (!kept) return true;
+  for (uint8_t value : group_.kept_) kept->push_back(kept_value(value, values[value].to_tensor()));
   return true;
 }
 
@@ -211,8 +202,8 @@ bool FusedRowsRun::plan_part(const Stage& stage, Planned& planned) {
   }
   const FusedGroup::Ready ready = stage.group->ready(key);
   if (!ready.program) return false;
-  planned.narrow = stage.narrow;
-  const Dims& shape = stage.narrow ? narrow_ : shape_;
+  planned.per_row = stage.per_row;
+  const Dims& shape = stage.per_row ? row_shape_ : shape_;
   std::vector<Placed> results, inputs;
   for (size_t i = 0; i < stage.values.size(); ++i) {
     const uint8_t value = stage.values[i];
@@ -257,7 +248,7 @@ bool FusedRowsRun::plan_rows(const Stage& stage, Planned& planned) {
   for (size_t i = 0; i < step.tensors.size(); ++i) {
     const FusedOperand& one = step.tensors[i];
     const bool value = one.kind == Kind::Step;
-    planned.tensors.push_back(value ? row_operand(one.index) : input(one.index));
+    planned.tensors.push_back(value ? row_operand(one.index) : args_[one.index].to_tensor());
     inputs[i] = &planned.tensors.back();
     if (inputs[i]->dtype() != key_.compute) return false;
     if (value && !leaves_[one.index]) {
@@ -293,14 +284,6 @@ bool FusedRowsRun::shares_folds(const tile::RowWalk& walk) {
          walk.fold == tile::kFoldHorizontal;
 }
 
-bool FusedRowsRun::prepare(bool elsewhere) {
-  if (elsewhere) {
-    elsewhere_ = group_.spec_.outputs[0];
-    leaves_[group_.spec_.outputs[0]] = false;
-  }
-  return plan();
-}
-
 bool FusedRowsRun::plan() {
   block_ = std::max<int64_t>(1, kBlock / length_);
   for (const Stage& stage : group_.stages_) {
@@ -313,10 +296,10 @@ bool FusedRowsRun::plan() {
 // ---- at work ----
 
 // One thread's workers, and its scratch for values.
-class FusedRowsRun::Crew {
+class FusedRowsRun::Workspace {
  public:
   using Leaders = std::vector<std::unique_ptr<tile::RowWorker>>;
-  explicit Crew(const FusedRowsRun& run, const Leaders* leaders = nullptr)
+  explicit Workspace(const FusedRowsRun& run, const Leaders* leaders = nullptr)
       : run_(run), arena_(run.scratch_bytes_), memory_(run.places_.size()) {
     for (size_t v = 0; v < memory_.size(); ++v)
       memory_[v] = arena_.take(run.places_[v].block_bytes);
@@ -334,7 +317,7 @@ class FusedRowsRun::Crew {
     for (const Moved& moved : run_.planned_[stage].moves) {
       const int64_t first = run_.is_element(moved.value) ? element : row;
       const size_t item = item_size(run_.places_[moved.value].dtype);
-      char* base = moved.value == run_.elsewhere_ ? out : origin(memory_[moved.value], first, item);
+      char* base = origin(memory_[moved.value], first, item);
       if (parts[stage]) {
         parts[stage]->move(static_cast<size_t>(moved.where), base);
       } else {
@@ -345,7 +328,6 @@ class FusedRowsRun::Crew {
 
   std::vector<std::unique_ptr<tile::Worker>> parts;  // by stage
   std::vector<std::unique_ptr<tile::RowWorker>> rows;
-  char* out = nullptr;  // where element 0 of the value that goes elsewhere would lie
 
  private:
   const FusedRowsRun& run_;
@@ -353,16 +335,16 @@ class FusedRowsRun::Crew {
   std::vector<char*> memory_;  // by value
 };
 
-void FusedRowsRun::run_rows(Crew& crew, int64_t begin, int64_t end) const {
+void FusedRowsRun::run_rows(Workspace& workspace, int64_t begin, int64_t end) const {
   for (int64_t first = begin; first < end; first += block_) {
     const int64_t last = std::min(first + block_, end);
     for (size_t s = 0; s < planned_.size(); ++s) {
-      crew.place(s, first, first * length_);
-      const int64_t each = planned_[s].narrow ? 1 : length_;
-      if (crew.parts[s]) {
-        crew.parts[s]->run(first * each, last * each);
+      workspace.place(s, first, first * length_);
+      const int64_t each = planned_[s].per_row ? 1 : length_;
+      if (workspace.parts[s]) {
+        workspace.parts[s]->run(first * each, last * each);
       } else {
-        crew.rows[s]->run(first, last);
+        workspace.rows[s]->run(first, last);
       }
     }
   }
@@ -372,34 +354,16 @@ void FusedRowsRun::run_blocks() {
   const int64_t blocks = (rows_ + block_ - 1) / block_;
   const int64_t grain = std::max<int64_t>(1, tile::kGrain / (block_ * length_));
   parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
-    Crew crew(*this);
-    run_rows(crew, first * block_, std::min(last * block_, rows_));
+    Workspace workspace(*this);
+    run_rows(workspace, first * block_, std::min(last * block_, rows_));
   });
 }
-
-void FusedRowsRun::rows(int64_t begin, int64_t end, char* out) const {
-  std::unique_ptr<Crew> crew;
-  {
-    const std::lock_guard lock(idle_mutex_);
-    if (!idle_.empty()) {
-      crew = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  if (!crew) crew = std::make_unique<Crew>(*this);
-  crew->out = origin(out, begin * length_, item_size(key_.compute));
-  run_rows(*crew, begin, end);
-  const std::lock_guard lock(idle_mutex_);
-  idle_.push_back(std::move(crew));
-}
-
-FusedRowsRun::~FusedRowsRun() = default;
 
 void FusedRowsRun::run_over_all() {
   const int64_t numel = rows_ * length_, fold = tile::kFoldHorizontal;
   const int64_t folds = (numel + fold - 1) / fold;
   // By stage: the worker that owns the one value, and a partial state for each fold.
-  Crew::Leaders leaders;
+  Workspace::Leaders leaders;
   std::vector<std::unique_ptr<tile::Arena>> arenas;
   std::vector<char*> states;
   for (const Planned& planned : planned_) {
@@ -411,18 +375,18 @@ void FusedRowsRun::run_over_all() {
     states.push_back(arenas.emplace_back(std::make_unique<tile::Arena>(nbytes))->take(nbytes));
   }
   parallel_for(folds, tile::kGrain / fold, [&](int64_t first, int64_t last) {
-    Crew crew(*this, &leaders);
+    Workspace workspace(*this, &leaders);
     for (int64_t i = first; i < last; ++i) {
       const int64_t begin = i * fold, end = std::min(begin + fold, numel);
       for (size_t s = 0; s < planned_.size(); ++s) {
-        crew.place(s, 0, begin);
-        if (crew.parts[s]) {
-          crew.parts[s]->run(begin, end);
+        workspace.place(s, 0, begin);
+        if (workspace.parts[s]) {
+          workspace.parts[s]->run(begin, end);
           continue;
         }
         const tile::PassPlan& pass = planned_[s].rows->passes[0];
         const size_t at = static_cast<size_t>(i) * planned_[s].rows->state_bytes(pass);
-        crew.rows[s]->part(pass, begin, end, states[s] + at);
+        workspace.rows[s]->part(pass, begin, end, states[s] + at);
       }
     }
   });
@@ -463,13 +427,13 @@ bool is_in_order(const Layout& layout) {
 std::optional<Dims> FusedRows::shape_for(const FusedKey& key, const Value* args,
                                          const Dims* full) const {
   if (compute_type(key.compute) != key.compute) return {};  // operators round in between
-  for (uint8_t i = 0; i < spec_.input_count; ++i) {
-    if ((tensor_inputs_ & bit(i)) && !is_in_order(args[i].to_tensor().layout())) return {};
+  for (const uint8_t i : tensors_) {
+    if (!is_in_order(args[i].to_tensor().layout())) return {};
   }
-  if (!shapes_broadcast(args)) return {};  // the operator that minds says so
-  const Dims own = shape_of(args, ~uint64_t{0});
-  if (full && !broadcasts_to(own, *full)) return {};
-  const Dims& shape = full ? *full : own;
+  const std::optional<Dims> own = weft::shape_of(args, tensors_, ~uint64_t{0});
+  if (!own) return {};  // the operator that minds says so
+  if (full && !broadcasts_to(*own, *full)) return {};
+  const Dims& shape = full ? *full : *own;
   if (shape.empty() || shape.back() < 2) return {};
   int64_t numel = 1;
   for (int64_t size : shape) numel *= size;
@@ -478,9 +442,9 @@ std::optional<Dims> FusedRows::shape_for(const FusedKey& key, const Value* args,
 }
 
 bool FusedRows::run(const FusedKey& key, const Value* args, Value* results, const Dims* full,
-                    uint64_t dying, std::vector<Tensor>* statistics) const {
+                    uint64_t donated, std::vector<Tensor>* kept) const {
   const std::optional<Dims> shape = shape_for(key, args, full);
-  return shape && FusedRowsRun(*this, key, args, *shape, dying).run(results, statistics);
+  return shape && FusedRowsRun(*this, key, args, *shape, donated).run(results, kept);
 }
 
 }  // namespace weft

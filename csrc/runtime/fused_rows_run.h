@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "ops/tile_row.h"
@@ -13,26 +12,12 @@ namespace weft {
 
 class FusedRowsRun {
  public:
-  // `dying`: bit i: nobody reads args[i] afterwards, a result may take its memory where nobody else
-  // refers to it; `given`: a result may in any case.
+  // `donated`: bit i: nobody reads args[i] afterwards, a result may take its memory where nobody
+  // else refers to it.
   FusedRowsRun(const FusedRows& group, const FusedKey& key, const Value* args, const Dims& shape,
-               uint64_t dying, uint64_t given = 0);
-  ~FusedRowsRun();
-  // False, with nothing done, where some stage has no program. `statistics`: see FusedRows::run.
-  bool run(Value* results, std::vector<Tensor>* statistics = nullptr);
-
-  // Some rows at a time, of groups that do not sum over all. False where some stage has no program.
-  // `elsewhere`: the one result, one for each element, goes where the callers of rows() say.
-  bool prepare(bool elsewhere);
-  // Rows [begin, end), if elsewhere to `out`. Called by any thread.
-  void rows(int64_t begin, int64_t end, char* out = nullptr) const;
-  // The results, all rows of which are there.
-  void give(Value* results) const;
-
-  bool sums_over_all() const noexcept { return group_.over_all_; }
-  int64_t row_count() const noexcept { return rows_; }
-  // Rows that go through all stages together.
-  int64_t block() const noexcept { return block_; }
+               uint64_t donated);
+  // False, with nothing done, where some stage has no program. `kept`: see FusedRows::run.
+  bool run(Value* results, std::vector<Tensor>* kept = nullptr);
 
  private:
   using Extent = FusedRows::Extent;
@@ -54,14 +39,13 @@ class FusedRowsRun {
     std::unique_ptr<tile::Inputs> inputs;
     std::vector<Tensor> tensors;  // stand-ins and results that the plan refers to
     std::vector<Moved> moves;
-    bool narrow = false;
+    bool per_row = false;
   };
 
-  class Crew;
+  class Workspace;
 
   bool is_element(uint8_t value) const { return group_.values_[value].extent == Extent::Elements; }
-  bool run_whole(Value* results, std::vector<Tensor>* statistics);
-  Tensor input(uint8_t index) const;
+  bool run_whole(Value* results, std::vector<Tensor>* kept);
   bool run_stage(const Stage& stage, std::vector<Value>& values) const;
   bool plan();
   bool plan_part(const Stage& stage, Planned& planned);
@@ -71,31 +55,29 @@ class FusedRowsRun {
   tile::Placed place_value(uint8_t value) const;
   Tensor row_operand(uint8_t value);
   void set_dtype(uint8_t value, DType dtype);
-  Tensor take_over(DType dtype);
-  uint64_t sole_among(uint64_t dying) const;
+  Tensor donate(DType dtype);
+  uint64_t unique_among(uint64_t donated) const;
   bool numbers(const std::vector<FusedOperand>& operands, const Stage& stage,
                const tile::Program& program, Scalar* out) const;
   Scalar number(const FusedOperand& one) const;
   void run_blocks();
-  void run_rows(Crew& crew, int64_t begin, int64_t end) const;
+  void run_rows(Workspace& workspace, int64_t begin, int64_t end) const;
   void run_over_all();
   Tensor shaped(uint8_t value, const Tensor& tensor) const;
+  Tensor kept_value(uint8_t value, const Tensor& tensor) const;
   Tensor without_row(const Tensor& tensor) const;
 
   const FusedRows& group_;
   const FusedKey key_;
   const Value* args_;
   const Dims shape_;
-  uint64_t dying_;  // those whose memory nobody has taken over yet
-  Dims narrow_;     // the shape of values of rows
+  uint64_t donated_;  // those whose memory nobody has taken over yet
+  Dims row_shape_;    // the shape of values of rows
   int64_t length_, rows_, block_ = 1;
   size_t scratch_bytes_ = 0;   // of each thread
   std::vector<Place> places_;  // by value
   std::vector<bool> leaves_;   // by value
-  int elsewhere_ = -1;         // the value that rows() writes to its caller's memory
   std::vector<Planned> planned_;
-  mutable std::mutex idle_mutex_;
-  mutable std::vector<std::unique_ptr<Crew>> idle_;  // of rows(), between its calls
 };
 
 }  // namespace weft

@@ -1,4 +1,5 @@
 // A group as text: the same for groups that the same machine code serves.
+#include "core/error.h"
 #include "runtime/fused.h"
 #include "runtime/print.h"
 
@@ -15,7 +16,7 @@ void write_operands(std::string& out, const std::vector<FusedOperand>& operands)
 }  // namespace
 
 std::string FusedGroup::text() const {
-  std::string out = str(int{spec_.input_count}, " ", spec_.dropped_inputs);
+  std::string out = str(int{spec_.input_count}, " ", spec_.squeezed_inputs);
   for (const FusedStep& step : spec_.steps) {
     out += str("; ", step.op, " ", static_cast<int>(step.over), " ", int{step.dim}, " ",
                step.keepdim, " ", step.length, ":");

@@ -310,9 +310,9 @@ FusedOperand ProgramReader::read_operand() {
 
 void ProgramReader::read_over(FusedStep& step) {
   const uint8_t over = in_.u8();
-  in_.check(over <= static_cast<uint8_t>(FusedStep::Over::Head), "what a step works over", over);
+  in_.check(over <= static_cast<uint8_t>(FusedStep::Over::All), "what a step works over", over);
   step.over = static_cast<FusedStep::Over>(over);
-  if (step.over == FusedStep::Over::Elements || step.over == FusedStep::Over::Head) return;
+  if (step.over == FusedStep::Over::Elements) return;
   step.dim = static_cast<int8_t>(in_.u8());
   const uint8_t keepdim = in_.u8();
   in_.check(keepdim <= 1, "whether a row is kept", keepdim);
@@ -339,7 +339,7 @@ FusedSpec ProgramReader::read_group(bool with_gradient) {
   const uint32_t outputs = in_.count("a count of outputs");
   for (uint32_t k = 0; k < outputs; ++k) spec.outputs.push_back(in_.u8());
   const uint64_t low = in_.u32();
-  spec.dropped_inputs = low | static_cast<uint64_t>(in_.u32()) << 32;
+  spec.squeezed_inputs = low | static_cast<uint64_t>(in_.u32()) << 32;
   const uint8_t differentiable = in_.u8();
   in_.check(differentiable <= (with_gradient ? 1 : 0), "whether there is a gradient",
             differentiable);
@@ -361,6 +361,8 @@ std::shared_ptr<const FusedBackward> ProgramReader::read_backward() {
     const uint64_t low = in_.u32();
     backward->depends.push_back(low | static_cast<uint64_t>(in_.u32()) << 32);
   }
+  const uint32_t kept = in_.count("a count of values");
+  for (uint32_t k = 0; k < kept; ++k) backward->kept.push_back(in_.u8());
   return backward;
 }
 

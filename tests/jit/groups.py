@@ -20,10 +20,11 @@ from weft.jit.passes.options import Options
 
 def make(spec: Any) -> Any:
     """The runtime's group of a GroupSpec."""
-    inner, edges, depends = None, [], []
+    inner, edges, depends, kept = None, [], [], []
     if spec.backward is not None:
         inner = make(spec.backward.group)
         edges, depends = list(spec.backward.edges), list(spec.backward.depends)
+        kept = list(spec.backward.kept)
     steps = [
         (op if isinstance(op, str) else tuple(op), list(tensors), list(numbers))
         for op, tensors, numbers in spec.steps
@@ -37,7 +38,8 @@ def make(spec: Any) -> Any:
         inner,
         edges,
         depends,
-        spec.dropped,
+        spec.squeezed,
+        kept,
     )
 
 

@@ -89,42 +89,9 @@ def test_batch_norm_is_folded():
     assert "batch_norm" not in str(exact.graph) and bool((exact(x) == frozen(x)).all())
 
 
-class PreActivation(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.BatchNorm2d(20), nn.BatchNorm2d(20)
-        self.conv = nn.Conv2d(20, 20, 3, padding=1)
-        self.last = nn.Conv2d(20, 24, 1)
-
-    def forward(self, x):
-        y = self.conv(weft.relu(self.first(x))) + x
-        return weft.relu(self.last(self.second(y)))
-
-
-def test_batch_norm_before_convolutions():
-    """One is what makes the image of a convolution, the other is in its weights."""
-    weft.manual_seed(0)
-    module = PreActivation()
-    for _ in range(3):
-        module(weft.randn(8, 20, 6, 6))
-    frozen = jit.freeze(jit.script(module.eval()))
-    assert "batch_norm(" not in str(frozen.graph) and str(frozen.graph).count("addcmul") == 1
-    for shape in ((6, 20, 30, 28), (1, 20, 5, 5)):
-        x = weft.randn(*shape, requires_grad=True)
-        for _ in range(3):
-            assert weft.allclose(frozen(x), module(x), rtol=1e-4, atol=1e-5)
-            with weft.no_grad():
-                assert weft.allclose(frozen(x), module(x), rtol=1e-4, atol=1e-5)
-        (got,), (wanted,) = (weft.autograd.grad(run(x).sum(), x) for run in (frozen, module))
-        assert weft.allclose(got, wanted, rtol=1e-4, atol=1e-4)
-    with pytest.raises(ValueError, match="expected 4D input"):
-        frozen(weft.randn(20, 5, 5))
-    with pytest.raises(RuntimeError, match=r"batch_norm: expected vectors of shape \(1,\)"):
-        frozen(weft.randn(2, 1, 5, 5))
-
-
 def test_groups_of_frozen_programs_are_made_for_their_programs():
-    """The one that records no gradients has convolutions in its groups: freezing makes none."""
+    """What is written to stays out of those of the one that records gradients: freezing makes
+    none."""
     frozen = jit.freeze(jit.script(net()))
     assert "weft::Fused" not in str(frozen.graph)
 

@@ -8,22 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
-from jit.groups import NATIVE, assert_same_sums, bits, compile_now
-from weft import _C
+from jit.groups import NATIVE, assert_same_sums, bits, compile_now, make
 from weft.jit.codegen import tiles
 from weft.jit.codegen.steps import NotFusible, Operand, Steps
-
-
-def make(spec):
-    """The runtime's group of a GroupSpec."""
-    inner, edges, depends = None, [], []
-    if spec.backward is not None:
-        inner = make(spec.backward.group)
-        edges, depends = list(spec.backward.edges), list(spec.backward.depends)
-    steps = [(op, list(tensors), list(numbers)) for op, tensors, numbers in spec.steps]
-    return _C._FusedGroup(
-        spec.input_count, list(spec.constants), steps, list(spec.outputs), inner, edges, depends
-    )
 
 
 def build(program, inputs, outputs):

@@ -223,3 +223,24 @@ def test_a_result_without_a_gradient_sends_none(ends):
         weft.autograd.backward([results[k] for k in ends], [weft.randn(300, 40) for _ in ends])
         found.append([x.grad, w.grad])
     compare(*found)
+
+
+@pytest.mark.parametrize("rows", [3, 600])  # stage by stage, and in blocks
+def test_values_of_rows_are_kept_beside_the_results(rows):
+    """Whoever writes over a result changes no gradient."""
+
+    def scaled(x, w):
+        s = x.var(-1, keepdim=True)
+        return x * w * s, s
+
+    found = []
+    made = make(group_of(scaled))
+    assert group_of(scaled).backward.kept
+    for call in (lambda *args: made.run(list(args)), scaled):
+        x, w = leaves(((rows, 40), (40,)))
+        result, of_rows = call(x, w)
+        if call is not scaled:
+            of_rows.detach().zero_()
+        result.backward(weft.ones(rows, 40))
+        found.append([x.grad, w.grad])
+    compare(*found)

@@ -54,7 +54,6 @@ def test_row(row):
     )
     assert found.tags == row.tags
     assert found.gives_mask == (row.result[0] in ("bool", "truth") if row.result else False)
-    assert [row.schema.args[at].name for at in found.product] == list(row.product)
     if row.kind == "rowwise":
         assert (found.per_row, found.results) == (row.per_row, len(row.schema.returns))
     assert found.has_precheck == (row.precheck is not None)

@@ -94,7 +94,6 @@ def builtin_facts(row: Builtin) -> dict[str, Any]:
 
 def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
     """What the compiler asks of a row; what is empty is left out."""
-    names = [arg.name for arg in row.schema.args]
     facts: dict[str, Any] = {
         "kind": row.kind,
         "family": row.family,
@@ -104,7 +103,6 @@ def row_facts(row: Row, schemas: Schemas) -> dict[str, Any]:
         "differentiable": row.differentiable,
         "no_gradient": bool(row.no_gradient),
         "has_gradient": bool(row.grad),
-        "product": [names.index(name) for name in row.product],
         "shape": row.shape,
         "dtypes": _told_dtypes(row),
         "mask": row.result[:1] in (("bool",), ("truth",)),

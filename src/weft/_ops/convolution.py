@@ -17,7 +17,6 @@ op(
         "bias": "grad.sum([-2, -1])",
     },
     tags=("autocast_lower", "layer", "convolution"),
-    product=("input",),
     shape="convolved(input, weight, stride, padding, dilation)",
     result="input",
 )

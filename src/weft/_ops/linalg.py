@@ -13,7 +13,6 @@ op(
     grad={"self": "grad.mm(mat2.mH)", "mat2": "self.mH.mm(grad)"},
     out="out",
     tags=("autocast_lower",),
-    product=("self", "mat2"),
     shape="[self[0], mat2[1]]",
     result="self",
 )
@@ -24,7 +23,6 @@ op(
     grad={"self": "grad.bmm(mat2.mH)", "mat2": "self.mH.bmm(grad)"},
     out="out",
     tags=("autocast_lower",),
-    product=("self", "mat2"),
     shape="[same(self[0], mat2[0]), self[1], mat2[2]]",
     result="self",
 )
@@ -39,7 +37,6 @@ op(
     },
     out="out",
     tags=("autocast_lower",),
-    product=("mat1", "mat2"),
     shape="[mat1[0], mat2[1]]",
     result="self",
 )
@@ -55,7 +52,6 @@ op(
     },
     out="out",
     tags=("autocast_lower",),
-    product=("batch1", "batch2"),
     shape="[same(batch1[0], batch2[0]), batch1[1], batch2[2]]",
     result="self",
 )
@@ -99,7 +95,6 @@ op(
     native="matmul",
     tags=("composite", "autocast_lower"),
     out="out",
-    product=("self", "other"),
     shape="matmul(self, other)",
     result="self",
 )
@@ -115,7 +110,6 @@ op(
     variants="nn",
     tags=("autocast_lower", "layer"),
     out="out",
-    product=("input", "weight"),
     shape="matmul(input, weight[::-1])",
     result="input",
 )

@@ -26,7 +26,7 @@ def check(row: Row, known: Container[str]) -> None:
     if len(row.result) != len(schema.returns):
         fail(schema, f"{len(schema.returns)} result dtypes", row.result)
     names = {arg.name for arg in schema.args}
-    for field in ("bool_inputs", "int_inputs", "weak", "constants", "differentiable", "product"):
+    for field in ("bool_inputs", "int_inputs", "weak", "constants", "differentiable"):
         for name in getattr(row, field):
             _one_of(schema, field, name, sorted(names))
     results = [f"result{i}" for i in range(len(schema.returns))]

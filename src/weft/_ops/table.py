@@ -98,7 +98,6 @@ class Row:
     out: str | None
     inplace_variants: str
     precheck: str | None
-    product: tuple[str, ...]
     per_row: tuple[str, ...]
     shape: str
 
@@ -193,7 +192,6 @@ def op(
     out: str | bool | _Auto | None = AUTO,
     inplace_variants: str | None = None,
     precheck: str | None = None,
-    product: Sequence[str] = (),
     per_row: Sequence[str] = (),
     shape: str | None = None,
 ) -> None:
@@ -223,8 +221,6 @@ def op(
       without kernels have an `out` only where they say so (True: under the usual name).
     - precheck: of a pointwise row, a function of csrc/ops/precheck.h that sees the arguments first
       and raises for values that kernels cannot refuse.
-    - product: of a product or convolution that a fusion group may contain, the operands of which
-      the group may compute one; the first is worth more.
     - per_row: of a rowwise row, the operands and results ("result1") that have one element for
       each row.
     - shape: the sizes of the results, an expression over the sizes of tensors and the other
@@ -305,7 +301,6 @@ def _row(family: str, given: Mapping[str, Any]) -> Row:
         out=_out_overload(schema, kind, out),
         inplace_variants=inplace_variants,
         precheck=given["precheck"],
-        product=tuple(given["product"]),
         per_row=tuple(given["per_row"]),
         shape=_default_shape(schema, kind) if given["shape"] is None else given["shape"],
     )

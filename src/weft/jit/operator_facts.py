@@ -23,8 +23,7 @@ class RowFacts:
     argument "Tensor", "number" or empty; `gradient`, ([argument, formula]...), None where one
     formula gives several; of composed ones the `body`; of those along rows of elements the
     `attributes`, the arguments that are numbers of the kernel, how many `results` there are, and
-    `per_row`, operands and results ("result1") of one element a row. Of products that groups may
-    contain: `product`, the places of the operands that the group may compute. `shape` is the
+    `per_row`, operands and results ("result1") of one element a row. `shape` is the
     formula of the results' sizes; `dtypes` names, of rows without kernels, the arguments that have
     the results' dtypes, or the dtypes."""
 
@@ -46,7 +45,6 @@ class RowFacts:
         self.attributes: tuple[str, ...] = tuple(facts.get("attributes", ()))
         self.results: int = facts.get("results", 1)
         self.per_row: tuple[str, ...] = tuple(facts.get("per_row", ()))
-        self.product: tuple[int, ...] = tuple(facts.get("product", ()))
         self.shape: str = facts.get("shape", "")
         self.dtypes: tuple[str, ...] = tuple(facts.get("dtypes", ()))
         self.gives_mask: bool = facts.get("mask", False)

@@ -1,8 +1,9 @@
 """The gradient of a fusion group, as another group.
 
 The backward group reads the inputs again and computes what it needs of the forward steps anew:
-arithmetic is cheaper than memory. A result that a row operator stands behind (a softmax) it reads,
-since there is arithmetic no more. It gives one gradient for each input: the gradients of the
+arithmetic is cheaper than memory. Values of rows (means, deviations) are small and cost a pass, so
+the forward group keeps them. A result that a row operator stands behind (a softmax) is read, since
+there is arithmetic no more. The group gives one gradient for each input: the gradients of the
 places where a value is read are added as they are found.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from weft.jit.codegen.rows import ALL, ELEMENTS, ROW, NotFusible, RowResult, RowStep
+from weft.jit.codegen.rows import ALL, SQUEEZED, ELEMENTS, ROW, NotFusible, RowResult, RowStep
 from weft.jit.codegen.steps import Op, Operand, Steps, Unit
 from weft.jit.ir.record import field, record
 from weft.jit.operator_facts import row_of_id
@@ -21,12 +22,14 @@ Edge = tuple[int, str, int]  # (input of the forward group, "gradient" | "output
 @record
 class Derivative:
     """`steps` of the backward group, whose inputs are the forward group's, then one gradient for
-    each of its outputs, then these outputs; `outputs` are steps that leave it."""
+    each of its outputs, then these outputs, then the forward steps `kept`; `outputs` are steps that
+    leave it."""
 
     steps: Steps
     outputs: list[int] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     depends: list[int] = field(default_factory=list)  # of outputs: bit i: input i has a gradient
+    kept: list[int] = field(default_factory=list)  # values of rows that the forward group keeps
 
 
 def differentiate(forward: Steps, outputs: list[int], inputs: int) -> Derivative:
@@ -68,13 +71,13 @@ class _Backward:
         self._result = Derivative(Steps(share=True, strict=False, input_extents=extents))
         self._again: dict[int, Operand] = {}
         self._grads: dict[Operand, Operand] = {}  # of forward values, as known so far
-        self._kept: set[int] = set()  # forward steps that are read as results
+        self._read: set[int] = set()  # forward steps that are read as results
 
     def run(self) -> Derivative:
         depends = self._dependencies()
         self._result.depends = [depends.get(step, 0) for step in self._outputs]
         costly = self._behind_rows()
-        self._kept = {
+        self._read = {
             step
             for step in self._outputs
             if step in costly and depends.get(step) and self._forward.extents[step] == ELEMENTS
@@ -177,13 +180,13 @@ class _Backward:
             return self._forward.constants[value.index]
         if value.kind == "length":
             return value
-        if value.index in self._kept:
+        if value.index in self._read:
             at = self._inputs + len(self._outputs) + self._outputs.index(value.index)
             return Operand("input", at)
         if value.index not in self._again:
             op, tensors, numbers = self._forward.steps[value.index]
-            if isinstance(op, RowResult):
-                self._again[value.index] = self._statistic(op, tensors[0].index)
+            if self._forward.extents[value.index] in (ROW, SQUEEZED):
+                self._again[value.index] = self._keep(value.index)
                 return self._again[value.index]
             extent = "" if isinstance(op, str) else self._forward.extents[value.index]
             self._again[value.index] = self._add(op, tensors, numbers, extent)
@@ -200,13 +203,13 @@ class _Backward:
             steps.add(RowResult(index), [first], [], ROW)
         return first
 
-    def _statistic(self, op: RowResult, step: int) -> Operand:
-        """The mean or scale of a layer norm. With weights or without they are the same, and the
-        gradient of a weight wants what else is computed without."""
-        form, tensors, numbers = self._forward.steps[step]
-        assert isinstance(form, RowStep)
-        first = self._add(form._replace(id="_layer_norm"), tensors[:1], numbers, ELEMENTS)
-        return self._result.steps.add(op, [first], [], ROW)
+    def _keep(self, step: int) -> Operand:
+        """A value of rows as one more input. Results are kept beside what the caller gets, who may
+        write over it."""
+        at = self._inputs + 2 * len(self._outputs) + len(self._result.kept)
+        self._result.kept.append(step)
+        self._result.steps.input_extents[at] = self._forward.extents[step]
+        return Operand("input", at)
 
 
 def _drop_unused(result: Derivative) -> None:

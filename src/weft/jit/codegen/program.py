@@ -188,7 +188,7 @@ def _write_group(out: Writer, group: GroupSpec, tables: Tables) -> None:
                 data.append(index)
     out.u32(len(group.outputs))
     out.u8(*group.outputs)
-    out.u32(group.dropped & 0xFFFFFFFF, group.dropped >> 32)
+    out.u32(group.squeezed & 0xFFFFFFFF, group.squeezed >> 32)
     out.u8(group.backward is not None)
     if group.backward is not None:
         _write_backward(out, group.backward, tables)
@@ -209,3 +209,5 @@ def _write_backward(out: Writer, backward: BackwardSpec, tables: Tables) -> None
     out.u32(len(backward.depends))
     for inputs in backward.depends:
         out.u32(inputs & 0xFFFFFFFF, inputs >> 32)
+    out.u32(len(backward.kept))
+    out.u8(*backward.kept)

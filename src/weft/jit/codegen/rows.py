@@ -2,7 +2,7 @@
 logsumexp over the last dimension.
 
 What a value is (its extent) decides what may meet: "elements" one for each element, "row" one for
-each row with the row as a dimension of size 1, "dropped" the same without it, "all" one for all.
+each row with the row as a dimension of size 1, "squeezed" the same without it, "all" one for all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RowResult(NamedTuple):
     index: int  # type: ignore[assignment]  # a tuple's own method of that name is not used
 
 
-ELEMENTS, ROW, DROPPED, ALL = "elements", "row", "dropped", "all"
+ELEMENTS, ROW, SQUEEZED, ALL = "elements", "row", "squeezed", "all"
 _ELEMENTS_ALONE = {ELEMENTS}
 
 # What is told of a tensor's shape: nothing but that it is the group's, or that with rows of size 1.
@@ -62,7 +62,7 @@ def apply(steps: Steps, row: RowFacts, names: Mapping[str, Any]) -> Any:
     tensors = {name: names[name] for name, what in zip(names, row.operands) if what == "Tensor"}
     if row.kind == "reduce":
         form = _reduced_form(row, names)
-        results = [ALL if form.over == "all" else ROW if form.keepdim else DROPPED]
+        results = [ALL if form.over == "all" else ROW if form.keepdim else SQUEEZED]
     else:
         form = _rowwise_form(row, names)
         results = [_extent(row, f"result{i}") for i in range(row.results)]
@@ -156,7 +156,7 @@ def _spread(steps: Steps, names: Mapping[str, Any]) -> Any:
 def _with_row(steps: Steps, names: Mapping[str, Any]) -> Any:
     """A value of rows in the shape that has the row as a dimension of size 1: it counts as such."""
     value = names["self"]
-    if names["shape"] is not KEPT or steps.extent(value) not in (ROW, DROPPED):
+    if names["shape"] is not KEPT or steps.extent(value) not in (ROW, SQUEEZED):
         raise NotFusible("expected a value of rows, to have the row's dimension")
     return value
 
@@ -167,9 +167,9 @@ def extent_of(extents: Sequence[str], strict: bool) -> str:
     kinds = set(extents)
     if kinds == _ELEMENTS_ALONE:
         return ELEMENTS
-    if ELEMENTS in kinds and not (strict and kinds & {DROPPED, ALL}):
+    if ELEMENTS in kinds and not (strict and kinds & {SQUEEZED, ALL}):
         return ELEMENTS
-    if not strict and kinds == {ROW, DROPPED}:
+    if not strict and kinds == {ROW, SQUEEZED}:
         return ROW
     if len(kinds) != 1:
         raise NotFusible(f"expected values that go together, got {', '.join(sorted(kinds))}")

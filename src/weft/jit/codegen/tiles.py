@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.jit.codegen.derivative import differentiate
-from weft.jit.codegen.rows import DROPPED, NotFusible, RowResult
+from weft.jit.codegen.rows import SQUEEZED, NotFusible, RowResult
 from weft.jit.codegen.steps import Op, Operand, Steps
 from weft.jit.ir.graph import Block, Node, Value
 from weft.jit.ir.record import record
@@ -27,16 +27,19 @@ MOST_STEPS = 48
 MOST_OPERANDS = 16  # tensor inputs and outputs: beyond it there is no native code
 MOST_CALL_OPERANDS = 32
 MOST_NUMBERS = 32
+MOST_INPUTS = 64
 _NUMBER_TYPES = (INT, FLOAT, BOOL)
 
 
 @record(frozen=True)
 class BackwardSpec:
-    """The gradient: a group over inputs, a gradient per output, outputs; see FusedBackward."""
+    """The gradient: a group over inputs, a gradient per output, outputs, `kept` values of the
+    forward group; see FusedBackward."""
 
     group: GroupSpec
     edges: tuple[tuple[int, str, int], ...]  # see Edge in derivative.py
     depends: tuple[int, ...]
+    kept: tuple[int, ...]
 
 
 @record(frozen=True)
@@ -47,7 +50,7 @@ class GroupSpec:
     constants: tuple[Any, ...]  # numbers
     steps: tuple[tuple[Op, tuple[Operand, ...], tuple[Operand, ...]], ...]
     outputs: tuple[int, ...]
-    dropped: int = 0  # bit i: input i has one value a row and lacks the row's dimension
+    squeezed: int = 0  # bit i: input i has one value a row and lacks the row's dimension
     backward: BackwardSpec | None = None
 
     @property
@@ -56,7 +59,8 @@ class GroupSpec:
         tensors = {o for _, tensors, _ in self.steps for o in tensors if o.kind == "input"}
         numbers = sum(len(numbers) for _, _, numbers in self.steps)
         return (
-            len(self.steps) <= MOST_STEPS
+            self.input_count <= MOST_INPUTS
+            and len(self.steps) <= MOST_STEPS
             and len(tensors) + len(self.outputs) <= MOST_CALL_OPERANDS
             and numbers <= MOST_NUMBERS
         )
@@ -275,11 +279,17 @@ def _add_block(steps: Steps, block: Block, places: dict[Value, Any]) -> None:
 
 
 def _group(
-    steps: Steps, outputs: list[int], inputs: int, backward: BackwardSpec | None = None
+    steps: Steps,
+    outputs: list[int],
+    inputs: int,
+    backward: BackwardSpec | None = None,
+    kept: int = 0,
 ) -> GroupSpec:
+    """`kept`: how many inputs, the last ones, are values of rows."""
     plain = tuple((op, tuple(tensors), tuple(numbers)) for op, tensors, numbers in steps.steps)
-    dropped = sum(1 << i for i, extent in steps.input_extents.items() if extent == DROPPED)
-    return GroupSpec(inputs, tuple(steps.constants), plain, tuple(outputs), dropped, backward)
+    squeezed = sum(1 << i for i, extent in steps.input_extents.items() if extent == SQUEEZED)
+    squeezed |= (1 << inputs) - (1 << (inputs - kept))
+    return GroupSpec(inputs, tuple(steps.constants), plain, tuple(outputs), squeezed, backward)
 
 
 def _backward(steps: Steps, outputs: list[int], inputs: int) -> BackwardSpec | None:
@@ -288,7 +298,8 @@ def _backward(steps: Steps, outputs: list[int], inputs: int) -> BackwardSpec | N
         found = differentiate(steps, outputs, inputs)
     except NotFusible:
         return None
-    group = _group(found.steps, found.outputs, inputs + 2 * len(outputs))
+    first = inputs + 2 * len(outputs)
+    group = _group(found.steps, found.outputs, first + len(found.kept), kept=len(found.kept))
     if not group.fits or not group.outputs:  # sums alone pass gradients on: nothing to fuse
         return None
-    return BackwardSpec(group, tuple(found.edges), tuple(found.depends))
+    return BackwardSpec(group, tuple(found.edges), tuple(found.depends), tuple(found.kept))
