@@ -426,6 +426,109 @@ def test_power_pools_of_negative_numbers_equal_torch(p: float) -> None:
                 np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-12)
 
 
+#: Sizes of an image and the kernel, stride, padding and dilation of both directions: rows shorter
+#: and longer than vectors, every way of parting them by the stride, windows that leave the image.
+IMAGE_WINDOWS = [
+    ((1, 3, 7, 9), (3, 2, 1, 1)), ((2, 17, 12, 40), (3, 2, 1, 1)), ((1, 4, 9, 37), (2, 2, 0, 1)),
+    ((1, 2, 6, 70), (3, 1, 1, 1)), ((2, 2, 8, 33), (2, 3, 1, 1)), ((1, 2, 11, 19), (3, 4, 1, 2)),
+    ((1, 2, 5, 5), (5, 5, 2, 1)), ((1, 3, 70, 130), (3, 2, 1, 1)), ((2, 2, 4, 21), (2, 1, 1, 3)),
+]  # fmt: skip
+
+
+def _wins(value: Any, best: Any) -> bool:
+    return best is None or value > best or value != value
+
+
+def _highest(x: np.ndarray, window: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The maximum of each window and the place of the first of equals, one by one."""
+    kernel, stride, padding, dilation = window
+    h, w = x.shape[2:]
+    out = [(n + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1 for n in (h, w)]
+    values = np.zeros((*x.shape[:2], *out), x.dtype)
+    places = np.zeros(values.shape, np.int64)
+    taps = range(0, kernel * dilation, dilation)
+    for at in itertools.product(*map(range, values.shape)):
+        best = None
+        for i, j in itertools.product(taps, taps):
+            r, c = (stride * n - padding + k for n, k in zip(at[2:], (i, j)))
+            if 0 <= r < h and 0 <= c < w and _wins(x[at[:2]][r, c], best):
+                best, places[at] = x[at[:2]][r, c], r * w + c
+        values[at] = best
+    return values, places
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int32", "int64", "uint8"])
+def test_max_pool_of_both_layouts(dtype: str) -> None:
+    """Few different values, so that most windows have equal ones; NaN and infinities."""
+    rng = np.random.default_rng(0)
+    for shape, window in IMAGE_WINDOWS[:5] if dtype != "float32" else IMAGE_WINDOWS[:-2]:
+        x = rng.integers(0, 4, shape).astype(dtype)
+        if x.dtype.kind == "f":
+            x[rng.random(shape) < 0.05] = np.nan
+            x[rng.random(shape) < 0.5] = -np.inf
+        expected = _highest(x, window)
+        for layout in (weft.contiguous_format, weft.channels_last):
+            t = weft.from_numpy(x).contiguous(memory_format=layout)
+            results = F.max_pool2d(t, *window, return_indices=True)
+            for ours, wanted in zip((*results, F.max_pool2d(t, *window)), (*expected, expected[0])):
+                np.testing.assert_array_equal(ours.numpy(), wanted)
+                assert ours.is_contiguous(memory_format=layout)
+
+
+def test_mean_pool_of_both_layouts() -> None:
+    rng = np.random.default_rng(0)
+    for shape, (kernel, stride, padding, _) in IMAGE_WINDOWS:
+        x = rng.standard_normal(shape).astype(np.float32)
+        sums = _windows(x.astype(np.float64), kernel, stride, padding, 0, 2).sum((-1, -2))
+        inside = _windows(np.ones(shape), kernel, stride, padding, 0, 2).sum((-1, -2))
+        for layout in (weft.contiguous_format, weft.channels_last):
+            t = weft.from_numpy(x).contiguous(memory_format=layout)
+            for count, padded in ((kernel**2, True), (inside, False)):
+                y = F.avg_pool2d(t, kernel, stride, padding, False, padded)
+                np.testing.assert_allclose(y.numpy(), sums / count, rtol=1e-5, atol=1e-6)
+                assert y.is_contiguous(memory_format=layout)
+
+
+def test_a_max_pool_records_indices_for_its_gradient_alone() -> None:
+    x = weft.from_numpy(_distinct(1, 2, 6, 6))
+    assert F.max_pool2d(x, 2).grad_fn is None
+    y = F.max_pool2d(x.requires_grad_(), 3, 2, 1)
+    (grad,) = weft.autograd.grad(y.sum(), x)
+    places = F.max_pool2d(x, 3, 2, 1, return_indices=True)[1].flatten(2)
+    counted = weft.zeros(1, 2, 36, dtype=x.dtype).scatter_add(
+        2, places, weft.ones_like(places, dtype=x.dtype)
+    )
+    assert bool((grad.flatten(2) == counted).all())
+
+
+def test_a_window_beside_the_image_is_empty() -> None:
+    """Both taps of a dilated window may miss a short image: no memory is read there."""
+    values, places = F.max_pool2d(weft.zeros(1, 1, 1, 1), 2, 1, 1, 2, return_indices=True)
+    assert (values.item(), places.item()) == (-math.inf, 2)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_windows_of_images_equal_torch(kind: str) -> None:
+    """Values, indices and layouts, with and without rounding up."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(1)
+    for (shape, window), up, last in itertools.product(IMAGE_WINDOWS, (False, True), (False, True)):
+        x = rng.standard_normal(shape).astype(np.float32)
+        results = []
+        for lib in (weft, torch):
+            t = lib.from_numpy(x)
+            t = t.contiguous(memory_format=lib.channels_last) if last else t
+            pool = getattr(lib.nn.functional, f"{kind}_pool2d")
+            if kind == "max":
+                results.append(pool(t, *window, ceil_mode=up, return_indices=True))
+            else:
+                results.append([pool(t, *window[:3], ceil_mode=up)])
+        for ours, theirs in zip(*results):
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6, atol=1e-6)
+            assert ours.stride() == theirs.stride()
+
+
 def test_max_pool_indices_lead_back() -> None:
     for dims in (1, 2, 3):
         x = weft.from_numpy(_distinct(2, 3, *[4, 6, 4][:dims])).requires_grad_()

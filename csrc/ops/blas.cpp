@@ -9,6 +9,7 @@
 
 #include "core/thread_pool.h"
 #include "ops/blas_call.h"
+#include "ops/few_rows.h"
 #include "ops/scratch.h"
 #include "ops/small_gemm.h"
 #include "ops/tile.h"
@@ -98,52 +99,30 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
   }
 }
 
-// One row times a matrix: each element of b is used once, so memory sets the speed.
+// One row times a matrix. Threads take columns in whole cache lines, so that the last ones of c,
+// which are computed one by one and rounded otherwise, are the same on any number of threads.
 template <class T>
 void row_times_matrix(int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
                       const Matrix<const T>& b, T beta, T* c) {
   constexpr int64_t kGrain = int64_t{1} << 16;  // elements of b a thread should have at least
-  if (b.row == 1) {
-    Scratch<T> packed(a.column == 1 ? 0 : k);
-    const T* x = a.data;
-    if (a.column != 1) {
-      for (int64_t p = 0; p < k; ++p) packed.data()[p] = a.data[p * a.column];
-      x = packed.data();
-    }
-    parallel_for(n, std::max<int64_t>(1, kGrain / k), [&](int64_t begin, int64_t end) {
-      for (int64_t j = begin; j < end; ++j) {
-        const T value = alpha * dot_contiguous(k, x, b.data + j * b.column);
-        c[j] = beta == T(0) ? value : static_cast<T>(value + beta * c[j]);
-      }
-    });
-    return;
-  }
-  Scratch<T> scaled(k);
-  for (int64_t p = 0; p < k; ++p) scaled.data()[p] = alpha * a.data[p * a.column];
-  // Threads take columns in whole cache lines, so that the last ones of c, which are computed one
-  // by one and rounded otherwise, are the same on any number of threads.
   constexpr int64_t kUnit = 64;
   const int64_t grain = std::max<int64_t>(1, kGrain / kUnit / k);
   parallel_for((n + kUnit - 1) / kUnit, grain, [&](int64_t begin, int64_t end) {
-    constexpr int64_t kPanel = 2048;  // of c: stays in L1 while the rows of b stream by
-    const int64_t last = std::min(n, end * kUnit);
-    for (int64_t j = begin * kUnit; j < last; j += kPanel) {
-      const int64_t width = std::min(kPanel, last - j);
-      scale_rows(1, width, beta, c + j, 0);
-      accumulate_rows(width, k, scaled.data(), 1, b.data + j, b.row, c + j);
-    }
+    const int64_t first = begin * kUnit;
+    few_rows<T>(1, std::min(n, end * kUnit) - first, k, alpha, a,
+                {b.data + first * b.column, b.row, b.column}, beta, c + first, n);
   });
 }
 
-// Whether our tiles beat OpenBLAS: always with vectors of 64 bytes, unless a b that lies column by
-// column must be turned around for a few rows only; else where a call costs more than the product.
+// Whether our tiles beat OpenBLAS: always with vectors of 64 bytes, unless there are too few rows
+// to share what tiles pack; else where a call costs more than the product.
 template <class T>
 bool prefers_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
+  if (takes_few_rows(m, b)) return false;
   constexpr double kSmall = 16.0 * 1024;
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if (work <= kSmall) return true;
-  if (tile::active_isa() != tile::Isa::V4) return false;
-  return b.column == 1 ? m >= 4 : m >= 6;
+  return tile::active_isa() == tile::Isa::V4;
 }
 
 // The body of gemm for one panel of c, on one thread. Neither m, n nor k is 0.
@@ -156,6 +135,12 @@ void panel_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>&
     const Order a_order = order_of(a, m, k), b_order = order_of(b, k, n);
     const bool fits = std::max({m, n, k, c_row}) <= INT_MAX && a_order != Order::Neither &&
                       b_order != Order::Neither;
+    if constexpr (!is_complex_type<T>) {
+      if (takes_few_rows(m, b)) {
+        few_rows(m, n, k, alpha, a, b, beta, c, c_row);
+        return finish(m, n);
+      }
+    }
     if constexpr (is_complex_type<T>) {
       if (!fits) {
         scale_rows(m, n, beta, c, c_row);

@@ -111,6 +111,18 @@ TEST(blas_gemm_blocks) {
   check_gemm<uint8_t>(40, 150, 260, Form::Rows, Form::Columns, 1, 1, 1);
 }
 
+TEST(blas_gemm_few_rows) {
+  for (int64_t m : {1, 2, 3, 4, 5, 7, 16}) {
+    for (Form b : {Form::Rows, Form::Columns}) {
+      check_gemm<float>(m, 145, 261, Form::Rows, b, 2.f, 3.f, 1);
+      check_gemm<float>(m, 20, 64, Form::Columns, b, 1.f, 0.f, 0);
+      check_gemm<double>(m, 37, 19, Form::Gaps, b, 3., 1., 2);
+    }
+  }
+  check_gemm<uint8_t>(1, 150, 70, Form::Rows, Form::Rows, 3, 1, 0);
+  check_gemm<uint16_t>(1, 150, 70, Form::Rows, Form::Columns, 3, 1, 0);
+}
+
 TEST(blas_gemm_in_place) {
   const Sample<float> a(30, 70, Form::Columns, 1);
   for (int64_t n : {5, 16, 45}) {

@@ -27,14 +27,16 @@ blas::Matrix<const T> rows(const T* data, int64_t columns) {
   return {data, columns, 1};
 }
 
-// The output in blocks of whole lines whose unrolled image stays in the second-level cache.
+// The output in blocks of whole lines whose unrolled image stays in the second-level cache, unless
+// that makes them so narrow that the kernel, which each block reads, is what takes the time.
 struct Blocks {
   int64_t lines, count;
 
   explicit Blocks(const Geometry& g) {
-    constexpr int64_t kElements = 128 * 1024;
+    constexpr int64_t kElements = 128 * 1024, kPositions = 64;
     const int64_t line = std::max<int64_t>(1, g.depth() * g.out_width);
-    lines = std::clamp<int64_t>(kElements / line, 1, g.out_height);
+    const int64_t least = (kPositions + g.out_width - 1) / g.out_width;
+    lines = std::min(std::max({kElements / line, least, int64_t{1}}), g.out_height);
     count = (g.out_height + lines - 1) / lines;
   }
   LineRange range(const Geometry& g, int64_t block) const {

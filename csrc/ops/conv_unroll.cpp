@@ -2,7 +2,7 @@
 #include <climits>
 
 #include "ops/conv.h"
-#include "ops/levels.h"
+#include "ops/deinterleave.h"
 
 namespace weft::native::conv {
 
@@ -124,38 +124,6 @@ inline void copy_line(const T* from, int64_t count, T* to) {
   }
 }
 
-// to[x] = from[2x].
-template <class T>
-WEFT_INLINE void every_other_body(const T* from, int64_t count, T* to) {
-  int64_t x = 0;
-  if constexpr (sizeof(T) == 4) {
-    constexpr int64_t kLanes = 16;
-    typedef int32_t Lanes __attribute__((vector_size(kLanes * 4)));
-    const Lanes evens = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
-    for (; x + kLanes < count; x += kLanes) {  // not the last one: it would read from[2 * count]
-      Lanes low, high;
-      std::memcpy(&low, from + 2 * x, sizeof(low));
-      std::memcpy(&high, from + 2 * x + kLanes, sizeof(high));
-      low = __builtin_shuffle(low, high, evens);
-      std::memcpy(to + x, &low, sizeof(low));
-    }
-  }
-  for (; x < count; ++x) to[x] = from[2 * x];
-}
-
-#define DEFINE(level, target, width)                                     \
-  template <class T>                                                     \
-  target void every_other_##level(const T* from, int64_t count, T* to) { \
-    every_other_body(from, count, to);                                   \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
-template <class T>
-void every_other(const T* from, int64_t count, T* to) {
-  WEFT_PICK(every_other, from, count, to);
-}
-
 template <class T>
 inline void zero_line(T* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
@@ -181,10 +149,12 @@ void unroll(const Geometry& g, LineRange lines, const T* image, T* columns) {
     const int64_t count = range.last - range.first;
     if (g.stride_w == 1) {
       copy_line(in, count, out + range.first);
-    } else if (g.stride_w == 2) {
-      every_other(in, count, out + range.first);
     } else {
-      for (int64_t x = 0; x < count; ++x) out[range.first + x] = in[x * g.stride_w];
+      int64_t x = 0;
+      if constexpr (sizeof(T) <= 8) {  // less the last one, whose neighbour may lie outside
+        if (g.stride_w == 2) deinterleave<T>(in, x = count - 1, out + range.first, nullptr);
+      }
+      for (; x < count; ++x) out[range.first + x] = in[x * g.stride_w];
     }
   });
 }

@@ -4,6 +4,7 @@
 
 #include "core/thread_pool.h"
 #include "ops/blas.h"
+#include "ops/deinterleave.h"
 #include "ops/levels.h"
 #include "ops/scratch.h"
 
@@ -32,36 +33,62 @@ struct Task {
 
 // ---- weight: U = G g G^T, [point][out][in] ----
 
-void transform_kernel(const float* g, bool turned, float* u, int64_t distance) {
-  float half[4][3];  // G g
-  for (int j = 0; j < 3; ++j) {
-    auto at = [&](int i) { return turned ? g[8 - 3 * i - j] : g[3 * i + j]; };
-    const float outer = at(0) + at(2);
-    half[0][j] = at(0);
-    half[1][j] = 0.5f * (outer + at(1));
-    half[2][j] = 0.5f * (outer - at(1));
-    half[3][j] = at(2);
-  }
-  for (int i = 0; i < 4; ++i) {
-    const float outer = half[i][0] + half[i][2];
-    u[(4 * i) * distance] = half[i][0];
-    u[(4 * i + 1) * distance] = 0.5f * (outer + half[i][1]);
-    u[(4 * i + 2) * distance] = 0.5f * (outer - half[i][1]);
-    u[(4 * i + 3) * distance] = half[i][2];
+// The kernels of one output channel: tap k of channel c at taps[k * line + c], point k of it goes
+// to u[k * line + c]. `line`: whole vectors.
+WEFT_INLINE void transform_kernels_body(const float* taps, int64_t line, float* u) {
+  const Lanes half_of = Lanes{} + 0.5f;
+  for (int64_t c = 0; c < line; c += kLanes) {
+    Lanes half[4][3];  // G g
+    for (int j = 0; j < 3; ++j) {
+      Lanes middle;
+      load(half[0][j], taps + j * line + c);
+      load(middle, taps + (3 + j) * line + c);
+      load(half[3][j], taps + (6 + j) * line + c);
+      const Lanes outer = half[0][j] + half[3][j];
+      half[1][j] = half_of * (outer + middle);
+      half[2][j] = half_of * (outer - middle);
+    }
+    for (int i = 0; i < 4; ++i) {
+      float* const to = u + 4 * i * line + c;
+      const Lanes outer = half[i][0] + half[i][2];
+      store(half[i][0], to);
+      store(half_of * (outer + half[i][1]), to + line);
+      store(half_of * (outer - half[i][1]), to + 2 * line);
+      store(half[i][2], to + 3 * line);
+    }
   }
 }
 
+#define DEFINE(level, target, width)                                                 \
+  target void transform_kernels_##level(const float* taps, int64_t line, float* u) { \
+    transform_kernels_body(taps, line, u);                                           \
+  }
+WEFT_LEVELS(DEFINE)
+#undef DEFINE
+
+void transform_kernels(const float* taps, int64_t line, float* u) {
+  WEFT_PICK(transform_kernels, taps, line, u);
+}
+
+// Points lie a power of two apart where the numbers of channels are: one number of each at a time
+// would crowd into few places of the cache, so that a channel's lines are copied as a whole.
 void transform_weight(const Task& t, const float* weight, float* u) {
   const int64_t in = t.in_channels, out = t.out_channels, count = in * out;
+  const int64_t line = (in + kLanes - 1) / kLanes * kLanes;
   parallel_for(out * t.groups, 4096 / in + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t group = line / out, o = line % out;
+    Scratch<float> taps(9 * line), points(kPoints * line);
+    std::fill_n(taps.data(), 9 * line, 0.0f);
+    for (int64_t index = begin; index < end; ++index) {
+      const int64_t group = index / out, o = index % out;
       const float* from = weight + group * count * 9;
-      float* to = u + group * count * kPoints + o * in;
       for (int64_t c = 0; c < in; ++c) {
-        const int64_t kernel = t.turned ? c * out + o : o * in + c;
-        transform_kernel(from + kernel * 9, t.turned, to + c, count);
+        const float* const kernel = from + (t.turned ? c * out + o : o * in + c) * 9;
+        for (int k = 0; k < 9; ++k) taps.data()[k * line + c] = kernel[t.turned ? 8 - k : k];
       }
+      transform_kernels(taps.data(), line, points.data());
+      float* const to = u + group * count * kPoints + o * in;
+      for (int64_t k = 0; k < kPoints; ++k)
+        std::copy_n(points.data() + k * line, in, to + k * count);
     }
   });
 }
@@ -74,34 +101,6 @@ void transform_weight(const Task& t, const float* weight, float* u) {
 struct Planes {
   float* of[2][2];
 };
-
-WEFT_INLINE void part_body(const float* from, int64_t count, float* even, float* odd) {
-  const Places evens = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
-  Lanes low, high;
-  int64_t b = 0;
-  for (; b + kLanes <= count; b += kLanes) {
-    load(low, from + 2 * b);
-    load(high, from + 2 * b + kLanes);
-    store(__builtin_shuffle(low, high, evens), even + b);
-    store(__builtin_shuffle(low, high, evens + 1), odd + b);
-  }
-  for (; b < count; ++b) {
-    even[b] = from[2 * b];
-    odd[b] = from[2 * b + 1];
-  }
-}
-
-#define DEFINE(level, target, width)                                                    \
-  target void part_##level(const float* from, int64_t count, float* even, float* odd) { \
-    part_body(from, count, even, odd);                                                  \
-  }
-WEFT_LEVELS(DEFINE)
-#undef DEFINE
-
-// even[b] = from[2b], odd[b] = from[2b + 1].
-void part(const float* from, int64_t count, float* even, float* odd) {
-  WEFT_PICK(part, from, count, even, odd);
-}
 
 void split_row(const Task& t, const float* image, int64_t row, float* even, float* odd) {
   const int64_t tiles = t.row_tiles();
@@ -122,7 +121,7 @@ void split_row(const Task& t, const float* image, int64_t row, float* even, floa
     }
   };
   careful(0, first);
-  part(from + 2 * first - t.pad_w, last - first, even + first, odd + first);
+  deinterleave(from + 2 * first - t.pad_w, last - first, even + first, odd + first);
   careful(last, tiles);
 }
 

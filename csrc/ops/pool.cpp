@@ -1,49 +1,19 @@
-// Pooling in two dimensions: max with indices, average, adaptive average, and their gradients.
+// Pooling in two dimensions: max with or without indices, average, and their gradients.
 //
-// All work plane by plane on (..., H, W); threads take planes. The 16-bit floats compute in
-// float32.
-#include <climits>
-#include <cmath>
-#include <span>
-#include <vector>
+// The forward passes go line by line (pool.h), the gradients plane by plane; threads take lines and
+// planes. The 16-bit floats compute in float32, integers of up to 16 bits in int32.
+#include "ops/pool.h"
 
-#include "core/thread_pool.h"
+#include <climits>
+
 #include "native_convolution.h"
 #include "ops/conv.h"
-#include "ops/support.h"
+#include "ops/factory.h"
 #include "ops_convolution.h"
 
 namespace weft::native {
+namespace pool {
 namespace {
-
-struct Axis {
-  int64_t size, out, kernel, stride, padding, dilation;
-
-  struct Range {
-    int64_t begin, end;
-  };
-  // Input positions of the window at output position i, before and after clipping.
-  Range window(int64_t i) const {
-    const int64_t begin = i * stride - padding;
-    return {begin, std::min(begin + (kernel - 1) * dilation + 1, size + padding)};
-  }
-  Range clipped(int64_t i) const {
-    Range range = window(i);
-    // The first tap inside: windows step by the dilation.
-    while (range.begin < 0) range.begin += dilation;
-    range.end = std::min(range.end, size);
-    return range;
-  }
-};
-
-struct Pooling {
-  int64_t planes;
-  Axis h, w;
-  Dims out_sizes;
-
-  int64_t in_plane() const { return h.size * w.size; }
-  int64_t out_plane() const { return h.out * w.out; }
-};
 
 Axis make_axis(const char* op, int64_t size, size_t at, IntList kernel, IntList stride,
                IntList padding, IntList dilation, bool ceil_mode) {
@@ -73,6 +43,8 @@ Axis make_axis(const char* op, int64_t size, size_t at, IntList kernel, IntList 
   return axis;
 }
 
+}  // namespace
+
 int64_t count_planes(const char* op, IntList input) {
   WEFT_CHECK(input.size() == 3 || input.size() == 4, op,
              ": expected an input of shape (N, C, H, W) or (C, H, W), got ", AsTuple{input});
@@ -91,99 +63,104 @@ Pooling make_pooling(const char* op, IntList input, IntList kernel, IntList stri
   const size_t rows = input.size() - 2;
   p.h = make_axis(op, input[rows], 0, kernel, stride, padding, dilation, ceil_mode);
   p.w = make_axis(op, input[rows + 1], 1, kernel, stride, padding, dilation, ceil_mode);
+  p.channels = input[rows - 1];
   p.out_sizes = Dims(input);
   p.out_sizes[rows] = p.h.out;
   p.out_sizes[rows + 1] = p.w.out;
   return p;
 }
 
+}  // namespace pool
+
+namespace {
+
+using pool::Line;
+using pool::Pooling;
+
 void check_grad(const char* op, const Tensor& grad, IntList expected) {
   WEFT_CHECK(same(grad.sizes(), expected), op, ": expected a gradient of shape ", AsTuple{expected},
              ", got ", AsTuple{grad.sizes()});
 }
 
-// Threads take planes; one has at least some thousand elements to do.
+// The type that maxima of a dtype are computed in.
+DType max_type(const char* op, DType dtype) {
+  WEFT_CHECK(dtype != DType::Bool && !is_complex(dtype), op, ": expected a real dtype, got ",
+             dtype);
+  if (dtype == DType::U32) return DType::I64;
+  return is_integral(dtype) && item_size(dtype) < 4 ? DType::I32 : compute_type(dtype);
+}
+
 template <class Fn>
-void for_each_plane(int64_t planes, int64_t work, Fn&& body) {
-  const int64_t grain = (int64_t{1} << 14) / std::max<int64_t>(1, work) + 1;
-  parallel_for(planes, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t plane = begin; plane < end; ++plane) body(plane);
+void dispatch_max(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::F32:
+      return fn(std::type_identity<float>{});
+    case DType::F64:
+      return fn(std::type_identity<double>{});
+    case DType::I32:
+      return fn(std::type_identity<int32_t>{});
+    case DType::U64:
+      return fn(std::type_identity<uint64_t>{});
+    default:
+      return fn(std::type_identity<int64_t>{});
+  }
+}
+
+// Whether an operand is read by channels, where it lies, and the result is written so.
+bool goes_by_channels(const Tensor& x) {
+  return !x.is_contiguous() && x.layout().is_channels_last();
+}
+
+// An uninitialised tensor in the order of x's memory.
+Tensor like(const Tensor& x, IntList sizes, DType dtype, const char* op) {
+  const auto format = goes_by_channels(x) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
+  return make_empty(op, sizes, {dtype, {}, x.device(), {}, static_cast<int64_t>(format)});
+}
+
+Tensor in_type(const Tensor& x, DType dtype, const char* op) {
+  if (x.dtype() == dtype) return x;
+  Tensor result = like(x, x.sizes(), dtype, op);
+  copy_into(result, x);
+  return result;
+}
+
+// Calls fn(Line) for each line of results, in the order of the operand's memory.
+template <class T, class Fn>
+void for_each_line(const Pooling& p, const Tensor& x, T border, Fn&& fn) {
+  if (goes_by_channels(x)) return pool::for_each_position(p, x.data_as<const T>(), fn);
+  const Tensor dense = in_order(x);
+  pool::for_each_row(p, dense.data_as<const T>(), border, fn);
+}
+
+// Maxima; indices only where `at` is defined.
+template <class T>
+void max_of(const Pooling& p, const Tensor& x, const Tensor& out, const Tensor& at) {
+  int64_t* const indices = at.defined() ? at.data_as<int64_t>() : nullptr;
+  for_each_line<T>(p, x, pool::kLowest<T>, [&](const Line<T>& line) {
+    T* const to = out.data_as<T>() + line.at;
+    pool::max_line(line.window, line.from, to, indices ? indices + line.at : nullptr);
+    if (!indices || line.window.step == 0) return;
+    // Windows that begin in front of the row: the border is no place.
+    for (int64_t i = 0; i < p.w.out && p.w.begin(i) < 0; ++i) {
+      if (to[i] == pool::kLowest<T>) {
+        indices[line.at + i] = p.h.start(line.y) * p.w.size + p.w.start(i);
+      }
+    }
   });
 }
 
-// Real numbers; the 16-bit floats come as float32 (see operand).
-template <class Fn>
-void dispatch_real(const char* op, DType dtype, Fn&& fn) {
-  dispatch(dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    if constexpr (is_complex_number<T> || is_small_float<T> || std::is_same_v<T, bool>) {
-      WEFT_CHECK(false, op, ": expected a real dtype, got ", dtype);
-    } else {
-      fn(type);
-    }
-  });
-}
-Tensor operand(const Tensor& tensor) {
-  return in_order(as_dtype(tensor, compute_type(tensor.dtype())));
-}
-
-template <class T>
-bool wins(T value, T best) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return value > best || std::isnan(value);
-  } else {
-    return value > best;
-  }
-}
-
-// The largest element of one window: rows and columns of taps inside the image.
-template <class T>
-int64_t max_of_window(const Pooling& p, const T* in, Axis::Range rows, Axis::Range columns) {
-  int64_t best = rows.begin * p.w.size + columns.begin;
-  T value = in[best];
-  for (int64_t r = rows.begin; r < rows.end; r += p.h.dilation) {
-    const int64_t line = r * p.w.size;
-    for (int64_t at = line + columns.begin; at < line + columns.end; at += p.w.dilation) {
-      if (!wins(in[at], value)) continue;
-      value = in[at];
-      best = at;
-    }
-  }
-  return best;
-}
-
-template <class T>
-void max_plane(const Pooling& p, std::span<const Axis::Range> columns, const T* in, T* out,
-               int64_t* indices) {
-  for (int64_t y = 0; y < p.h.out; ++y) {
-    const Axis::Range rows = p.h.clipped(y);
-    for (const Axis::Range& range : columns) {
-      const int64_t best = max_of_window(p, in, rows, range);
-      *out++ = in[best];
-      *indices++ = best;
-    }
-  }
-}
-
-// The same for windows of 2 x 2 that tile the image.
-template <class T>
-void max_plane_2x2(const Pooling& p, const T* in, T* out, int64_t* indices) {
-  for (int64_t y = 0; y < p.h.out; ++y) {
-    const int64_t top = 2 * y * p.w.size, bottom = top + p.w.size;
-    for (int64_t x = 0; x < p.w.out; ++x) {
-      int64_t best = top + 2 * x;
-      best = wins(in[top + 2 * x + 1], in[best]) ? top + 2 * x + 1 : best;
-      best = wins(in[bottom + 2 * x], in[best]) ? bottom + 2 * x : best;
-      best = wins(in[bottom + 2 * x + 1], in[best]) ? bottom + 2 * x + 1 : best;
-      *out++ = in[best];
-      *indices++ = best;
-    }
-  }
-}
-
-bool is_2x2(const Axis& axis) {
-  return axis.kernel == 2 && axis.stride == 2 && axis.padding == 0 && axis.dilation == 1 &&
-         2 * axis.out <= axis.size;
+std::tuple<Tensor, Tensor> max_pool(const Tensor& self, IntList kernel_size, IntList stride,
+                                    IntList padding, IntList dilation, bool ceil_mode,
+                                    bool with_indices) {
+  const char* op = "max_pool2d";
+  const Pooling p =
+      pool::make_pooling(op, self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
+  const Tensor x = in_type(self, max_type(op, self.dtype()), op);
+  const Tensor out = like(x, p.out_sizes, x.dtype(), op);
+  const Tensor indices = with_indices ? like(x, p.out_sizes, DType::I64, op) : Tensor();
+  dispatch_max(x.dtype(),
+               [&](auto type) { max_of<typename decltype(type)::type>(p, x, out, indices); });
+  return {in_type(out, self.dtype(), op), indices};
 }
 
 }  // namespace
@@ -191,41 +168,36 @@ bool is_2x2(const Axis& axis) {
 std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList kernel_size,
                                                    IntList stride, IntList padding,
                                                    IntList dilation, bool ceil_mode) {
-  const char* op = "max_pool2d";
-  const Pooling p =
-      make_pooling(op, self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
-  const Tensor x = operand(self);
-  Tensor out = Tensor::empty(p.out_sizes, x.dtype(), x.device(), op);
-  Tensor indices = Tensor::empty(p.out_sizes, DType::I64, x.device(), op);
-  const bool plain = is_2x2(p.h) && is_2x2(p.w);
-  std::vector<Axis::Range> columns;
-  for (int64_t i = 0; i < p.w.out && !plain; ++i) columns.push_back(p.w.clipped(i));
-  dispatch_real(op, x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    for_each_plane(p.planes, p.out_plane() * p.h.kernel * p.w.kernel, [&](int64_t plane) {
-      const T* from = x.data_as<const T>() + plane * p.in_plane();
-      T* to = out.data_as<T>() + plane * p.out_plane();
-      int64_t* at = indices.data_as<int64_t>() + plane * p.out_plane();
-      plain ? max_plane_2x2(p, from, to, at) : max_plane<T>(p, columns, from, to, at);
-    });
-  });
-  return {as_dtype(out, self.dtype()), indices};
+  return max_pool(self, kernel_size, stride, padding, dilation, ceil_mode, true);
 }
 
+// Indices lead the gradient back: a tensor without a history needs none.
 Tensor max_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
                   IntList dilation, bool ceil_mode) {
+  if (self.on_cpu() && !self.impl()->autograd) {
+    return std::get<0>(max_pool(self, kernel_size, stride, padding, dilation, ceil_mode, false));
+  }
   return std::get<0>(
       ops::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
 }
 
 namespace {
 
+// Threads take planes; one has at least some thousand elements to do.
+template <class Fn>
+void for_each_plane(int64_t planes, int64_t work, Fn&& body) {
+  parallel_for(planes, pool::kGrain / std::max<int64_t>(1, work) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t plane = begin; plane < end; ++plane) body(plane);
+               });
+}
+
 struct Planes {
   int64_t count, in, out;
 };
 // The planes of an index tensor of max_pool2d into inputs of the given size.
 Planes planes_of(const char* op, IntList input_size, const Tensor& indices) {
-  const int64_t count = count_planes(op, input_size);
+  const int64_t count = pool::count_planes(op, input_size);
   const size_t ndim = input_size.size();
   bool fits = indices.dim() == static_cast<int64_t>(ndim) && indices.dtype() == DType::I64;
   for (size_t i = 0; fits && i + 2 < ndim; ++i) fits = indices.sizes()[i] == input_size[i];
@@ -246,10 +218,11 @@ Planes planes_of(const char* op, IntList input_size, const Tensor& indices) {
 Tensor _max_pool2d_backward(const Tensor& grad_output, const Tensor& indices, IntList input_size) {
   const char* op = "_max_pool2d_backward";
   check_grad(op, grad_output, indices.sizes());
-  const Tensor at = in_order(indices), grad = operand(grad_output);
+  const Tensor at = in_order(indices);
+  const Tensor grad = in_order(as_dtype(grad_output, max_type(op, grad_output.dtype())));
   const Planes p = planes_of(op, input_size, at);
   Tensor out = zeros_of(input_size, grad.dtype(), grad.device(), op);
-  dispatch_real(op, grad.dtype(), [&](auto type) {
+  dispatch_max(grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     for_each_plane(p.count, p.out, [&](int64_t plane) {
       const T* from = grad.data_as<const T>() + plane * p.out;
@@ -285,23 +258,6 @@ struct Averaging {
   int64_t divisor;  // 0: the size of the window
 };
 
-// Calls body(output element, rows, columns, divisor) for each window.
-template <class Fn>
-void for_each_window(const Pooling& p, const Averaging& mode, Fn&& body) {
-  for (int64_t y = 0; y < p.h.out; ++y) {
-    const Axis::Range rows = p.h.clipped(y), all_rows = p.h.window(y);
-    for (int64_t x = 0; x < p.w.out; ++x) {
-      const Axis::Range columns = p.w.clipped(x), all_columns = p.w.window(x);
-      const int64_t whole = (all_rows.end - all_rows.begin) * (all_columns.end - all_columns.begin);
-      const int64_t inside = (rows.end - rows.begin) * (columns.end - columns.begin);
-      const int64_t divisor = mode.divisor != 0        ? mode.divisor
-                              : mode.count_include_pad ? whole
-                                                       : inside;
-      body(y * p.w.out + x, rows, columns, divisor);
-    }
-  }
-}
-
 Averaging averaging(const char* op, bool count_include_pad, std::optional<int64_t> divisor) {
   WEFT_CHECK(!divisor || *divisor != 0, op, ": expected divisor_override other than 0, got 0");
   return {count_include_pad, divisor.value_or(0)};
@@ -309,37 +265,52 @@ Averaging averaging(const char* op, bool count_include_pad, std::optional<int64_
 
 constexpr int64_t kNoDilation[] = {1};
 
-// Means of the windows; and `spread`, the transpose: each gradient shared out over its window.
+// What sums are divided by: the product of a row's and a column's count.
 template <class T>
-void average(const Pooling& p, const Averaging& mode, const T* in, T* out) {
-  for_each_plane(p.planes, p.out_plane() * p.h.kernel * p.w.kernel, [&](int64_t plane) {
-    const T* from = in + plane * p.in_plane();
-    T* to = out + plane * p.out_plane();
-    for_each_window(p, mode,
-                    [&](int64_t at, Axis::Range rows, Axis::Range columns, int64_t divisor) {
-                      T sum(0);
-                      for (int64_t r = rows.begin; r < rows.end; ++r) {
-                        for (int64_t c = columns.begin; c < columns.end; ++c)
-                          sum += from[r * p.w.size + c];
-                      }
-                      to[at] = sum / static_cast<T>(divisor);
-                    });
-  });
+std::vector<T> counts_of(const pool::Axis& axis, const Averaging& mode, bool rows) {
+  std::vector<T> counts;
+  for (int64_t i = 0; i < axis.out; ++i) {
+    const int64_t whole = std::min(axis.begin(i) + axis.kernel, axis.size + axis.padding);
+    int64_t count = axis.last(i) - axis.first(i);
+    if (mode.count_include_pad) count = whole - axis.begin(i);
+    if (mode.divisor != 0) count = rows ? mode.divisor : 1;
+    counts.push_back(static_cast<T>(count));
+  }
+  return counts;
 }
 
 template <class T>
+void average(const Pooling& p, const Averaging& mode, const Tensor& x, const Tensor& out) {
+  const std::vector<T> rows = counts_of<T>(p.h, mode, true),
+                       columns = counts_of<T>(p.w, mode, false);
+  for_each_line<T>(p, x, T(0), [&](const Line<T>& line) {
+    const bool whole_row = line.window.step != 0;
+    const T row = rows[static_cast<size_t>(line.y)];
+    pool::mean_line(line.window, line.from,
+                    whole_row ? row : row * columns[static_cast<size_t>(line.x)],
+                    whole_row ? columns.data() : nullptr, out.data_as<T>() + line.at);
+  });
+}
+
+// The transpose: each gradient shared out over its window.
+template <class T>
 void spread(const Pooling& p, const Averaging& mode, const T* grad, T* out) {
+  const std::vector<T> rows = counts_of<T>(p.h, mode, true),
+                       columns = counts_of<T>(p.w, mode, false);
   for_each_plane(p.planes, p.out_plane() * p.h.kernel * p.w.kernel, [&](int64_t plane) {
     const T* from = grad + plane * p.out_plane();
     T* to = out + plane * p.in_plane();
-    for_each_window(p, mode,
-                    [&](int64_t at, Axis::Range rows, Axis::Range columns, int64_t divisor) {
-                      const T share = from[at] / static_cast<T>(divisor);
-                      for (int64_t r = rows.begin; r < rows.end; ++r) {
-                        for (int64_t c = columns.begin; c < columns.end; ++c)
-                          to[r * p.w.size + c] += share;
-                      }
-                    });
+    for (int64_t y = 0; y < p.h.out; ++y) {
+      const int64_t top = p.h.start(y), bottom = p.h.begin(y) + p.h.last(y);
+      for (int64_t x = 0; x < p.w.out; ++x) {
+        const T by = rows[static_cast<size_t>(y)] * columns[static_cast<size_t>(x)];
+        const T share = *from++ / by;
+        const int64_t left = p.w.start(x), right = p.w.begin(x) + p.w.last(x);
+        for (int64_t r = top; r < bottom; ++r) {
+          for (int64_t c = left; c < right; ++c) to[r * p.w.size + c] += share;
+        }
+      }
+    }
   });
 }
 
@@ -350,14 +321,14 @@ Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntLi
   const char* op = "avg_pool2d";
   const Averaging mode = averaging(op, count_include_pad, divisor_override);
   const Pooling p =
-      make_pooling(op, self.sizes(), kernel_size, stride, padding, kNoDilation, ceil_mode);
-  const Tensor x = operand(self);
-  Tensor out = Tensor::empty(p.out_sizes, x.dtype(), x.device(), op);
+      pool::make_pooling(op, self.sizes(), kernel_size, stride, padding, kNoDilation, ceil_mode);
+  const Tensor x = in_type(self, compute_type(self.dtype()), op);
+  const Tensor out = like(x, p.out_sizes, x.dtype(), op);
   dispatch_float(op, x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    average(p, mode, x.data_as<const T>(), out.data_as<T>());
+    average<T>(p, mode, x, out);
   });
-  return as_dtype(out, self.dtype());
+  return in_type(out, self.dtype(), op);
 }
 
 Tensor _avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntList kernel_size,
@@ -366,9 +337,9 @@ Tensor _avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLi
   const char* op = "_avg_pool2d_backward";
   const Averaging mode = averaging(op, count_include_pad, divisor_override);
   const Pooling p =
-      make_pooling(op, input_size, kernel_size, stride, padding, kNoDilation, ceil_mode);
+      pool::make_pooling(op, input_size, kernel_size, stride, padding, kNoDilation, ceil_mode);
   check_grad(op, grad_output, p.out_sizes);
-  const Tensor grad = operand(grad_output);
+  const Tensor grad = in_order(as_dtype(grad_output, compute_type(grad_output.dtype())));
   Tensor out = zeros_of(input_size, grad.dtype(), grad.device(), op);
   dispatch_float(op, grad.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -4,7 +4,9 @@
 #include "core/thread_pool.h"
 #include "native_convolution.h"
 #include "ops/conv.h"
+#include "ops/scratch.h"
 #include "ops/support.h"
+#include "ops_reductions.h"
 
 namespace weft::native {
 namespace {
@@ -54,15 +56,26 @@ void for_each_window(const Adaptive& a, Fn&& body) {
   }
 }
 
+// The rows of a window first, whole columns of them at a time.
 template <class T>
 void mean_plane(const Adaptive& a, const T* in, T* out) {
-  for_each_window(a, [&](int64_t at, int64_t top, int64_t bottom, int64_t left, int64_t right) {
-    T sum(0);
-    for (int64_t r = top; r < bottom; ++r) {
-      for (int64_t c = left; c < right; ++c) sum += in[r * a.width + c];
+  Scratch<T> sums(a.width);
+  T* const line = sums.data();
+  for (int64_t y = 0; y < a.out_height; ++y) {
+    const int64_t top = window_begin(y, a.height, a.out_height);
+    const int64_t bottom = window_end(y, a.height, a.out_height);
+    std::copy_n(in + top * a.width, a.width, line);
+    for (int64_t r = top + 1; r < bottom; ++r) {
+      for (int64_t c = 0; c < a.width; ++c) line[c] += in[r * a.width + c];
     }
-    out[at] = sum / static_cast<T>((bottom - top) * (right - left));
-  });
+    for (int64_t x = 0; x < a.out_width; ++x) {
+      const int64_t left = window_begin(x, a.width, a.out_width);
+      const int64_t right = window_end(x, a.width, a.out_width);
+      T sum(0);
+      for (int64_t c = left; c < right; ++c) sum += line[c];
+      *out++ = sum / static_cast<T>((bottom - top) * (right - left));
+    }
+  }
 }
 
 template <class T>
@@ -97,6 +110,10 @@ void for_each_plane(const char* op, const Adaptive& a, DType dtype, Fn&& body) {
 Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
   const char* op = "adaptive_avg_pool2d";
   const Adaptive a = make_adaptive(op, self.sizes(), output_size);
+  if (a.planes > 0 && a.out_height == 1 && a.out_width == 1 && is_floating(self.dtype())) {
+    const int64_t image[] = {-2, -1};
+    return ops::mean(self, IntList(image), true, std::nullopt);
+  }
   const Tensor x = in_order(as_dtype(self, compute_type(self.dtype())));
   Tensor out = Tensor::empty(a.out_sizes, x.dtype(), x.device(), op);
   for_each_plane(op, a, x.dtype(), [&](auto type, int64_t plane) {

@@ -260,37 +260,6 @@ WEFT_INLINE T dot_body(int64_t n, const T* a, const T* b) {
   return tail;
 }
 
-template <class T>
-WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t x_stride,
-                                      const T* b, int64_t b_row, T* y) {
-  int64_t p = 0;
-  // Four rows a time: y is read and written a quarter as often.
-  for (; p + 4 <= k; p += 4) {
-    const T x0 = x[p * x_stride], x1 = x[(p + 1) * x_stride];
-    const T x2 = x[(p + 2) * x_stride], x3 = x[(p + 3) * x_stride];
-    const T *b0 = b + p * b_row, *b1 = b0 + b_row, *b2 = b1 + b_row, *b3 = b2 + b_row;
-    int64_t j = 0;
-    for (; j + kLanes <= n; j += kLanes) {
-      Lanes<T> sum, l0, l1, l2, l3;
-      load(sum, y + j);
-      load(l0, b0 + j);
-      load(l1, b1 + j);
-      load(l2, b2 + j);
-      load(l3, b3 + j);
-      sum += (x0 * l0 + x1 * l1) + (x2 * l2 + x3 * l3);
-      std::memcpy(y + j, &sum, sizeof(sum));
-    }
-    for (; j < n; ++j) {
-      y[j] = static_cast<T>(y[j] + (times(x0, b0[j]) + times(x1, b1[j])) +
-                            (times(x2, b2[j]) + times(x3, b3[j])));
-    }
-  }
-  for (; p < k; ++p) {
-    const T scale = x[p * x_stride];
-    for (int64_t j = 0; j < n; ++j) y[j] = static_cast<T>(y[j] + times(scale, b[p * b_row + j]));
-  }
-}
-
 #define DEFINE(level, target, width)                                                               \
   template <class T>                                                                               \
   target void gemm_packed_##level(int64_t m, int64_t n, int64_t k, T alpha, const T* a,            \
@@ -317,11 +286,6 @@ WEFT_INLINE void accumulate_rows_body(int64_t n, int64_t k, const T* x, int64_t 
   template <class T>                                                                               \
   target T dot_##level(int64_t n, const T* a, const T* b) {                                        \
     return dot_body(n, a, b);                                                                      \
-  }                                                                                                \
-  template <class T>                                                                               \
-  target void accumulate_rows_##level(int64_t n, int64_t k, const T* x, int64_t x_stride,          \
-                                      const T* b, int64_t b_row, T* y) {                           \
-    accumulate_rows_body(n, k, x, x_stride, b, b_row, y);                                          \
   }
 WEFT_LEVELS(DEFINE)
 #undef DEFINE
@@ -351,12 +315,6 @@ T dot_contiguous(int64_t n, const T* a, const T* b) {
   WEFT_PICK(dot, n, a, b);
 }
 
-template <class T>
-void accumulate_rows(int64_t n, int64_t k, const T* x, int64_t x_stride, const T* b, int64_t b_row,
-                     T* y) {
-  WEFT_PICK(accumulate_rows, n, k, x, x_stride, b, b_row, y);
-}
-
 #define INSTANTIATE(T)                                                                             \
   template void gemm_packed<T>(int64_t, int64_t, int64_t, T, const T*, int64_t, int64_t, const T*, \
                                int64_t, T, T*, int64_t);                                           \
@@ -364,8 +322,7 @@ void accumulate_rows(int64_t n, int64_t k, const T* x, int64_t x_stride, const T
                               T*, T, T*, int64_t);                                                 \
   template void gemm_block<T>(int64_t, int64_t, int64_t, T, const T*, const T*, T, T*, int64_t,    \
                               const Ahead&);                                                       \
-  template T dot_contiguous<T>(int64_t, const T*, const T*);                                       \
-  template void accumulate_rows<T>(int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*);
+  template T dot_contiguous<T>(int64_t, const T*, const T*);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(uint8_t)

@@ -53,9 +53,4 @@ constexpr int64_t packed_columns(int64_t n) { return (n + kLanes - 1) / kLanes *
 template <class T>
 T dot_contiguous(int64_t n, const T* a, const T* b);
 
-// y[j] += sum over p of x[p * x_stride] * b[p * b_row + j], for j in [0, n).
-template <class T>
-void accumulate_rows(int64_t n, int64_t k, const T* x, int64_t x_stride, const T* b, int64_t b_row,
-                     T* y);
-
 }  // namespace weft::blas

@@ -38,6 +38,16 @@ def _check_dims(function: str, x: Tensor, spatial: int) -> None:
         )
 
 
+def _window(
+    function: str, spatial: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Kernel, stride, padding and dilation of each dimension."""
+    kernel = _times(function, "kernel_size", kernel_size, spatial)
+    step = _stride(function, stride, kernel)
+    room = _times(function, "padding", padding, spatial)
+    return kernel, step, room, _times(function, "dilation", dilation, spatial)
+
+
 def max_pool1d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -55,12 +65,9 @@ def max_pool1d_with_indices(
     (tensor([[3, 2]]), tensor([[1, 2]]))
     """
     _check_dims("max_pool1d", input, 1)
-    (kernel,) = _times("max_pool1d", "kernel_size", kernel_size, 1)
-    (step,) = _stride("max_pool1d", stride, [kernel])
-    (room,) = _times("max_pool1d", "padding", padding, 1)
-    (apart,) = _times("max_pool1d", "dilation", dilation, 1)
+    kernel, step, room, apart = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
     values, places = _max_pool2d(
-        input.unsqueeze(-2), (1, kernel), (1, step), (0, room), (1, apart), ceil_mode
+        input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, room[0]), (1, apart[0]), ceil_mode
     )
     return values.squeeze(-2), places.squeeze(-2)
 
@@ -83,10 +90,13 @@ def max_pool1d(
     >>> weft.nn.functional.max_pool1d(weft.tensor([[1, 3, 2, 0]]), 2)
     tensor([[3, 2]])
     """
-    values, places = max_pool1d_with_indices(
-        input, kernel_size, stride, padding, dilation, ceil_mode
-    )
-    return (values, places) if return_indices else values
+    if return_indices:
+        return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    _check_dims("max_pool1d", input, 1)
+    kernel, step, room, apart = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
+    return weft.max_pool2d(
+        input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, room[0]), (1, apart[0]), ceil_mode
+    ).squeeze(-2)
 
 
 def max_pool3d_with_indices(
@@ -106,10 +116,7 @@ def max_pool3d_with_indices(
     (tensor([[[[7.]]]]), tensor([[[[7]]]]))
     """
     _check_dims("max_pool3d", input, 3)
-    kernel = _times("max_pool3d", "kernel_size", kernel_size, 3)
-    step = _stride("max_pool3d", stride, kernel)
-    room = _times("max_pool3d", "padding", padding, 3)
-    apart = _times("max_pool3d", "dilation", dilation, 3)
+    kernel, step, room, apart = _window("max_pool3d", 3, kernel_size, stride, padding, dilation)
     lead = list(input.shape[:-3])
     depth, height, width = input.size(-3), input.size(-2), input.size(-1)
     # Rows and columns of each slice first, then over the slices: the first of equals still wins.
@@ -346,6 +353,9 @@ def _adaptive_max(
     if 0 in input.shape[1:]:
         raise RuntimeError(f"{function}: expected a non-empty input, got {tuple(input.shape)}")
     inner = input.shape[input.dim() - spatial :]
+    tiles = [n // max(size, 1) for n, size in zip(inner, sizes)]
+    if list(inner) == [size * tile for size, tile in zip(sizes, tiles)]:
+        return _max_of_tiles(input, tiles)
     count = 1
     for n in inner:
         count *= n
@@ -355,6 +365,13 @@ def _adaptive_max(
         dim = input.dim() - spatial + i
         values, places = _max_along(values, places, dim, _windows(inner[i], sizes[i]))
     return values, places
+
+
+def _max_of_tiles(input: Tensor, tiles: list[int]) -> tuple[Tensor, Tensor]:
+    """The same for windows of equal sizes."""
+    if len(tiles) == 1:
+        return max_pool1d_with_indices(input, tiles)
+    return _max_pool2d(input, tiles) if len(tiles) == 2 else max_pool3d_with_indices(input, tiles)
 
 
 def _max_along(
