@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from weft.jit.codegen.rows import ALL, SQUEEZED, ELEMENTS, ROW, NotFusible, RowResult, RowStep
+from weft.jit.codegen.rows import ALL, ELEMENTS, ROW, SQUEEZED, NotFusible, RowResult, RowStep
 from weft.jit.codegen.steps import Op, Operand, Steps, Unit
 from weft.jit.ir.record import field, record
 from weft.jit.operator_facts import row_of_id
