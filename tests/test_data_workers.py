@@ -35,12 +35,8 @@ from weft.utils.data import (
     slabs,
 )
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:This DataLoader will create"),
-    pytest.mark.filterwarnings(
-        "ignore:.*multi-threaded:DeprecationWarning"
-    ),  # of fork, Python 3.12
-]
+# Of fork, since Python 3.12.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 LIMIT = 60  # seconds for one test; none takes more than a few on an idle machine
 
 
@@ -823,7 +819,7 @@ def start(
     path = tmp_path / "program.py"
     path.write_text(SCRIPT.format(then=then, seconds=seconds, more=more))
     process = subprocess.Popen(
-        [sys.executable, str(path)],
+        [sys.executable, "-W", "ignore:This DataLoader will create", str(path)],  # on one core
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
