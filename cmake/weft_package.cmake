@@ -5,5 +5,10 @@ install(FILES "${PROJECT_SOURCE_DIR}/csrc/capi/weft.h" "${PROJECT_SOURCE_DIR}/cs
 configure_file("${PROJECT_SOURCE_DIR}/cmake/weft-config.cmake.in"
   "${PROJECT_BINARY_DIR}/weft-config.cmake" @ONLY)
 configure_file("${PROJECT_SOURCE_DIR}/cmake/weft.pc.in" "${PROJECT_BINARY_DIR}/weft.pc" @ONLY)
+if(WEFT_STATIC)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/weft-static.pc.in"
+    "${PROJECT_BINARY_DIR}/weft-static.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/weft-static.pc" DESTINATION weft/lib/pkgconfig)
+endif()
 install(FILES "${PROJECT_BINARY_DIR}/weft-config.cmake" DESTINATION weft/lib/cmake/weft)
 install(FILES "${PROJECT_BINARY_DIR}/weft.pc" DESTINATION weft/lib/pkgconfig)

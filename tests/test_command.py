@@ -50,6 +50,16 @@ def test_compile_and_exec(model, tmp_path, capsys) -> None:
     assert capsys.readouterr().out == "tensor([2., 4., 8.])\n"
 
 
+def test_an_archive_may_be_compiled_in_its_place(model, tmp_path, capsys) -> None:
+    before = weft.jit.load(model)(weft.ones(3)).detach()
+    assert main(["compile", str(model), "-o", str(model)]) == 0
+    assert weft.equal(weft.jit.load(model)(weft.ones(3)), before)
+    x = array(tmp_path / "x.npy", 1, 1, 1)
+    capsys.readouterr()
+    assert main(["exec", str(model), "--input", f"x={x}"]) == 0
+    assert capsys.readouterr().out == f"{before}\n"
+
+
 def test_show(model, tmp_path, capsys) -> None:
     page = tmp_path / "page.html"
     assert main(["show", str(model), "--code", "--graph", "--html", str(page)]) == 0

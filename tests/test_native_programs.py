@@ -11,6 +11,7 @@ import pytest
 
 import weft
 from weft import nn
+from weft.serialization import safetensors
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples" / "native"
 ROW = [0.5, -1.0, 2.0, 0.25]
@@ -99,6 +100,78 @@ def test_training_without_python(tmp_path) -> None:
     assert float(printed.split()[-1]) >= 0.98
     state = weft.serialization.safetensors.load_file(files[2])
     assert set(state) == {f"layers.{i}.{name}" for i in (0, 3) for name in ("weight", "bias")}
+
+
+STATE = """
+#include <weft.hpp>
+
+#include <cstdio>
+
+int main(int, char** argv) {
+  weft::Module model(argv[1]);
+  try {
+    model.load_state(argv[2]);
+    model.save_state(argv[3]);
+  } catch (const weft::Error& error) {
+    std::printf("%s\\n", error.what());
+  }
+  for (const auto& [name, tensor] : model.parameters()) std::printf("%g\\n", tensor.item());
+}
+"""
+
+
+def test_states_go_to_programs_without_python(tmp_path) -> None:
+    """What Python saves is read, what the program saves is the same; other states change nothing."""
+    source, weights = tmp_path / "state.cpp", [1.5, -2.0]
+    source.write_text(STATE)
+    net = nn.Linear(1, 1)
+    weft.jit.aot_compile(weft.jit.script(net), tmp_path / "model.weft")
+    before = [net.weight.item(), net.bias.item()]
+    program = build("c++", str(source), tmp_path, "-std=c++17", "-Wall", "-Werror")
+    good = {"weight": weft.tensor([[1.5]]), "bias": weft.tensor([-2.0], dtype=weft.float64)}
+    for state, error in (
+        (good, None),
+        ({**good, "more": weft.ones(1)}, "expected 2 tensors, got 3"),
+        ({"weight": good["weight"]}, "expected a tensor 'bias', got none"),
+        ({**good, "bias": weft.ones(2)}, "expected sizes (1,) of 'bias', got (2,)"),
+    ):
+        paths = [tmp_path / name for name in ("model.weft", "state", "again")]
+        safetensors.save_file(state, paths[1])
+        lines = run(program, *paths).splitlines()
+        if error is None:
+            assert [float(line) for line in lines] == weights
+            again = safetensors.load_file(paths[2])
+            assert [again["weight"].item(), again["bias"].item()] == weights
+        else:
+            assert lines[0] == f"weft_module_load_state: {error}"
+            assert [float(line) for line in lines[1:]] == pytest.approx(before, abs=1e-5)
+
+
+STATIC = pathlib.Path(weft.__file__).parent / "lib" / "libweft.a"
+
+
+@pytest.mark.skipif(not STATIC.exists(), reason="built without -DWEFT_STATIC=ON")
+def test_static_library(model, tmp_path) -> None:
+    """By pkg-config's flags, and by CMake's package: the program runs without libweft.so."""
+    path, expected = model
+    pkg_config = shutil.which("pkg-config")
+    if pkg_config is None or shutil.which("cmake") is None:
+        pytest.skip("no pkg-config or no CMake")
+    found = [pkg_config, "--cflags", "--libs", STATIC.parent / "pkgconfig" / "weft-static.pc"]
+    compiler = [shutil.which("c++"), "-std=c++17", EXAMPLES / "inference.cpp"]
+    run(*compiler, "-o", tmp_path / "inference", *run(*found).split())
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.21)\nproject(example CXX)\nset(CMAKE_CXX_STANDARD 17)\n"
+        "find_package(weft REQUIRED)\n"
+        f'add_executable(inference "{EXAMPLES}/inference.cpp")\n'
+        "target_link_libraries(inference PRIVATE weft::static)\n"
+    )
+    prefix = weft_command("--cmake-prefix")
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "build")
+    for program in (tmp_path / "inference", tmp_path / "build" / "inference"):
+        assert "libweft" not in run("ldd", program)
+        assert weft.tensor([float(x) for x in run(program, path).split()]).tolist() == expected
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")

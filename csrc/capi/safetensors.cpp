@@ -2,10 +2,14 @@
 // the tensors. The format: https://github.com/huggingface/safetensors#format
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <map>
 #include <memory>
 
 #include "autograd/mode.h"
 #include "capi/handles.h"
+#include "capi/safetensors_header.h"
+#include "core/mapped_file.h"
 #include "ops_copying.h"
 
 namespace weft::capi {
@@ -76,9 +80,14 @@ class OutFile {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-void save(const weft_module& module, const std::string& path) {
+CompiledModule::NamedTensors state_of(const weft_module& module) {
   CompiledModule::NamedTensors tensors = module.module->parameters();
   for (auto& buffer : module.module->buffers()) tensors.push_back(std::move(buffer));
+  return tensors;
+}
+
+void save(const weft_module& module, const std::string& path) {
+  CompiledModule::NamedTensors tensors = state_of(module);
   // Larger elements first: so all are aligned.
   std::ranges::stable_sort(tensors, std::ranges::greater{},
                            [](const auto& named) { return named.second.item_size(); });
@@ -97,8 +106,78 @@ void save(const weft_module& module, const std::string& path) {
              "weft_module_save_state: expected a path that can be written, got '", path, "'");
 }
 
+// A safetensors file in memory.
+class StateFile {
+ public:
+  explicit StateFile(const std::string& path) {
+    const Ref<MappedFile> mapped = MappedFile::open(kLoad, path, MapMode::Private, -1);
+    file_ = mapped->storage(kLoad, 0, static_cast<int64_t>(mapped->nbytes()));
+    uint64_t header = 0;
+    const char* start = static_cast<const char*>(file_->data());
+    const size_t size = file_->nbytes();
+    if (size >= sizeof(header)) std::memcpy(&header, start, sizeof(header));
+    WEFT_CHECK_VALUE(size >= sizeof(header) && header <= size - sizeof(header), kLoad,
+                     ": expected a safetensors file, got '", path, "'");
+    for (StateEntry& entry : read_state_header({start + sizeof(header), header})) {
+      const std::string name = entry.name;
+      WEFT_CHECK_VALUE(entries_.emplace(name, std::move(entry)).second, kLoad,
+                       ": expected each name once, got '", name, "' twice");
+    }
+    data_ = {start + sizeof(header) + header, size - sizeof(header) - header};
+  }
+
+  size_t size() const { return entries_.size(); }
+
+  // The tensor of a name, as large as the one that it is for.
+  Tensor read(const std::string& name, const Tensor& target) const {
+    const auto found = entries_.find(name);
+    WEFT_CHECK_AS(Key, found != entries_.end(), kLoad, ": expected a tensor '", name,
+                  "', got none");
+    const StateEntry& entry = found->second;
+    WEFT_CHECK_VALUE(std::ranges::equal(entry.sizes, target.sizes()), kLoad, ": expected sizes ",
+                     AsTuple(target.sizes()), " of '", name, "', got ", AsTuple(entry.sizes));
+    Tensor made = Tensor::empty(entry.sizes, entry.dtype, {}, kLoad);
+    WEFT_CHECK_VALUE(entry.begin <= entry.end && entry.end <= data_.size() &&
+                         entry.end - entry.begin == bytes_of(made),
+                     kLoad, ": expected ", bytes_of(made), " bytes of '", name, "' in the file");
+    if (entry.end > entry.begin) {
+      std::memcpy(made.data(), data_.data() + entry.begin, entry.end - entry.begin);
+    }
+    return made;
+  }
+
+ private:
+  static constexpr const char* kLoad = "weft_module_load_state";
+  Ref<Storage> file_;
+  std::map<std::string, StateEntry> entries_;
+  std::string_view data_;
+};
+
+// All tensors are read before the first is changed.
+void load(const weft_module& module, const std::string& path) {
+  const StateFile file(path);
+  const CompiledModule::NamedTensors targets = state_of(module);
+  std::vector<Tensor> values;
+  for (const auto& [name, target] : targets) values.push_back(file.read(name, target));
+  WEFT_CHECK_AS(Key, file.size() == targets.size(), "weft_module_load_state: expected ",
+                targets.size(), " tensors, got ", file.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    Tensor target = targets[i].second;
+    ops::copy_(target, values[i]);
+  }
+}
+
 }  // namespace
 }  // namespace weft::capi
+
+weft_status weft_module_load_state(weft_module* module, const char* path) {
+  return weft::capi::guarded([&] {
+    const char* op = "weft_module_load_state";
+    WEFT_CHECK_VALUE(path, op, ": expected a path, got NULL");
+    const weft::autograd::NoGradGuard no_grad;
+    weft::capi::load(weft::capi::handle(op, module), path);
+  });
+}
 
 weft_status weft_module_save_state(const weft_module* module, const char* path) {
   return weft::capi::guarded([&] {

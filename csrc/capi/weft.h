@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_API_VERSION 1
+#define WEFT_API_VERSION 2
 
 #if defined(__GNUC__)
 #define WEFT_API __attribute__((visibility("default")))
@@ -226,6 +226,10 @@ WEFT_API weft_status weft_module_buffer(const weft_module* module, size_t index,
                                         weft_tensor** out);
 /* Parameters and buffers as a safetensors file, for weft.load_file and other readers. */
 WEFT_API weft_status weft_module_save_state(const weft_module* module, const char* path);
+/* Reads a safetensors file into parameters and buffers: exactly these names and sizes, any dtypes.
+ * WEFT_KEY_ERROR for other names, WEFT_VALUE_ERROR for other sizes and damaged files; the module is
+ * as it was then. */
+WEFT_API weft_status weft_module_load_state(weft_module* module, const char* path);
 
 /* ---- training ---- */
 

@@ -20,6 +20,8 @@
 #include "weft.h"
 
 namespace weft {
+// Apart from the library's own classes, which a program that links libweft.a has under these names.
+inline namespace face {
 
 // A call that failed, with the text of weft_last_error.
 class Error : public std::runtime_error {
@@ -294,6 +296,9 @@ class Module {
   void save_state(const std::string& path) const {
     detail::check(weft_module_save_state(get(), path.c_str()));
   }
+  void load_state(const std::string& path) {
+    detail::check(weft_module_load_state(get(), path.c_str()));
+  }
 
  private:
   template <class Read>
@@ -346,4 +351,5 @@ class NoGrad {
   int before_;
 };
 
+}  // namespace face
 }  // namespace weft

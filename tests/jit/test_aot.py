@@ -77,6 +77,39 @@ def test_a_module_runs_with_its_state(tmp_path) -> None:
         assert weft.equal(file.call("forward", x), script(x))
 
 
+def compiled_archive(folder: pathlib.Path) -> tuple[Any, pathlib.Path]:
+    """A program, and its archive that libweft reads too."""
+    weft.manual_seed(1)
+    script = weft.jit.script(Net().eval())
+    path = folder / "program.pt"
+    weft.jit.aot_compile(script, path, examples=[(weft.ones(2, 4),)], archive=True)
+    return script, path
+
+
+def test_an_archive_with_a_compiled_program(tmp_path) -> None:
+    script, path = compiled_archive(tmp_path)
+    x = weft.randn(5, 4)
+    file, loaded = _C.CompiledModule(str(path)), weft.jit.load(path)
+    for found in (file.call("forward", x), loaded(x)):
+        assert weft.equal(found, script(x))
+    assert weft.equal(dict(file.parameters())["first.weight"], loaded.first.weight)
+    with zipfile.ZipFile(path) as archive:
+        names = [name.partition("/")[2] for name in archive.namelist()]
+        data = [archive.read(f"program/{name}") for name in names if name.startswith("data/")]
+    assert {"data.pkl", "weft/inference", "weft/tensors"} <= set(names)
+    assert data.count(script.first.weight.detach().numpy().tobytes()) == 1  # both share it
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parity
+def test_torch_loads_an_archive_with_a_compiled_program(tmp_path) -> None:
+    torch = pytest.importorskip("torch")
+    script, path = compiled_archive(tmp_path)
+    x = weft.randn(5, 4)
+    found = torch.jit.load(path)(torch.from_numpy(x.numpy()))
+    assert weft.allclose(weft.from_numpy(found.detach().numpy()), script(x), atol=1e-6)
+
+
 def test_names_of_parameters_and_buffers(tmp_path) -> None:
     net = Net()
     file = compiled(weft.jit.script(net), tmp_path)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from tests.jit.archive_writer import ROOT, archive, forward, pickled
 
 import weft
-from weft import jit
+from weft import Tensor, jit, nn
 
 ORIGINAL = "def forward(self, x):\n    é = x\n    return x.view(7)\n"
 # Positions in the bytes of the code: of "torch.view", and of the lines before and behind it.
@@ -54,3 +56,48 @@ def test_damaged_origins_leave_the_places_in_the_archive(name):
     with pytest.raises(RuntimeError, match="view: expected") as error:
         jit.load(archive(forward("torch.view(x, [7])"), ROOT, **records))(weft.ones(1))
     assert 'File "code/__torch__.py", line 4' in str(error.value)
+
+
+# Written ------------------------------------------------------------------------------------------
+
+
+class Squares(nn.Module):
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        for _ in range(n):
+            x = x.matmul(x)
+        return x
+
+
+class Fails(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.squares = Squares()
+
+    def forward(self, x: Tensor) -> Tensor:
+        é = x * 2
+        return self.squares(é, 3)
+
+
+def test_saved_programs_tell_their_lines():
+    """So does a program that was loaded and saved again."""
+    data = jit.script(Fails()).save_to_buffer()
+    for saved in (data, jit.load(data).save_to_buffer()):
+        with pytest.raises(RuntimeError) as error:
+            jit.load(saved)(weft.ones(2, 3))
+        text = str(error.value)
+        assert f'File "{__file__}", line' in text and "code/__torch__" not in text
+        assert "x = x.matmul(x)\n                ~~~~~~~~~~~ <" in text
+        assert "return self.squares(é, 3)\n               ~~~~~~~~~~~~~~~~~~ <" in text
+
+
+@pytest.mark.parity
+def test_saved_programs_tell_pytorch_their_lines():
+    torch = pytest.importorskip("torch")
+    data = io.BytesIO(jit.script(Fails()).save_to_buffer())
+    with pytest.raises(RuntimeError) as error:
+        torch.jit.load(data)(torch.ones(2, 3))
+    original = str(error.value).partition("original code")[2]
+    lines = (Fails.forward.__code__.co_firstlineno + 2, Squares.forward.__code__.co_firstlineno + 2)
+    for line in lines:
+        assert f'File "{__file__}", line {line}, in forward' in original
+    assert "x = x.matmul(x)\n            ~~~~~~~~" in original

@@ -153,7 +153,7 @@ def test_the_records_of_an_archive(tmp_path):
             name, extra = data[start + 26 : start + 30 : 2], data[start + 28]
             begin = start + 30 + name[0] + extra
             assert begin % 64 == 0, each.filename
-            packed = each.filename.endswith(".py")
+            packed = each.filename.endswith((".py", ".debug_pkl"))
             assert each.compress_type == (zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED)
     extra = {"notes/a.txt": "", "b": ""}
     jit.load(path, _extra_files=extra)
@@ -162,7 +162,7 @@ def test_the_records_of_an_archive(tmp_path):
 
 def test_further_records_are_passed_over():
     file = io.BytesIO()
-    jit.save(jit.script(Net()), file, _records={"weft/program": b"program"})
+    jit.save(jit.script(Net()), file, _records=lambda storages: {"weft/program": b"program"})
     assert records(file.getvalue())["weft/program"] == b"program"
     assert loaded(file.getvalue())(weft.ones(1, 2)).shape == (1, 3)
 

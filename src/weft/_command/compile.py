@@ -14,7 +14,11 @@ from weft.jit.archive.load import load
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The archive, where the result goes, and methods besides those that are found."""
     parser.add_argument("archive", help="what torch.jit.save wrote")
-    parser.add_argument("-o", "--output", help="the compiled file; by default archive.weft")
+    parser.add_argument(
+        "-o", "--output",
+        help="the compiled file; by default archive.weft. One whose name ends in .pt is an archive "
+        "too, for torch.jit.load",
+    )  # fmt: skip
     parser.add_argument(
         "--method", action="append", default=[], help="one more method that can be called"
     )
@@ -33,7 +37,8 @@ def run(given: argparse.Namespace) -> None:
     output = Path(given.output or Path(given.archive).with_suffix(".weft"))
     arguments = tuple(_example(text) for text in given.example)
     examples = [arguments] if arguments else []
-    aot_compile(load(given.archive), output, given.method, examples, given.target.split(","))
+    archive, targets = output.suffix == ".pt", given.target.split(",")
+    aot_compile(load(given.archive), output, given.method, examples, targets, archive)
     print(f"{output}: {output.stat().st_size} bytes")
 
 

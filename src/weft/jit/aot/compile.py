@@ -8,6 +8,8 @@ The file is a zip archive of stored records, so tensors are mapped where they li
     weft/tensors     the constants of both programs, as layouts over storages
     weft/x86-64, ... machine code for a machine, where it was asked for
     data/0, ...      the bytes of the storages
+
+An archive of TorchScript may have such records too; both then name the same storages.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import weft
 from weft.jit.aot.machine_code import check_targets, machine_code, requests_of
 from weft.jit.aot.state import state_functions
+from weft.jit.archive.writer import save
 from weft.jit.codegen import lower_program
 from weft.jit.codegen.program import ProgramData
 from weft.jit.codegen.tables import Writer
@@ -46,6 +50,7 @@ def aot_compile(
     methods: Sequence[str] = (),
     examples: Sequence[tuple[Any, ...]] = (),
     targets: Sequence[str] = ("x86-64-v3", "x86-64-v4"),
+    archive: bool = False,
 ) -> None:
     """Compiles a scripted, traced or loaded program into a file for libweft, `weft.h` and
     `weft exec`.
@@ -53,7 +58,8 @@ def aot_compile(
     The file holds forward, the methods that are exported or were called, and `methods`; for
     modules also their state, with which it can be trained. With `examples`, arguments of forward,
     it holds machine code of what they need fused, for each of `targets`: x86-64-v2, x86-64-v3,
-    x86-64-v4, aarch64. Results do not depend on it.
+    x86-64-v4, aarch64. Results do not depend on it. With `archive` the file is an archive too, as
+    `weft.jit.save` writes it, for `weft.jit.load` and `torch.jit.load`; both share the tensors.
 
     NotImplementedError for programs that call Python functions, and for attributes that a file
     cannot hold; ValueError for unknown targets.
@@ -66,35 +72,39 @@ def aot_compile(
     True
     """
     check_targets(targets)
-    with LOCK:
-        records = _records(program, methods)
-    _write(f, records)
+    write = partial(_write_archive if archive else _write, program, f, methods)
+    write({})
     if examples:
-        requests = requests_of(os.fspath(f), examples)
-        _write(f, records | machine_code(requests, targets))
+        write(machine_code(requests_of(os.fspath(f), examples), targets))
 
 
-def _records(program: Any, methods: Sequence[str]) -> dict[str, Any]:
-    """The records of the file by their names."""
+def _records(program: Any, methods: Sequence[str], storages: list[weft.Tensor]) -> dict[str, Any]:
+    """The records of the file by their names, but for `storages`, which it has."""
     entries, state, classes = _parts(program, methods)
-    tensors = TensorTable()
+    tensors = TensorTable(storages)
     records: dict[str, Any] = {"weft/version": str(VERSION).encode()}
     optimized = [_optimized(entry, INFERENCE) for entry in entries]
     records["weft/inference"] = _program_record(tensors, optimized + state, classes, INFERENCE)
     optimized = [_optimized(entry, DEFAULT) for entry in entries]
     records["weft/gradients"] = _program_record(tensors, optimized, classes, DEFAULT)
     records["weft/tensors"] = tensors.encode()
-    for index, storage in enumerate(tensors.storages):
+    for index, storage in enumerate(tensors.storages[len(storages) :], len(storages)):
         records[f"data/{index}"] = storage.numpy()
     return records
 
 
-def _write(f: str | os.PathLike[str], records: dict[str, Any]) -> None:
+def _write(program: Any, f: Any, methods: Sequence[str], code: dict[str, bytes]) -> None:
+    with LOCK:
+        records = _records(program, methods, [])
     with replaced_file(f) as file:
         archive = ZipWriter(file, "archive")
-        for name, data in records.items():
+        for name, data in (records | code).items():
             archive.add(name, data)
         archive.close()
+
+
+def _write_archive(program: Any, f: Any, methods: Sequence[str], code: dict[str, bytes]) -> None:
+    save(program, f, _records=lambda storages: _records(program, methods, storages) | code)
 
 
 def _parts(
@@ -158,12 +168,12 @@ def _refuse_python(data: ProgramData) -> None:
 class TensorTable:
     """Tensors as layouts over storages. Those that share memory share it in the file."""
 
-    def __init__(self) -> None:
-        self.storages: list[weft.Tensor] = []  # uint8, all bytes of a storage
+    def __init__(self, storages: Iterable[weft.Tensor] = ()) -> None:
+        self.storages = list(storages)  # uint8, all bytes of a storage
         self._tensors: list[weft.Tensor] = []
         self._layouts: list[bytes] = []
         self._known: dict[int, int] = {}
-        self._storage_index: dict[int, int] = {}
+        self._storage_index = {each.data_ptr(): i for i, each in enumerate(self.storages)}
 
     def add(self, tensor: Any) -> int:
         """The place of a tensor."""

@@ -6,7 +6,7 @@ import types as python_types
 from typing import Any
 
 from weft.jit.archive.collect import Collector
-from weft.jit.archive.printer import FunctionPrinter, Program
+from weft.jit.archive.printer import FunctionPrinter, Program, joined
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 
@@ -34,7 +34,7 @@ def code_with_constants(function: Function) -> tuple[str, Any]:
     owner, _, name = function.name.rpartition(".")
     first = function.graph.inputs[0].type if function.graph.inputs else None
     is_method = isinstance(first, ty.ClassType) and first.name == owner
-    text = FunctionPrinter(program, function).whole(name, "" if is_method else None)
+    text = joined(FunctionPrinter(program, function).whole(name, "" if is_method else None))
     named = {f"c{number}": each for number, each in enumerate(program.constants.tensors)}
     constants = python_types.SimpleNamespace(**named)
     constants.const_mapping = named

@@ -1,4 +1,5 @@
-"""Where the code of an archive came from: the `.debug_pkl` beside each of its files.
+"""Where the code of an archive came from: the `.debug_pkl` beside each of its files, which
+`Origins` reads and `origins_of` writes.
 
 It maps positions in the file to ranges in texts of the program that was saved. Whatever is damaged
 or missing there leaves the places in the archive's own code.
@@ -8,11 +9,14 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from weft.jit.archive.printer import Line
 from weft.jit.frontend.source.code import Code
 from weft.jit.ir.source import Source, SourceRange
 from weft.serialization.errors import LoadError
+from weft.serialization.pickle_writer import PickleWriter
 from weft.serialization.unpickle import Callee, Unpickler
 
 # Where it stands first, texts are lists of lines by their number; else they stand in full.
@@ -28,6 +32,25 @@ def _find(module: str, name: str) -> Any:
 
 def _refuse(*args: Any) -> NoReturn:
     raise LoadError("load: expected tuples in .debug_pkl, got something else")
+
+
+def origins_of(lines: Iterable[Line]) -> bytes:
+    """The table of a file: where each of its lines begins, and the place in a source that it was
+    compiled from."""
+    sources: dict[Source, tuple[str, str, int]] = {}
+    entries, at = [], 0
+    for text, range in lines:
+        if range is not None and range.source.text and not range.source.filename.startswith(_OWN):
+            source = range.source
+            known = (source.text or "", source.filename, source.first_line)
+            ends = (len(known[0][:end].encode()) for end in (range.start, range.end))
+            indent = len(text) - len(text.lstrip(" "))
+            entries.append((at + indent, (sources.setdefault(source, known), *ends)))
+        at += len(text.encode()) + 1
+    return PickleWriter().dump(tuple(entries))
+
+
+_OWN = "code/"  # files of archives whose sources are not known
 
 
 class Origins:

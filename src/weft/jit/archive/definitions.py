@@ -6,22 +6,22 @@ from collections.abc import Iterable
 
 from weft.jit.archive.collect import Definition, attributes_of, hooks_of, is_kind, methods_of
 from weft.jit.archive.constants import is_literal
-from weft.jit.archive.printer import FunctionPrinter, Program
+from weft.jit.archive.printer import FunctionPrinter, Line, Program
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 
 
-def files_of(program: Program) -> dict[str, str]:
-    """The text of each file by its path: "code/__torch__/a/b.py" holds `__torch__.a.b.name`."""
-    texts: dict[str, list[str]] = {}
+def files_of(program: Program) -> dict[str, list[Line]]:
+    """The lines of each file by its path: "code/__torch__/a/b.py" holds `__torch__.a.b.name`."""
+    files: dict[str, list[Line]] = {}
     for definition in program.collector.definitions:
         module, _, short = program.names.of(definition).rpartition(".")
         path = f"code/{module.replace('.', '/')}.py"
-        texts.setdefault(path, []).append(_text(program, definition, short))
-    return {path: "".join(parts) for path, parts in texts.items()}
+        files.setdefault(path, []).extend(_lines(program, definition, short))
+    return files
 
 
-def _text(program: Program, definition: Definition, name: str) -> str:
+def _lines(program: Program, definition: Definition, name: str) -> list[Line]:
     if isinstance(definition, Function):
         return FunctionPrinter(program, definition).whole(name)
     if isinstance(definition, ty.ClassType):
@@ -29,31 +29,31 @@ def _text(program: Program, definition: Definition, name: str) -> str:
     if isinstance(definition, ty.InterfaceType):
         return _interface(program, definition, name)
     if isinstance(definition, ty.EnumType):
-        lines = [
-            f"{member} = {program.constants.text(value)}" for member, value in definition.members
-        ]
+        members = definition.members
+        lines = [Line(f"{member} = {program.constants.text(value)}") for member, value in members]
         return _definition(f"{name}(Enum)", lines)
     assert isinstance(definition, ty.TupleType)
     fields = zip(definition.fields, definition.elems)
-    return _definition(f"{name}(NamedTuple)", [f"{f} : {program.names.type(t)}" for f, t in fields])
+    lines = [Line(f"{name} : {program.names.type(type)}") for name, type in fields]
+    return _definition(f"{name}(NamedTuple)", lines)
 
 
-def _definition(head: str, lines: Iterable[str]) -> str:
-    return "".join([f"class {head}:\n", *(f"  {line}\n" for line in lines)])
+def _definition(head: str, lines: Iterable[Line]) -> list[Line]:
+    return [Line(f"class {head}:"), *(Line(f"  {line.text}", line.range) for line in lines)]
 
 
 # Classes ------------------------------------------------------------------------------------------
 
 
-def _class(program: Program, type: ty.ClassType, name: str) -> str:
-    lines = [_attribute(program, held, each) for held, each in attributes_of(type)]
+def _class(program: Program, type: ty.ClassType, name: str) -> list[Line]:
+    texts = [_attribute(program, held, each) for held, each in attributes_of(type)]
     if type.is_module:
-        lines = [*_kinds(type), *lines, *_constants(program, type)]
+        texts = [*_kinds(type), *texts, *_constants(program, type)]
+    lines = [*map(Line, texts)]
     qualified = program.names.of(type)
     for method, function in methods_of(type):
-        printed = FunctionPrinter(program, function).whole(method, qualified)
-        lines += printed.rstrip("\n").split("\n")
-    return _definition(f"{name}(Module)" if type.is_module else name, lines or ["pass"])
+        lines += FunctionPrinter(program, function).whole(method, qualified)
+    return _definition(f"{name}(Module)" if type.is_module else name, lines or [Line("pass")])
 
 
 def _kinds(type: ty.ClassType) -> Iterable[str]:
@@ -88,13 +88,13 @@ def _constants(program: Program, type: ty.ClassType) -> Iterable[str]:
 # Interfaces ---------------------------------------------------------------------------------------
 
 
-def _interface(program: Program, type: ty.InterfaceType, name: str) -> str:
+def _interface(program: Program, type: ty.InterfaceType, name: str) -> list[Line]:
     base = "ModuleInterface" if type.is_module else "Interface"
-    lines: list[str] = []
+    lines: list[Line] = []
     for method, schema in type.methods.items():
         parameters = ["self", *(_parameter(program, each) for each in schema.args)]
         returns = program.names.type(schema.returns)
-        lines += [f"def {method}({', '.join(parameters)}) -> {returns}:", "  pass"]
+        lines += [Line(f"def {method}({', '.join(parameters)}) -> {returns}:"), Line("  pass")]
     return _definition(f"{name}({base})", lines)
 
 

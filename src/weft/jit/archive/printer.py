@@ -6,8 +6,8 @@ Each node is one statement, in order; constants and undefined values stand where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from weft.jit.archive import calls
 from weft.jit.archive.canonical import is_counted
@@ -19,8 +19,21 @@ from weft.jit.archive.naming import Names
 from weft.jit.archive.variables import Variables
 from weft.jit.ir import Block, Function, Node, Value
 from weft.jit.ir import types as ty
+from weft.jit.ir.source import SourceRange
 
 _INDENT = "  "
+
+
+class Line(NamedTuple):
+    """A line of code, and the place in the source that it was compiled from."""
+
+    text: str
+    range: SourceRange | None = None
+
+
+def joined(lines: Iterable[Line]) -> str:
+    """The text of lines."""
+    return "".join(f"{line.text}\n" for line in lines)
 
 
 def end_of_with(nodes: Sequence[Node], start: int) -> int | None:
@@ -67,11 +80,12 @@ class FunctionPrinter:
         self.program = program
         self.function = function
         self.variables = Variables()
-        self.lines: list[str] = []
+        self.lines: list[Line] = []
         self._indent = ""
+        self._range: SourceRange | None = None  # of the node that is printed
 
-    def whole(self, name: str, owner: str | None = None) -> str:
-        """The text of the function by a name. `owner`: the class whose method it is, or empty."""
+    def whole(self, name: str, owner: str | None = None) -> list[Line]:
+        """The lines of the function by a name. `owner`: the class whose method it is, or empty."""
         graph = self.program.collector.graph(self.function)
         names = self.function.arg_names
         parameters = [
@@ -88,12 +102,14 @@ class FunctionPrinter:
             parameters.insert(0, f"self: {owner}" if owner else "self")
         returns = self.type(self.function.return_type)
         separator = ",\n    "
-        self.lines.append(f"def {name}({separator.join(parameters)}) -> {returns}:")
+        head = f"def {name}({separator.join(parameters)}) -> {returns}:"
+        self.lines += map(Line, head.split("\n"))
         self._indent = _INDENT
         self._block(graph.block)
         (result,) = graph.returns or (None,)
+        self._range = None
         self._line(f"return {'None' if result is None else self.use(result)}")
-        return "\n".join(self.lines) + "\n"
+        return self.lines
 
     def _default(self, name: str) -> str | None:
         """The text of an argument's default; None where there is none, or no literal for it."""
@@ -136,13 +152,14 @@ class FunctionPrinter:
     # Statements ---------------------------------------------------------------------------------
 
     def _line(self, text: str) -> None:
-        self.lines.append(self._indent + text)
+        self.lines.append(Line(self._indent + text, self._range))
 
     def _block(self, block: Block) -> None:
         self._nodes(block.nodes)
 
     def _nodes(self, nodes: Sequence[Node]) -> None:
         for index, node in enumerate(nodes):
+            self._range = node.range
             end = end_of_with(nodes, index)
             if end is not None:
                 self._with(node, nodes[index + 1 : end])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from weft.jit.archive.collect import Collector
 from weft.jit.archive.cycles import refuse_cycles
+from weft.jit.archive.debug import origins_of
 from weft.jit.archive.definitions import files_of
 from weft.jit.archive.pickler import ArchivePickler, type_of_object
-from weft.jit.archive.printer import Program
+from weft.jit.archive.printer import Program, joined
 from weft.jit.execution import LOCK
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
@@ -27,13 +28,14 @@ def save(
     f: str | os.PathLike[str] | Any,
     _extra_files: Mapping[str, str | bytes] | None = None,
     *,
-    _records: Mapping[str, bytes] | None = None,
+    _records: Callable[[list[Any]], Records] | None = None,
 ) -> None:
     """Writes a compiled module or function to a path or a writable binary file, for
     `weft.jit.load` and `torch.jit.load`; a function is the forward of a module there.
 
-    `_extra_files` are files of the user by name, `_records` further records of the archive, which
-    loading passes over. A path gets its new content when it is complete.
+    `_extra_files` are files of the user by name. `_records` gives further records, which loading
+    passes over, for the bytes of the storages data/0, data/1, ... A path gets its new content when
+    it is complete.
     The same program always gives the same bytes.
 
     TypeError for what is not compiled; RuntimeError that names all that archives cannot hold.
@@ -46,7 +48,8 @@ def save(
     """
     extra = {f"extra/{name}": _bytes(data) for name, data in (_extra_files or {}).items()}
     with LOCK:
-        records = {**extra, **_records_of(_module(m)), **(_records or {})}
+        own, storages = _records_of(_module(m))
+        records = {**extra, **own, **(_records(storages) if _records else {})}
     if isinstance(f, (str, os.PathLike)):
         folder = os.path.splitext(os.path.basename(os.fspath(f)))[0]
         with replaced_file(f) as file:
@@ -79,8 +82,8 @@ def _module(program: Any) -> Any:
     return SimpleNamespace(_jit_info=SimpleNamespace(type=made), training=True)
 
 
-def _records_of(module: Any) -> Records:
-    """What an archive of a module holds."""
+def _records_of(module: Any) -> tuple[Records, list[Any]]:
+    """What an archive of a module holds, and its storages."""
     root = type_of_object(module, ty.NONE)
     collector = Collector()
     _collect_modules(collector, module, root)
@@ -94,15 +97,17 @@ def _records_of(module: Any) -> Records:
     data = pickler.dump_typed(module, root)
     tensors = tuple(program.constants.tensors)
     listed = constants.dump_typed(tensors, ty.TupleType((ty.TENSOR,) * len(tensors)))
-    return {
+    records = {
         **{f"data/{key}": memoryview(each) for key, each in enumerate(pickler.storages)},
         "data.pkl": data,
-        **{path: text.encode() for path, text in code.items()},
+        **{path: joined(lines).encode() for path, lines in code.items()},
+        **{f"{path}.debug_pkl": origins_of(lines) for path, lines in code.items()},
         **{f"constants/{key}": memoryview(each) for key, each in enumerate(constants.storages)},
         "constants.pkl": listed,
         "version": f"{program.version}\n".encode(),
         "byteorder": b"little",
     }
+    return records, pickler.storages
 
 
 def _collect_modules(collector: Collector, module: Any, type: ty.Type) -> None:
@@ -117,6 +122,6 @@ def _collect_modules(collector: Collector, module: Any, type: ty.Type) -> None:
 def _write(file: Any, folder: str, records: Records) -> None:
     archive = ZipWriter(file, folder)
     for name, data in records.items():
-        archive.add(name, data, compressed=name.endswith(".py"))
+        archive.add(name, data, compressed=name.endswith((".py", ".debug_pkl")))
     archive.add(".data/serialization_id", archive.checksum().encode())
     archive.close()
