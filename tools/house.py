@@ -43,8 +43,8 @@ PURPOSES = (
     Purpose("archives", 4_600, 5_200, "src/weft/jit/archive/*"),
     Purpose(
         "programs without Python",
-        3_000,
         3_200,
+        3_500,
         "csrc/capi/* csrc/runtime/zip_reader.* csrc/runtime/compiled_module.* "
         "csrc/runtime/machine_code.* csrc/runtime/argument.* csrc/bindings/jit_compiled.cpp "
         "src/weft/jit/aot/* src/weft/_command/*",

@@ -586,7 +586,7 @@ def compiled_again(text: str, name: str) -> Any:
 FUNCTIONS = [name for name in PROGRAMS if "class " not in language.PROGRAMS[name]]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS[::4])
+@pytest.mark.parametrize("name", [*FUNCTIONS[::4], "int_arith", "any_list", "gx_bits"])
 def test_code_is_compiled_to_the_same_graph(name, tmp_path):
     """Names of values aside, and as far as the dialect tells: numbers of dtypes are ints."""
     space = language.load(tmp_path, name, language.PROGRAMS[name])

@@ -10,7 +10,7 @@ import pytest
 from tests.jit.test_corpus import CASES, check_same, close, is_module, observe, prepare
 
 import weft
-from weft import jit, nn
+from weft import Tensor, jit, nn
 
 MODULES = [(family, name) for family, name in CASES if is_module(prepare(family, name)[0])]
 
@@ -19,8 +19,6 @@ MODULES = [(family, name) for family, name in CASES if is_module(prepare(family,
 KEEPING = {
     "interface": "which of the modules is called is known at run time",
     "ensemble": "forks get the modules",
-    "solver": "a module of which an attribute changes stays whole",
-    "stepwise decoder": "a module of which an attribute changes stays whole",
     "unrolled": "the parameter's own gradient is asked for",
 }
 
@@ -109,6 +107,49 @@ def test_what_forward_writes_stays_its_own():
         module.conv.weight.zero_()
     assert bool((frozen(x) == expected).all())
     assert list(dict(frozen.named_buffers())) == ["seen"]
+
+
+class Counted(nn.Module):
+    """A layer that counts its calls; `spare` is never used."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+        self.spare = nn.Linear(2, 2)
+        self.register_buffer("count", weft.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count += 1
+        return self.linear(x) + self.count
+
+
+class Counts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Counted()
+        self.again = self.first
+        self.second = nn.Sequential(Counted(), nn.Linear(2, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(self.again(self.first(x)))
+
+
+def test_what_no_program_reads_is_gone():
+    """Also below submodules of which something stays; modules that are found twice are one still."""
+    module = Counts().eval()
+    frozen = jit.freeze(jit.script(module), ["second.1.bias"])
+    x = weft.ones(1, 2)
+    for _ in range(2):
+        assert weft.equal(frozen(x), module(x))
+    assert frozen.first is frozen.again and frozen.first.count.item() == 4
+    names = ["first.count", "second.0.count"]
+    assert [name for name, _ in frozen.named_buffers()] == names
+    assert [name for name, _ in frozen.named_parameters()] == ["second.1.bias"]
+    assert not hasattr(frozen.first, "linear") and not hasattr(frozen.first, "spare")
+    again = jit.load(frozen.save_to_buffer())
+    assert weft.equal(again(x), module(x)) and list(again.state_dict()) == list(frozen.state_dict())
+    whole = jit.freeze(jit.script(module), ["second.0"])
+    assert whole.second[0].spare.weight.shape == (2, 2)
 
 
 def test_preserved_methods_and_attributes():

@@ -11,7 +11,7 @@ from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.names import unique_name
 from weft.jit.frontend.types.parameters import Compiled
-from weft.jit.ir import Function
+from weft.jit.ir import Function, Graph, Value
 from weft.jit.ir import types as ty
 from weft.jit.module_methods import add_method, compiled_method
 from weft.jit.passes import conv_bn, freezing
@@ -162,31 +162,92 @@ def _assemble(
     attributes: Collection[str],
 ) -> RecursiveScriptModule:
     """A module of the frozen methods, with only the members that they and the user need."""
-    old = held._jit_info
-    paths = {p for _, f in functions.values() for p in freezing.paths(f.graph, held)}
-    exposed = any(_escapes(f) for _, f in functions.values())
-    needed = {path.partition(".")[0] for path in paths | set(attributes)}
-    members = {
-        name: each
-        for name, each in old.type.attributes.items()
-        if exposed or name in needed or each.kind == "constant"
-    }
-    type_ = ty.ClassType(unique_name(old.type.name), members, is_module=True)
-    info = FrozenInfo(type_, held, {})
-    info.python_class, info.container = old.python_class, old.container
-    info.children = {name: each for name, each in old.children.items() if name in members}
-    info.classes = set(old.classes)
-    type_.info = info
+    made = _Needed(held, [f.graph for _, f in functions.values()], attributes).root()
     for name, (source, function) in functions.items():
-        _add(info, name, source, function)
-    return _filled(held, info)
+        _add(made._jit_info, name, source, function)
+    return made
 
 
-def _escapes(function: Function) -> bool:
-    """Whether the module itself goes anywhere but to where its attributes are read and set."""
-    plain = ("prim::GetAttr", "prim::SetAttr")
-    uses = function.graph.inputs[0].uses
-    return any(getattr(use.user, "kind", "") not in plain or use.index for use in uses)
+class _Needed:
+    """The members that are needed of a module and of those below it: all of one that goes anywhere
+    but to where its attributes are read and set."""
+
+    def __init__(
+        self, held: RecursiveScriptModule, graphs: list[Graph], attributes: Collection[str]
+    ) -> None:
+        self._held = held
+        self._values = [
+            (value, module)
+            for graph in graphs
+            for value, module in freezing.objects(graph, held).items()
+            if isinstance(module, RecursiveScriptModule)
+        ]
+        self._names: dict[int, set[str]] = {}
+        self._whole: set[int] = set()
+        self._made: dict[int, RecursiveScriptModule] = {}
+        for value, module in self._values:
+            self._use(value, module)
+        for path in attributes:
+            self._preserve(held, path)
+
+    def root(self) -> RecursiveScriptModule:
+        """The module with what is needed, whose class the values in the graphs have then."""
+        if id(self._held) in self._whole:
+            self._names[id(self._held)] = set(self._held._jit_info.type.attributes)
+        made = self._made[id(self._held)] = self._reduced(self._held)
+        for value, module in self._values:
+            known = self._made.get(id(module))
+            if known is not None:
+                value.type = known._jit_info.type
+        return made
+
+    def _use(self, value: Value, module: RecursiveScriptModule) -> None:
+        needed = self._names.setdefault(id(module), set())
+        for use in value.uses:
+            plain = getattr(use.user, "kind", "") in ("prim::GetAttr", "prim::SetAttr")
+            if not plain or use.index or isinstance(value.type, ty.InterfaceType):
+                return self._keep(module)
+            needed.add(use.user.attrs["name"])
+        return None
+
+    def _keep(self, module: RecursiveScriptModule) -> None:
+        self._whole |= {id(each) for each in module.modules()}
+
+    def _preserve(self, module: RecursiveScriptModule, path: str) -> None:
+        name, _, rest = path.partition(".")
+        self._names.setdefault(id(module), set()).add(name)
+        value = getattr(module, name)
+        if isinstance(value, RecursiveScriptModule):
+            if rest:
+                self._preserve(value, rest)
+            else:
+                self._keep(value)
+
+    def _module(self, module: RecursiveScriptModule) -> RecursiveScriptModule:
+        if id(module) in self._whole:
+            return module
+        if id(module) not in self._made:
+            self._made[id(module)] = self._reduced(module)
+        return self._made[id(module)]
+
+    def _reduced(self, module: RecursiveScriptModule) -> RecursiveScriptModule:
+        old, needed = module._jit_info, self._names[id(module)]
+        children = {
+            name: self._module(child) for name, child in module._children.items() if name in needed
+        }
+        members = {}
+        for name, each in old.type.attributes.items():
+            if name in children and not isinstance(each.type, ty.InterfaceType):
+                members[name] = ty.Attribute(children[name]._jit_info.type, each.kind)
+            elif name in needed or each.kind == "constant":
+                members[name] = each
+        type_ = ty.ClassType(unique_name(old.type.name), members, is_module=True)
+        info = FrozenInfo(type_, module, {})
+        info.python_class, info.container = old.python_class, old.container
+        info.children = {name: each._jit_info for name, each in children.items()}
+        info.classes = set(old.classes)
+        type_.info = info
+        return _filled(module, info, children)
 
 
 def _add(info: FrozenInfo, name: str, source: Compiled, function: Function) -> None:
@@ -197,17 +258,19 @@ def _add(info: FrozenInfo, name: str, source: Compiled, function: Function) -> N
     add_method(info, name, made)
 
 
-def _filled(held: RecursiveScriptModule, info: FrozenInfo) -> RecursiveScriptModule:
+def _filled(
+    held: RecursiveScriptModule, info: FrozenInfo, children: dict[str, RecursiveScriptModule]
+) -> RecursiveScriptModule:
     obj = class_of(info.type).new()
     made = RecursiveScriptModule(info, obj, None)
     for name, declared in info.type.attributes.items():
         if declared.kind == "constant" or declared.type is ty.NONE:
             continue
-        value = getattr(held, name)
         if declared.kind == "module":
-            made._children[name] = value
-            value = value._jit_object
-        setattr(obj, name, value)
+            made._children[name] = children[name]
+            setattr(obj, name, children[name]._jit_object)
+        else:
+            setattr(obj, name, getattr(held, name))
     if "training" not in info.type.attributes:
         object.__setattr__(made, "training", False)
     return made

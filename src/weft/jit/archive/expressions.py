@@ -56,6 +56,12 @@ def _print(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     return f"print({', '.join(texts)})"
 
 
+@_writes("aten::pow.int_to_int")  # torch.pow of ints gives a float
+def _power(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    printer.program.need(node)
+    return f"({texts[0]}) ** {texts[1]}"
+
+
 @_writes("prim::ListConstruct")
 def _list(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     type_, text = node.output.type, f"[{', '.join(texts)}]"

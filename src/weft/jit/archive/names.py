@@ -161,8 +161,8 @@ def globals_of(archive: Archive) -> dict[str, Any]:
 
 # What code of archives may use of Python's own names.
 _ALLOWED = (
-    "bool", "complex", "float", "getattr", "int", "isinstance", "list", "print", "range", "sorted",
-    "str", "tuple",
+    "bool", "complex", "dict", "float", "getattr", "int", "isinstance", "list", "print", "range",
+    "sorted", "str", "tuple",
 )  # fmt: skip
 BUILTINS = {name: getattr(builtins, name) for name in _ALLOWED}
 _PLAIN: dict[str, Any] = {

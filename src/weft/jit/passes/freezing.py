@@ -36,6 +36,12 @@ def paths(graph: Graph, module: Any) -> set[str]:
     return _Freezer(graph, module, frozenset()).paths()
 
 
+def objects(graph: Graph, module: Any) -> dict[Value, Any]:
+    """The values of a graph that are the module, or objects below it, with these."""
+    found = _Freezer(graph, module, frozenset()).objects
+    return {value: each for value, (each, _) in found.items()}
+
+
 class _Freezer:
     def __init__(self, graph: Graph, module: Any, preserved: frozenset[str]) -> None:
         self.graph = graph
