@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import struct
+import zipfile
 from typing import Any
 
 import pytest
-from tests.jit.archive_writer import ROOT, Member, Object, archive
+from tests.jit.archive_writer import ROOT, Member, Object, archive, forward, pickled
 
 import weft
 from weft import jit
@@ -402,3 +403,15 @@ def test_damaged_archives(step):
         with contextlib.suppress(RuntimeError, NotImplementedError):
             jit.load(io.BytesIO(bytes(data)))
         data[at] ^= 0x15
+
+
+@pytest.mark.parametrize("constants", [None, 3, "text", {"a": 1}])
+def test_constants_that_are_no_tuple(constants):
+    """Found by tools/fuzz_archives.py."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(archive(forward("x"), ROOT)) as good, zipfile.ZipFile(file, "w") as bad:
+        for name in good.namelist():
+            is_it = name.endswith("constants.pkl")
+            bad.writestr(name, pickled(constants) if is_it else good.read(name))
+    with pytest.raises(LoadError, match="load: expected a tuple of constants"):
+        jit.load(file.getvalue())

@@ -71,7 +71,10 @@ def read_root(archive: ZipReader, map_location: MapLocation) -> LoadedModule:
         values = _objects(archive, "attributes", definitions, map_location) if has_values else ()
         modules = LegacyModules(archive, definitions, constants, values)
         return modules.make(get(tree, "mainModule", dict))
-    constants += _objects(archive, "constants", definitions, map_location)
+    listed = _objects(archive, "constants", definitions, map_location)
+    if not isinstance(listed, (tuple, list)):
+        raise LoadError(f"load: expected a tuple of constants, got {type(listed).__name__}")
+    constants += listed
     root = _objects(archive, "data", definitions, map_location)
     if not isinstance(root, LoadedModule):
         raise LoadError(f"load: expected a module in the archive, got {type(root).__name__}")
