@@ -51,7 +51,8 @@ EXAMPLES = (
     "nn.modules.utils", "nn.utils.weight_norm", "onnx",
     "_runtime.torch_function", "overrides",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
-    "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals", "profiler",
+    "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
+    "autograd.profiler", "profiler", "profiler.profiler",
     "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
 )  # fmt: skip
 
