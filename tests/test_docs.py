@@ -53,7 +53,7 @@ EXAMPLES = (
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
     "autograd.profiler", "profiler", "profiler.profiler",
-    "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
+    "utils.benchmark.compare", "utils.benchmark.measurement", "utils.benchmark.timer", "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
 )  # fmt: skip
 
 

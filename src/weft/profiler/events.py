@@ -140,8 +140,8 @@ class EventList(list):
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """The times as text. sort_by: cpu_time, cpu_time_total, self_cpu_time_total, count; times of
-        another device keep the order. AttributeError for what events have not."""
+        """The times as text. sort_by: cpu_time, cpu_time_total, self_cpu_time_total, count; times
+        of another device keep the order. AttributeError for what events have not."""
         rows: Iterable[Any] = self
         if top_level_events_only:
             rows = (event for event in rows if getattr(event, "cpu_parent", None) is None)
