@@ -119,8 +119,8 @@ PURPOSES = (
     ),
     Purpose(
         "profiles and benchmarks of programs",
-        1_000,
-        1_000,
+        1_100,
+        1_100,
         "src/weft/profiler/* src/weft/autograd/profiler.py src/weft/utils/benchmark/*",
     ),
     Purpose("layers, optimizers, files, small packages", 15_000, 23_050, "src/weft/*"),

@@ -24,11 +24,11 @@ class Compare:
     description, the medians as cells.
 
     >>> bench = weft.utils.benchmark
-    >>> spec = bench.TaskSpec("x", "pass", label="add", sub_label="row", description="here")
+    >>> spec = bench.TaskSpec("x", "pass", label="add", sub_label="row", description="now")
     >>> print(bench.Compare([bench.Measurement(1, [2e-6], spec)]))
-    [------ add ------]
-               |  here
-    1 threads: --------
+    [----- add -----]
+               |  now
+    1 threads: ------
           row  |  2.0
     <BLANKLINE>
     Times are in microseconds (us).
@@ -103,7 +103,7 @@ class Compare:
         if self._trim:
             spare = [m.significant_figures - digits for m, digits in zip(known, leading)]
             decimals = max(0, *spare)
-        width = max(leading) + decimals + 1
+        width = max(leading) + (decimals + 1 if decimals else 0)
         return ["" if m is None else self._cell(m, scale, decimals, width) for m in column]
 
     def _cell(self, result: Measurement, scale: float, decimals: int, width: int) -> str:
