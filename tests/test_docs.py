@@ -51,8 +51,9 @@ EXAMPLES = (
     "nn.modules.utils", "nn.utils.weight_norm", "onnx",
     "_runtime.torch_function", "overrides",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
-    "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals", "profiler",
-    "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
+    "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
+    "autograd.profiler", "profiler", "profiler.profiler",
+    "utils.benchmark.compare", "utils.benchmark.measurement", "utils.benchmark.timer", "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
 )  # fmt: skip
 
 

@@ -117,6 +117,12 @@ PURPOSES = (
         2_750,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
+    Purpose(
+        "profiles and benchmarks of programs",
+        1_100,
+        1_100,
+        "src/weft/profiler/* src/weft/autograd/profiler.py src/weft/utils/benchmark/*",
+    ),
     Purpose("layers, optimizers, files, small packages", 15_000, 23_050, "src/weft/*"),
 )
 """In the order in which they take files."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from weft.utils import hooks
 
 if TYPE_CHECKING:
-    from weft.utils import checkpoint, data, dlpack
+    from weft.utils import benchmark, checkpoint, data, dlpack
     from weft.utils.picture import sharing, show
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks", "sharing", "show"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "sharing", "show"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("_pytree", "checkpoint", "data", "dlpack"):
+    if name in ("_pytree", "benchmark", "checkpoint", "data", "dlpack"):
         return importlib.import_module(f"weft.utils.{name}")
     if name in ("sharing", "show"):
         from weft.utils import picture

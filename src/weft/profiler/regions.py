@@ -1,13 +1,4 @@
-"""Marks of a program's parts, which a profiler can show: `record_function`.
-
-Without `profile`, which weft does not have yet, a mark costs a dictionary entry: `regions` says how
-often each was entered and how long it took.
-
->>> with weft.profiler.record_function("doctest"):
-...     _ = weft.ones(2) + 1
->>> weft.profiler.regions()["doctest"].count
-1
-"""
+"""Marks of a program's parts: counted at all times, and shown by a profile that is under way."""
 
 from __future__ import annotations
 
@@ -16,6 +7,8 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple
+
+from weft.profiler.recorder import active_recorder
 
 __all__ = ["Region", "record_function", "regions", "reset"]
 
@@ -41,13 +34,17 @@ def reset() -> None:
 
 
 class record_function:
-    """Marks a block, or as a decorator a function, by name. args: a text, not kept."""
+    """Marks a block, or as a decorator a function, by name. args: a text, kept."""
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
+        self.args = args
         self._starts: list[float] = []
 
     def __enter__(self) -> record_function:
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.begin(self.name, is_user_annotation=True)
         self._starts.append(time.perf_counter())
         return self
 
@@ -58,6 +55,9 @@ class record_function:
         trace: TracebackType | None,
     ) -> None:
         seconds = time.perf_counter() - self._starts.pop()
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.end(self.name)
         count, before = _regions.get(self.name, Region(0, 0.0))
         _regions[self.name] = Region(count + 1, before + seconds)
 
