@@ -138,14 +138,14 @@ ABSENT = """
     class Layer(LazyInstanceNorm2d, torch.nn.Module):
         pass
 
-    def f(x: torch.fx.Node | None, dim: torch.export.Dim = torch.sym_max.default): ...
+    def f(x: torch.masked.MaskedTensor | None, dim: torch.export.Dim = torch.sym_max.default): ...
 
     assert not isinstance(1, torch.fx.experimental.symbolic_shapes.ShapeEnv)
     # Probes are answered as they are.
     assert not hasattr(torch, "sym_max") and getattr(torch, "npu", 0) == 0
     assert not hasattr(torch, "nonsense") and hasattr(torch, "compile")
     for use in (Layer, torch.sym_max, lambda: bool(torch.export.Dim), lambda: f.__defaults__[0] + 1,
-                lambda: len(torch.fx.Node), lambda: torch.fx.Node().x):
+                lambda: len(torch.masked.MaskedTensor), lambda: torch.masked.MaskedTensor().x):
         try:
             use()
         except NotImplementedError as error:
@@ -172,10 +172,16 @@ def test_absent_names_can_be_mentioned_and_not_used(tmp_path: Path) -> None:
         [sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, timeout=120
     )
     assert done.stderr == ""
-    places = ("nn.LazyInstanceNorm2d", "sym_max", "export.Dim", "sym_max.default", "fx.Node")
+    places = (
+        "nn.LazyInstanceNorm2d",
+        "sym_max",
+        "export.Dim",
+        "sym_max.default",
+        "masked.MaskedTensor",
+    )
     lacks = "expected a name that weft has, got one it has not yet"
     assert done.stdout.splitlines() == [
-        *(f"torch.{place}: {lacks}" for place in (*places, "fx.Node")),
+        *(f"torch.{place}: {lacks}" for place in (*places, "masked.MaskedTensor")),
         "module 'torch' has no attribute 'nonsense'",
     ]
 

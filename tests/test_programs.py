@@ -12,7 +12,7 @@ import weft
 
 pytestmark = pytest.mark.threads
 
-NAMES = ("mlp", "conv_classifier", "vae", "char_lstm", "gpt", "meta_learning")
+NAMES = ("mlp", "conv_classifier", "vae", "char_lstm", "gpt", "meta_learning", "fx_fold")
 STEPS = 50
 # Relative, for each of the 50 losses. Measured: at most 3.1e-7, some 3 units in the last place of
 # float32; the slack is for other processors, whose matrix products sum in another order.

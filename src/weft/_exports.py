@@ -9,7 +9,7 @@ from __future__ import annotations
 #: submodules, shown as attributes of weft
 _MODULES = (
     "accelerator amp autograd backends compiler cuda distributed distributions fft func functional "
-    "futures hub jit linalg memory mps multiprocessing nn onnx optim overrides profiler random "
+    "futures fx hub jit linalg memory mps multiprocessing nn onnx optim overrides profiler random "
     "serialization signal special testing utils version xpu"
 )
 MODULES = frozenset(_MODULES.split())

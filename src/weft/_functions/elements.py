@@ -227,4 +227,4 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     return (x.unsqueeze(-1) - steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
-_declare(globals())
+_declare(globals(), ("unique", "unique_consecutive"))

@@ -257,4 +257,4 @@ def chain_matmul(*matrices: Any) -> Tensor:
     return weft.linalg.multi_dot(matrices)
 
 
-_declare(globals())
+_declare(globals(), ("cdist", "chain_matmul", "einsum", "norm", "tensordot"))

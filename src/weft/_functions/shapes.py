@@ -242,4 +242,4 @@ def as_strided_scatter(
     return result
 
 
-_declare(globals())
+_declare(globals(), ("broadcast_shapes", "broadcast_tensors", "meshgrid", "unravel_index"))

@@ -251,4 +251,4 @@ __all__ = [
     "kaiser_window", "stft",
 ]  # fmt: skip
 
-_declare(globals())
+_declare(globals(), ("stft",))

@@ -180,4 +180,4 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return weft.stack([input.index_select(0, grid.masked_select(kept)) for grid in grids], 1)
 
 
-_declare(globals())
+_declare(globals(), ("atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod"))

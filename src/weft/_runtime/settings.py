@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import _C
+from weft._runtime.torch_function import overridable
 
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
@@ -111,6 +112,7 @@ def set_default_device(device: Any) -> None:
 # Checks that programs for compilers use in place of `assert`. -------------------------------------
 
 
+@overridable
 def _assert(condition: Any, message: str) -> None:
     """`assert condition, message`, as a function."""
     if not condition:

@@ -139,7 +139,7 @@ def answer(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     """The result of a function that somebody overrides. What is written in Python is shown with
     the defaults that hold: arguments without one by position, the others by name."""
     relevant = overloaded(_flat((*args, *kwargs.values())))
-    if isinstance(function, _C._Overridable):
+    if isinstance(function, _C._Overridable) and not function._weft_operator:
         args, kwargs = _spelled_out(function, args, kwargs)
     return dispatch(function, relevant, args, kwargs)
 
@@ -286,21 +286,31 @@ def _torch_function(
     return result if func in default_nowrap_functions() else convert(result, cls)
 
 
-def overridable(function: Any) -> Any:
-    """The function, which asks the classes of its arguments and modes first."""
+def overridable(function: Any, is_operator: bool = False) -> Any:
+    """The function, which asks the classes of its arguments and modes first.
+
+    is_operator: it is one in PyTorch, and is shown with the arguments as they were given.
+    """
     vars(function).setdefault("_weft_decides", function)  # what programs compile
+    function._weft_operator = is_operator
     return _C._overridable(function)
 
 
-def declare(namespace: dict[str, Any], names: Iterable[str] | None = None) -> None:
-    """Makes functions that are written in a module overridable: these, or all public ones."""
+def declare(
+    namespace: dict[str, Any], others: Iterable[str] = (), names: Iterable[str] | None = None
+) -> None:
+    """Makes functions that are written in a module overridable: all public ones, or these.
+
+    Most functions of nn are Python's in PyTorch, most others are operators; `others` are not.
+    """
+    of_nn = namespace["__name__"].startswith("weft.nn.")
     made: dict[Any, Any] = {}  # a second name stays the same function
     for name in list(namespace) if names is None else names:
         value = namespace[name]
         is_own = isinstance(value, FunctionType) and value.__module__ == namespace["__name__"]
         if is_own and not name.startswith("_"):
             if value not in made:
-                made[value] = overridable(value)
+                made[value] = overridable(value, is_operator=(name in others) is of_nn)
             namespace[name] = made[value]
 
 

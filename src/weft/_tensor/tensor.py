@@ -342,7 +342,7 @@ def typename(obj: Any) -> str:
 
 
 torch_function.declare(
-    globals(), ("is_complex", "is_floating_point", "is_inference", "is_nonzero", "numel")
+    globals(), names=("is_complex", "is_floating_point", "is_inference", "is_nonzero", "numel")
 )
 
 __all__ = [

@@ -30,12 +30,23 @@ def source_of(name: str) -> str | None:
     """
     inner = name.removeprefix("torch")
     for root in (_OVERLAY, "weft"):
-        try:
-            if importlib.util.find_spec(root + inner) is not None:
-                return root + inner
-        except ModuleNotFoundError:  # its package is not there
-            continue
+        if _spec(root + inner) is not None:
+            return root + inner
     return None
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """As importlib.util.find_spec, but imports no packages on the way: those of torch are imported
+    by their own names, so that theirs are added to them."""
+    package = name.rpartition(".")[0]
+    if package in ("", "weft"):
+        return importlib.util.find_spec(name)
+    above = _spec(package)
+    if above is None or above.submodule_search_locations is None:
+        return None
+    places = list(above.submodule_search_locations)
+    found = (each.find_spec(name, places) for each in sys.meta_path)
+    return next((spec for spec in found if spec is not None), None)
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -148,7 +159,12 @@ def _owner(home: str) -> tuple[ModuleType | None, str]:
     for place in (home, *names.places(home)):
         module, _, name = place.rpartition(".")
         source = source_of(module)
-        if source is not None and is_own(found := importlib.import_module(source), name):
+        if source is None:
+            continue
+        found = importlib.import_module(source)
+        if module != "torch":
+            _add_names(found, module)  # its package has it as an attribute from now on
+        if is_own(found, name):
             return found, name
     return None, ""
 

@@ -307,4 +307,4 @@ __all__ = [
     "threshold",
 ]
 
-_declare(globals())
+_declare(globals(), ("hardshrink", "logsigmoid", "prelu", "softshrink"))

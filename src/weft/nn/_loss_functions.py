@@ -378,4 +378,4 @@ __all__ = [
     "smooth_l1_loss",
 ]
 
-_declare(globals())
+_declare(globals(), ("cosine_similarity",))

@@ -415,4 +415,4 @@ __all__ = [
     "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
-_declare(globals())
+_declare(globals(), ("bilinear", "pairwise_distance", "pdist"))

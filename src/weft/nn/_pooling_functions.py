@@ -440,4 +440,4 @@ __all__ = [
     "max_pool1d", "max_pool1d_with_indices", "max_pool3d", "max_pool3d_with_indices",
 ]  # fmt: skip
 
-_declare(globals())
+_declare(globals(), ("adaptive_avg_pool1d", "avg_pool1d", "avg_pool3d"))

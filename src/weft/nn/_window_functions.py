@@ -271,4 +271,4 @@ def conv_transpose3d(
 
 __all__ = ["conv3d", "conv_transpose1d", "conv_transpose3d", "fold", "unfold"]
 
-_declare(globals())
+_declare(globals(), ("conv3d", "conv_transpose1d", "conv_transpose3d"))

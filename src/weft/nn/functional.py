@@ -330,15 +330,22 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @_takes_out
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """input divided by its p-norm along `dim` (at least eps).
+def normalize(
+    input: Tensor,
+    p: float = 2.0,
+    dim: int = 1,
+    eps: float = 1e-12,
+    out: Tensor | None = None,
+) -> Tensor:
+    """input divided by its p-norm along `dim` (at least eps); written to `out` where it is given.
 
     The result has the shape and dtype of `input`. Raises RuntimeError for integers.
 
     >>> weft.nn.functional.normalize(weft.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
-    return input / input.norm(p, dim, keepdim=True).clamp_min(eps)
+    norm = input.norm(p, dim, keepdim=True).clamp_min(eps)
+    return input / norm if out is None else weft.div(input, norm, out=out)
 
 
 def scaled_dot_product_attention(
@@ -397,4 +404,8 @@ def _repeat_heads(x: Tensor, repeats: int) -> Tensor:
     return x.unsqueeze(-3).expand(*x.shape[:-2], repeats, *x.shape[-2:]).flatten(-4, -3)
 
 
-_declare(globals())
+_declare(
+    globals(),
+    ("avg_pool2d", "channel_shuffle", "conv_transpose2d", "gelu", "one_hot", "softplus")
+    + ("scaled_dot_product_attention",),
+)

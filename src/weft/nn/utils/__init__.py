@@ -3,11 +3,21 @@
 from weft.nn.utils import rnn
 from weft.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, get_total_norm
 from weft.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+from weft.nn.utils.fusion import (
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+)
 from weft.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
     "remove_weight_norm",
