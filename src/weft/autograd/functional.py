@@ -151,8 +151,8 @@ def jacobian(
 
     One tensor, a tuple over inputs, or over outputs, or a tuple (outputs) of tuples (inputs), as
     `func` and `inputs` are. create_graph, strict: as for `vjp`. `vectorize` and `strategy` have no
-    effect on the result, which is made row by row; what PyTorch refuses of them raises: "forward-mode"
-    without vectorize or with create_graph, and strict with vectorize.
+    effect on the result, which is made row by row. As in PyTorch, "forward-mode" without vectorize
+    or with create_graph raises NotImplementedError, strict with vectorize RuntimeError.
     """
     _check_strategy("jacobian", strategy, vectorize, create_graph, strict)
     with enable_grad():
