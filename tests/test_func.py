@@ -349,3 +349,46 @@ def test_stacked_modules() -> None:
     assert weft.func.replace_all_batch_norm_modules_(model) is model
     assert layers[0].running_mean is None
     assert layers[1].running_mean is not None
+
+
+FLAGS: list[tuple[str, dict[str, Any], type[Exception] | None]] = [
+    ("jacobian", {"strategy": "forward-mode"}, NotImplementedError),
+    ("jacobian", {"strategy": "forward-mode", "vectorize": True}, None),
+    ("jacobian", {"strategy": "forward-mode", "vectorize": True, "create_graph": True},
+     NotImplementedError),
+    ("jacobian", {"strict": True, "vectorize": True}, RuntimeError),
+    ("hessian", {"outer_jacobian_strategy": "forward-mode"}, NotImplementedError),
+    ("hessian", {"outer_jacobian_strategy": "forward-mode", "vectorize": True}, None),
+    ("hessian", {"strict": True, "vectorize": True}, RuntimeError),
+    ("hessian", {"vectorize": True}, None),
+]  # fmt: skip
+
+
+def with_flags(lib: Any, name: str, flags: dict[str, Any]) -> Any:
+    x = vector(lib)
+    return getattr(lib.autograd.functional, name)(lambda x: (x**3).prod(), x, **flags)
+
+
+@pytest.mark.parametrize(("name", "flags", "error"), FLAGS)
+def test_flags_of_autograd_functional(
+    name: str, flags: dict[str, Any], error: type[Exception] | None
+) -> None:
+    if error is None:
+        assert_same(with_flags(weft, name, flags), with_flags(weft, name, {}))
+        return
+    with pytest.raises(error, match=f"{name}: expected"):
+        with_flags(weft, name, flags)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(("name", "flags", "error"), FLAGS)
+def test_flags_are_pytorchs(
+    name: str, flags: dict[str, Any], error: type[Exception] | None
+) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    if error is None:
+        expected = with_flags(torch, name, flags).detach()  # PyTorch's has a history left
+        assert_same(with_flags(weft, name, flags), expected)
+        return
+    with pytest.raises(error):
+        with_flags(torch, name, flags)

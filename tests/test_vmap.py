@@ -590,6 +590,35 @@ def test_no_samples() -> None:
     assert weft.vmap(lambda x: x.sum())(empty).shape == (0,)
 
 
+def written(x: Any) -> Any:
+    """Of elements that are written one by one into a tensor that had no history."""
+    made = x.new_zeros(3)
+    made[0] = x[0] ** 2
+    made[1:] = x.sin()
+    assert made.requires_grad == x.requires_grad
+    return made
+
+
+@pytest.mark.parametrize("transform", ["jacrev", "jacfwd"])
+def test_histories_that_begin_late(transform: str) -> None:
+    x = data(weft, 3, 2)
+    jacobian = getattr(weft.func, transform)(written)
+    assert_close(weft.vmap(jacobian)(x), weft.stack([jacobian(row) for row in x]))
+    assert float(jacobian(x[1])[0, 0]) == pytest.approx(2 * float(x[1, 0]))
+
+
+def test_traces_of_transforms() -> None:
+    cube = weft.func.grad(lambda x: (x**3).sum())
+    traced = weft.jit.trace(weft.vmap(cube), (X,))
+    assert_close(traced(X + 1), 3 * (X + 1) ** 2, 1e-6)
+    assert not traced(X + 1).requires_grad
+
+
+def test_chunks_draw_the_same() -> None:
+    made = weft.vmap(lambda x: x * 0 + weft.rand(2), randomness="same", chunk_size=2)(X)
+    assert all(bool((row == made[0]).all()) for row in made)
+
+
 def test_threads_have_batches_of_their_own() -> None:
     inside, done = threading.Event(), threading.Event()
 

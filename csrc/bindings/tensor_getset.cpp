@@ -167,7 +167,7 @@ PyGetSetDef tensor_getset[] = {
     {"itemsize", Overridable<"itemsize", get_itemsize>::call, nullptr, "Bytes of one element.",
      nullptr},
     {"nbytes", Traced<"nbytes", get_nbytes>::call, nullptr, "Bytes of all elements.", nullptr},
-    {"requires_grad", Overridable<"requires_grad", get_requires_grad>::call,
+    {"requires_grad", Traced<"requires_grad", get_requires_grad>::call,
      Traced<"set_requires_grad", set_requires_grad>::call, "Whether operators on it are recorded.",
      nullptr},
     {"grad", Traced<"grad", get_grad>::call, Traced<"set_grad", set_grad>::call,

@@ -150,11 +150,11 @@ def jacobian(
     """The Jacobian of func: for each output and input a tensor of shape (*output, *input).
 
     One tensor, a tuple over inputs, or over outputs, or a tuple (outputs) of tuples (inputs), as
-    `func` and `inputs` are. create_graph, strict: as for `vjp`. `vectorize` and `strategy` are
-    accepted and have no effect.
+    `func` and `inputs` are. create_graph, strict: as for `vjp`. `vectorize` and `strategy` have no
+    effect on the result, which is made row by row. As in PyTorch, "forward-mode" without vectorize
+    or with create_graph raises NotImplementedError, strict with vectorize RuntimeError.
     """
-    if strategy not in ("reverse-mode", "forward-mode"):
-        raise ValueError(f"jacobian: expected strategy 'reverse-mode', got {strategy!r}")
+    _check_strategy("jacobian", strategy, vectorize, create_graph, strict)
     with enable_grad():
         given, many = _tensors("jacobian", "inputs", inputs)
         own = _enter(given, create_graph)
@@ -164,6 +164,22 @@ def jacobian(
             for out in outputs
         )
     return rows if many_outputs else rows[0]
+
+
+def _check_strategy(
+    op: str, strategy: str, vectorize: bool, create_graph: bool, strict: bool
+) -> None:
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise ValueError(
+            f"{op}: expected strategy 'reverse-mode' or 'forward-mode', got {strategy!r}"
+        )
+    if strategy == "forward-mode" and (create_graph or not vectorize):
+        raise NotImplementedError(
+            f"{op}: expected vectorize=True and create_graph=False for 'forward-mode', got "
+            f"vectorize={vectorize} and create_graph={create_graph}"
+        )
+    if strict and vectorize:
+        raise RuntimeError(f"{op}: expected strict or vectorize, got both")
 
 
 def _jacobian_of(
@@ -207,6 +223,7 @@ def hessian(
 
     One tensor for one input, else a tuple of tuples. The rest as for `jacobian`.
     """
+    _check_strategy("hessian", outer_jacobian_strategy, vectorize, create_graph, strict)
     scalar = _scalar("hessian", func)
     given, many = _tensors("hessian", "inputs", inputs)
 

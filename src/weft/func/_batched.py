@@ -32,6 +32,12 @@ def whole(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def has_history(tensor: Tensor) -> bool:
+    """Whether it requires grad: also one that was written to since the function first saw it."""
+    with seen_by(None):
+        return whole(tensor).requires_grad
+
+
 def like(tensor: Tensor, physical: Tensor) -> Tensor:
     """Another tensor of all samples, as the function sees `tensor`."""
     batch = getattr(tensor, "_batch", None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import weft
 from weft import _C
 from weft._C import Tensor
-from weft.func._batched import seen_by
+from weft.func._batched import has_history, seen_by
 from weft.jit.tracing import faces as traced
 from weft.jit.tracing import indexing as _indexing  # noqa: F401  (its faces, too)
 
@@ -107,9 +107,12 @@ def _grad(level: Level, self: Tensor) -> Any:
         return self.grad
 
 
+FACES["requires_grad"] = lambda level, self: has_history(self)
+
+
 @face("set_requires_grad")
 def _set_requires_grad(level: Level, self: Tensor, flag: bool) -> None:
-    if level.samples(self) is not None and flag != self.requires_grad:
+    if level.samples(self) is not None and flag != has_history(self):
         level.unsupported("requires_grad_(); use weft.func.grad or vjp, which take part in it")
     with level.outside():
         self.requires_grad = flag
@@ -201,7 +204,7 @@ def _one_by_one(level: Level, given: Any, create: bool, unused: bool) -> Any:
 @face("program", "apply")
 def _call(level: Level, run: Any, *args: Any, **kwargs: Any) -> Any:
     """Compiled programs and custom autograd functions: sample by sample."""
-    function = run if not isinstance(run, type) else run.apply
+    function = getattr(run, "apply", run)
     if not level.holds([args, kwargs]):
         with level.outside():
             return function(*args, **kwargs)

@@ -16,6 +16,7 @@ from weft._C import Tensor
 from weft.autograd import enable_grad, is_grad_enabled
 from weft.autograd import grad as backward_grad
 from weft.func._arguments import Argnums, Chosen, output_tensors
+from weft.func._batched import has_history
 from weft.func._histories import History, Owner, entry
 from weft.func._reverse import Recorded, jacrev, units
 from weft.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
@@ -33,11 +34,11 @@ class Forward:
 
     def along(self, tangents: list[Tensor]) -> list[Tensor]:
         """A tangent for each output; zeros where nothing flows."""
-        pairs = [(p, t) for p, t in zip(self._products, tangents) if p.requires_grad]
-        seeds = [each for each in self._seeds if each.requires_grad]
+        pairs = [(p, t) for p, t in zip(self._products, tangents) if has_history(p)]
+        seeds = [each for each in self._seeds if has_history(each)]
         found: Any = iter(())
         if pairs and seeds:
-            recorded = is_grad_enabled() and any(t.requires_grad for _, t in pairs)
+            recorded = is_grad_enabled() and any(has_history(t) for _, t in pairs)
             found = iter(
                 backward_grad(
                     [product for product, _ in pairs],
@@ -50,14 +51,14 @@ class Forward:
             )
         zeros = _C._aten.zeros_like
         return [
-            next(found, zeros(output.detach())) if seed.requires_grad else zeros(output)
+            next(found, zeros(output.detach())) if has_history(seed) else zeros(output)
             for output, seed in zip(self._outputs, self._seeds)
         ]
 
 
 def _seed(output: Tensor) -> Tensor:
     zeros = _C._aten.zeros_like(output.detach())
-    return entry(zeros, Owner()) if output.requires_grad else zeros
+    return entry(zeros, Owner()) if has_history(output) else zeros
 
 
 def _checked_tangents(op: str, chosen: Chosen, spec: TreeSpec, tangents: Any) -> list[Tensor]:
@@ -101,7 +102,7 @@ def jvp(
     vectors = _checked_tangents("jvp", chosen, tree_flatten(primals)[1], tangents)
     done = Recorded("jvp", func, chosen, {}, has_aux)
     outputs, spec = output_tensors("jvp", done.output)
-    if strict and not all(each.requires_grad for each in outputs):
+    if strict and not all(has_history(each) for each in outputs):
         raise RuntimeError("jvp: expected outputs that depend on primals, got one that does not")
     found = Forward(done.history, outputs).along(vectors)
     output = tree_unflatten([done.history.leave(each) for each in outputs], spec)

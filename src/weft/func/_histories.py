@@ -13,7 +13,7 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft.autograd import Function, enable_grad, grad, is_grad_enabled
-from weft.func._batched import like, seen_by, spread, whole
+from weft.func._batched import has_history, like, seen_by, spread, whole
 from weft.utils._pytree import tree_map
 
 
@@ -50,10 +50,12 @@ class _Entry(Function):
 
 def entry(tensor: Tensor, owner: Owner) -> Tensor:
     """A tensor of the same elements that requires grad, and whose history begins with `owner`."""
-    if _C._get_tracing_state() is not None:
-        return tensor.detach().requires_grad_()
-    with seen_by(None), enable_grad():
-        return like(tensor, _Entry.apply(whole(tensor).detach().requires_grad_(), owner))
+    trace: Any = _C._recorder()
+    while hasattr(trace, "outer"):  # levels of vmap
+        trace = trace.outer
+    with seen_by(trace), enable_grad():
+        leaf = whole(tensor).detach().requires_grad_()
+        return like(tensor, leaf if trace is not None else _Entry.apply(leaf, owner))
 
 
 class History:
@@ -79,7 +81,7 @@ class History:
         """One more tensor of our own, over the elements of the one given."""
         with enable_grad():
             tensor = spread(given)
-            linked = self.outer and tensor.requires_grad
+            linked = self.outer and has_history(tensor)
             own = _C._aten.alias(tensor) if linked else entry(tensor, self._owner)
         self.own.append(own)
         self._entries.append((_node(own), whole(own)._version))
@@ -88,7 +90,7 @@ class History:
     def reaches(self, tensor: Tensor) -> bool:
         """Whether a tensor depends on one of our own."""
         entries = {node for node, _ in self._entries}
-        return tensor.requires_grad and any(each in entries for each in self._nodes(tensor))
+        return has_history(tensor) and any(each in entries for each in self._nodes(tensor))
 
     def _nodes(self, tensor: Tensor) -> Iterator[Any]:
         """The nodes that a tensor was made by, down to where histories begin."""
@@ -105,19 +107,21 @@ class History:
     def goes_on(self, tensor: Tensor) -> bool:
         """Whether the caller may differentiate a tensor: it depends on more than our own, namely
         on leaves of the program or on tensors of a transform around this one."""
-        if not self.outer or not tensor.requires_grad:
+        if not self.outer or not has_history(tensor):
             return False
+        entries = {node for node, _ in self._entries}
         for node in self._nodes(tensor):
             owner = _owner(node)
             if owner in _active and owner is not self._owner:
                 return True
-            if owner is None and node.name().endswith("AccumulateGrad"):
+            is_leaf = owner is None and node.name().endswith("AccumulateGrad")
+            if is_leaf and node not in entries:
                 return True
         return False
 
     def leave(self, value: Any) -> Any:
         """A result as the caller gets it."""
-        if not isinstance(value, Tensor) or not value.requires_grad or self.goes_on(value):
+        if not isinstance(value, Tensor) or not has_history(value) or self.goes_on(value):
             return value
         return value.detach()
 
@@ -141,9 +145,9 @@ class History:
                 )
         if create_graph is None:
             create_graph = any(map(self.goes_on, outputs)) or (
-                is_grad_enabled() and any(each.requires_grad for each in vectors)
+                is_grad_enabled() and any(has_history(each) for each in vectors)
             )
-        pairs = [(o, v) for o, v in zip(outputs, vectors) if o.requires_grad]
+        pairs = [(o, v) for o, v in zip(outputs, vectors) if has_history(o)]
         if not pairs:
             return [_C._aten.zeros_like(each.detach()) for each in self.own]
         found = grad(

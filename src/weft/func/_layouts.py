@@ -113,24 +113,13 @@ def _as_strided(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     *("tensor_split.indices", "flip", "sort", "topk", "cumsum", "cumprod", "cummax", "cummin"),
     *("logcumsumexp", "median.dim", "nanmedian.dim", "kthvalue", "mode", "gather", "diff"),
     *("flatten.using_ints", "diag_embed", "repeat_interleave.self_int"),
-    *("_fft", "_fft_half", "_fft_real"),
+    *("_fft", "_fft_half", "_fft_real", "scatter", "scatter_add", "scatter_reduce.two"),
+    *("take_along_dim", "roll"),
 )
 def _along(level: Level, op: Operator, given: Sequence[Any]) -> Any:
-    names = [argument.name for argument in op.arguments]
-    if "dim" in names and op.value(given, "dim") is None:
-        raise Unbatchable
-    return along(level, op, given)
-
-
-@rule("scatter", "scatter_add", "scatter_reduce.two", "take_along_dim")
-def _scatter(level: Level, op: Operator, given: Sequence[Any]) -> Any:
-    return _along(level, op, given)
-
-
-@rule("roll")
-def _roll(level: Level, op: Operator, given: Sequence[Any]) -> Any:
-    if not op.value(given, "dims"):
-        raise Unbatchable
+    for argument, value in zip(op.arguments, given):
+        if argument.is_dimension and argument.value(value) in (None, []):
+            raise Unbatchable  # over all of them
     return along(level, op, given)
 
 
@@ -190,9 +179,7 @@ def _matrices(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     return leading(level, op, given)
 
 
-@rule("copy_", "nextafter", "gcd", "lcm", "special_zeta", "_special_polynomial", "where.self")
-def _elements(level: Level, op: Operator, given: Sequence[Any]) -> Any:
-    return pointwise(level, op, given)
+rule("copy_", "nextafter", "gcd", "lcm", "special_zeta", "_special_polynomial")(pointwise)
 
 
 @rule("fill_.Tensor")

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from weft import _C
 from weft._C import Tensor
 from weft.func import _indices, _layouts, _products, _random  # noqa: F401  (their rules)
-from weft.func._batched import seen_by
+from weft.func._batched import has_history, seen_by
 from weft.func._faces import FACES
 from weft.func._operators import Operator, operator
 from weft.func._rules import Unbatchable, rule_of
@@ -62,9 +62,9 @@ class Level:
         with seen_by(None):
             seen = samples.detach()
             seen = seen.select(0, 0) if self.size else seen.new_zeros(samples.shape[1:])
-            if samples.requires_grad:
+            if has_history(samples):
                 seen.requires_grad_()
-        seen._batch = (self, samples)
+        seen.__dict__["_batch"] = (self, samples)
         return seen
 
     def samples(self, tensor: Any) -> Tensor | None:

@@ -160,7 +160,7 @@ def _run(block: list[Any], names: dict[str, Any]) -> None:
             raise CannotEvaluate
         elif kind in ("assign", "reassign"):
             several = isinstance(target, (list, tuple))
-            names.update(zip(target, value) if several else [(target, value)])
+            names.update(zip(target, value or ()) if several else [(target, value)])
 
 
 def _value(tree: list[Any], names: dict[str, Any]) -> Any:

@@ -104,7 +104,8 @@ def _embedding(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """Tables of the batch are one table, each with rows of its own."""
     weight, indices = given[0], given[1]
     if level.samples(weight) is None:
-        return leading_of(level, op, given, 1)
+        with level.outside():
+            return level.wrap(op.call([weight, level.samples(indices), *given[2:]]))
     if len(given) > 2 and given[2] is not Ellipsis and given[2] >= 0:
         raise Unbatchable
     count = weight.shape[0]
@@ -114,14 +115,6 @@ def _embedding(level: Level, op: Operator, given: Sequence[Any]) -> Any:
         first = _aten.arange(0, level.size * count, count, dtype=places.dtype)
         first = _aten.view(first, (level.size, *(1,) * indices.dim()))
         return level.wrap(op.call([table, _aten.add(places, first), *given[2:]]))
-
-
-def leading_of(level: Level, op: Operator, given: Sequence[Any], place: int) -> Any:
-    """As for one, where only one argument is of the batch."""
-    items = list(given)
-    items[place] = level.expanded(given[place])
-    with level.outside():
-        return level.wrap(op.call(items))
 
 
 # Images -----------------------------------------------------------------------------------------

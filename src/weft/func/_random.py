@@ -65,7 +65,7 @@ def _spread(level: Level, given: Sequence[Any]) -> Any:
 
 def _same(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """Each sample draws from the same state of the generator."""
-    generator = next((each for each in given if isinstance(each, _C.Generator)), None)
+    generator: Any = next((each for each in given if isinstance(each, _C.Generator)), None)
     read = weft.get_rng_state if generator is None else generator.get_state
     write = weft.set_rng_state if generator is None else generator.set_state
     state = read()

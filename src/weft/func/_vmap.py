@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft import _C
+from weft import _C, get_rng_state, set_rng_state
 from weft._C import Tensor
 from weft.func._level import Level
 from weft.func._random import MODES
@@ -55,16 +55,21 @@ def vmap(
         size = _size(leaves, dims)
 
         def run(begin: int, end: int) -> Any:
+            """The output for a part of the samples."""
             level = Level(end - begin, randomness)
             given = _enter(level, leaves, dims, (begin, end) if end - begin < size else None)
             with level.active():
-                return level, func(*tree_unflatten(given, spec), **kwargs)
+                output = func(*tree_unflatten(given, spec), **kwargs)
+            return _leave(level, output, out_dims)
 
         if chunk_size is None or chunk_size >= size:
-            return _leave(*run(0, size), out_dims)
+            return run(0, size)
         parts = []
+        state = get_rng_state() if randomness == "same" else None
         for begin in range(0, size, chunk_size):
-            parts.append(_leave(*run(begin, min(begin + chunk_size, size)), out_dims))
+            if state is not None:
+                set_rng_state(state)
+            parts.append(run(begin, min(begin + chunk_size, size)))
         return _joined(parts, out_dims)
 
     return call

@@ -230,6 +230,11 @@ def _dtype(rec: Recorder, self: Tensor) -> Any:
     return attribute(rec, "dtype", self)
 
 
+@face("requires_grad")
+def _takes_part(rec: Recorder, self: Tensor) -> bool:
+    return attribute(rec, "requires_grad", self)
+
+
 @face("device")
 def _device(rec: Recorder, self: Tensor) -> Any:
     found = attribute(rec, "device", self)
