@@ -41,42 +41,6 @@ def test_children_of_fork_work(name: str, threads: int) -> None:
     assert run.returncode == 0, errors[-4000:]
 
 
-COLLECTOR = """
-import gc, os, weft
-from weft._runtime import imports as _imports
-weft.fft
-assert gc.isenabled()
-try:
-    _imports.load("weft.no_such_module")
-except ImportError:
-    pass
-assert gc.isenabled()
-gc.disable()
-weft.special
-assert not gc.isenabled()  # as the program wants it
-gc.enable()
-
-class Forking:  # as another thread might, in the middle of an import
-    def find_spec(self, name, path, target=None):
-        if name == "weft.signal":
-            assert not gc.isenabled()
-            child = os.fork()
-            if child == 0:
-                os._exit(0 if gc.isenabled() else 1)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-import sys
-sys.meta_path.insert(0, Forking())
-weft.signal
-assert gc.isenabled()
-"""
-
-
-def test_the_collector_rests_for_an_import_and_no_longer() -> None:
-    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", COLLECTOR], check=False)
-    assert ran.returncode == 0
-
-
 lost: list[int] = []
 LOCK = _fork_lock.ForkLock(lambda: lost.append(1))
 

@@ -77,7 +77,7 @@ __all__ = sorted(
 
 def __getattr__(name: str) -> Any:
     if name in _exports.MODULES:
-        return _imports.load(f"weft.{name}")
+        return importlib.import_module(f"weft.{name}")
     if name in _EXPORTED:
         value = getattr(importlib.import_module(_exports.MODULE_OF[name]), name)
         globals()[name] = value

@@ -446,6 +446,14 @@ def test_objects_are_shared_with_python() -> None:
     assert compile_program([STEP], known=classes).function("Counter.step")(counter, None) == 8
     with pytest.raises(TypeError, match="expected value of type Counter"):
         compile_program([STEP]).function("Counter.step")(counter, None)
+    # And one that was told other types of its attributes could take one value for another.
+    other = ty.ClassType("__torch__.Counter", {"x": ty.Attribute(ty.INT)})
+    like = ty.ClassType("__torch__.Counter", {"x": ty.Attribute(ty.STR)})
+    known = {"__torch__.Counter": compile_program([], [other]).class_("__torch__.Counter")}
+    with pytest.raises(
+        ValueError, match="Counter with the attributes it has elsewhere, got others"
+    ):
+        compile_program([], [like], known)
 
 
 def test_objects_made_inside() -> None:

@@ -128,7 +128,7 @@ assert gc.isenabled()
 heavy = ("weft._ops.table", "weft._ops.builtins.rows", "weft._ops.schema", "weft.nn",
          "weft.jit.script_module", "weft.jit.tracing", "weft.jit.tracing.trace",
          "weft.jit.native.compose", "weft.jit.ir.html", "llvmlite", "numpy", "platform",
-         "weft.jit.ir.parser", "weft.jit.frontend.types.modules", "weft.jit.passes.freezing",
+         "weft.jit.frontend.types.modules", "weft.jit.archive", "weft.jit.graph_view",
          "inspect", "dataclasses", "textwrap", "json", *sys.argv[2:])
 print([name for name in heavy if name in sys.modules and name not in before])
 """

@@ -1,6 +1,4 @@
-"""How modules of weft are imported at their first use.
-
-No child is made by fork while another thread imports a module of weft for the first time.
+"""No child is made by fork while another thread imports a module of weft for the first time.
 
 Python locks each module while it is imported. The child of a fork has the lock but not the thread
 that would open it, so importing the same module there would wait for ever. Most of weft is
@@ -11,10 +9,7 @@ keeps new ones from beginning.
 from __future__ import annotations
 
 import _imp
-import gc
-import importlib
 import os
-import sys
 import threading
 import time
 from importlib import _bootstrap
@@ -27,33 +22,6 @@ _LOOK = 0.001
 # Private, so a Python to come may have another one (tests/test_fork.py would hang).
 _locks: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
 _held = threading.local()  # .here: this thread has Python's import lock because it forks
-
-
-_resting = False  # whether the collector rests because a module is being imported
-
-
-def load(name: str) -> Any:
-    """A module of weft. Its import makes many objects that stay and no garbage: the collector,
-    which would look at all objects of the process again and again, rests meanwhile."""
-    global _resting
-    if name in sys.modules or not gc.isenabled():
-        return importlib.import_module(name)
-    gc.disable()
-    _resting = True
-    try:
-        return importlib.import_module(name)
-    finally:
-        gc.enable()
-        _resting = False
-
-
-def _after_fork_in_child() -> None:
-    """The thread that would wake the collector is not there."""
-    global _resting
-    if _resting:
-        gc.enable()
-        _resting = False
-    _after_fork()
 
 
 def _are_importing() -> bool:
@@ -82,6 +50,4 @@ def _after_fork() -> None:
 
 
 # The first of weft's: so it runs after those that wait for threads that may have to import.
-os.register_at_fork(
-    before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
-)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

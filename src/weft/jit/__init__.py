@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
-    from weft.jit import frontend
     from weft.jit.aot.compile import aot_compile
     from weft.jit.archive.load import load
     from weft.jit.archive.registry import register_operator
@@ -124,8 +123,6 @@ _ABSENT = {
 def __getattr__(name: str) -> Any:
     if name in _ABSENT:
         raise AttributeError(f"weft.jit has no {name}: {_ABSENT[name]}", name=name)
-    if name == "frontend":
-        return _importlib.import_module("weft.jit.frontend")
     if name not in _LATER:
         raise AttributeError(f"module 'weft.jit' has no attribute {name!r}")
     module = _importlib.import_module(f"weft.jit.{_LATER[name]}")
@@ -162,7 +159,6 @@ __all__ = [
     "export_opnames",
     "fork",
     "freeze",
-    "frontend",
     "fuser",
     "ignore",
     "interface",

@@ -7,7 +7,6 @@ compiler is imported for what is not there.
 from __future__ import annotations
 
 import sys
-import textwrap
 import types as python_types
 from typing import Any
 
@@ -80,6 +79,8 @@ def _locals_of_caller(depth: int) -> dict[str, Any]:
 def _unindented(source: str) -> str:
     if not source.lstrip("\n").startswith((" ", "\t")):
         return source
+    import textwrap  # few texts need it, and it compiles patterns
+
     return textwrap.dedent(source)
 
 

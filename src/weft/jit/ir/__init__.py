@@ -1,12 +1,11 @@
 """Typed, structured SSA: the program between the frontend, the passes and the code generator."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from weft.jit.ir.clone import clone_block_into, clone_node
 from weft.jit.ir.function import Function
 from weft.jit.ir.graph import Block, Graph, Node, Use, Value
 from weft.jit.ir.literals import type_of_constant
+from weft.jit.ir.parser import parse_ir
+from weft.jit.ir.printer import print_graph
 from weft.jit.ir.reader import IRSyntaxError
 from weft.jit.ir.relations import bind, has_variables, is_subtype, substitute, unify
 from weft.jit.ir.shape import ShapeInfo
@@ -51,22 +50,6 @@ from weft.jit.ir.types import (
     union_of,
 )
 from weft.jit.ir.verify import VerifyError, verify
-
-if TYPE_CHECKING:
-    from weft.jit.ir.parser import parse_ir
-    from weft.jit.ir.printer import print_graph
-
-# What compiling a program does not need.
-_LATER = {"parse_ir": "parser", "print_graph": "printer"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'weft.jit.ir' has no attribute {name!r}")
-    module = importlib.import_module(f"weft.jit.ir.{_LATER[name]}")
-    globals()[name] = found = getattr(module, name)
-    return found
-
 
 __all__ = [
     "ANY",

@@ -27,6 +27,7 @@ from weft._kernels.kernel import Kernel, attribute_scalars, attribute_type, walk
 from weft._kernels.lower import Function, module_text
 from weft._kernels.target import Target
 from weft._kernels.types import BF16, BOOL, F16, F32, I64, DType, dtype
+from weft._ops import table
 from weft.jit import operator_facts
 from weft.jit.ir.record import record
 
@@ -56,8 +57,6 @@ def _row(id: str) -> Any:
     facts = next((found for found in map(operator_facts.row, keys) if found is not None), None)
     if facts is None or facts.kind != "pointwise":
         raise NotCompiled(f"expected a pointwise operator of the table, got {id}")
-    from weft._ops import table
-
     table.trusted = True
     try:
         importlib.import_module(f"weft._ops.{facts.family}")

@@ -14,6 +14,7 @@ from typing import Any
 
 from weft import _C
 from weft._kernels.machine import is_x86
+from weft.jit.native.compose import NotCompiled
 
 # Versions 0.x of llvmlite whose functions have the signatures of csrc/bindings/jit_llvm.cpp.
 CHECKED = range(45, 51)
@@ -36,8 +37,6 @@ def object_of(text: str, triple: str, target: Any) -> bytes:
     try:
         return by_package(text, target, triple)
     except ImportError:
-        from weft.jit.native.compose import NotCompiled
-
         raise NotCompiled("expected llvmlite (pip install weft[compile])") from None
 
 

@@ -19,6 +19,8 @@ from weft.jit.ir.shape import Dim
 from weft.jit.passes.aliasing import AliasAnalysis
 from weft.jit.passes.operators import CALLS, operator_of, operator_of_kind
 from weft.jit.passes.options import DEFAULT, Options
+from weft.jit.passes.shape_call import ShapeCall, Sizes, sizes_of
+from weft.jit.passes.shape_dtypes import dtypes_of
 
 _INTS = ListType(INT)
 _UNKNOWN = ShapeInfo()
@@ -37,8 +39,6 @@ def run(graph: Graph, options: Options = DEFAULT) -> bool:
 
 class _Propagation:
     def __init__(self, graph: Graph) -> None:
-        from weft.jit.passes.shape_call import Sizes
-
         self.sizes = Sizes()
         self.reshaped: list[Value] = []
         self.has_calls = False
@@ -90,9 +90,6 @@ class _Propagation:
             for value in node.outputs:
                 value.shape = None
             return
-        from weft.jit.passes.shape_call import ShapeCall, sizes_of
-        from weft.jit.passes.shape_dtypes import dtypes_of
-
         call = ShapeCall(node, operator, self.sizes)
         sizes, dtypes = sizes_of(call), dtypes_of(call)
         lowered = self.mixed and operator.row is not None and _is_lowered(operator.row.tags)
