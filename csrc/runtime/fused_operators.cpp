@@ -54,6 +54,7 @@ std::vector<bool> FusedGroup::steps_of(const std::vector<uint8_t>& values) const
 }
 
 uint64_t FusedGroup::inputs_of(const std::vector<uint8_t>& values) const {
+  if (values.empty()) return 0;
   uint64_t found = 0;
   const std::vector<bool> needed = steps_of(values);
   for (size_t s = 0; s < needed.size(); ++s) {
