@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -111,3 +112,37 @@ def test_gradients_agree(case: Case) -> None:
             np.testing.assert_allclose(
                 one, other, rtol=2e-4 * case.tolerance, atol=2e-5 * case.tolerance
             )
+
+
+def _dense(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+#: A float32 kernel, its operands, and how many times PyTorch's error it may have at most.
+DENSE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], float]] = {
+    **{
+        f"linear of {m} rows": (lambda lib, *x: lib.nn.functional.linear(*x), [(m, k), (n, k), (n,)], 2)
+        for m, k, n in ((1, 256, 1024), (2, 1000, 70), (4, 256, 1024), (7, 300, 33), (16, 512, 128))
+    },
+    **{
+        f"mm of {m} rows": (lambda lib, a, b: a @ b, [(m, k), (k, n)], 2)
+        for m, k, n in ((1, 256, 1024), (3, 1000, 70), (6, 512, 130))
+    },
+    "conv2d 3x3 by Winograd": (lambda lib, *x: lib.nn.functional.conv2d(*x, padding=1), [(1, 64, 14, 14), (48, 64, 3, 3)], 4),
+    "conv2d 3x3 of a small image": (lambda lib, *x: lib.nn.functional.conv2d(*x, padding=1), [(1, 96, 7, 7), (48, 96, 3, 3)], 2),
+    "avg_pool2d": (lambda lib, x: lib.nn.functional.avg_pool2d(x, 5, 2, 2), [(2, 3, 40, 41)], 2),
+    "adaptive_avg_pool2d": (lambda lib, x: lib.nn.functional.adaptive_avg_pool2d(x, (3, 7)), [(2, 3, 50, 61)], 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_dense_kernels_are_as_exact_as_torch(name: str) -> None:
+    """The greatest error against float64, beside PyTorch's on the same data."""
+    call, shapes, factor = DENSE[name]
+    arrays = [_dense(shape, seed) for seed, shape in enumerate(shapes)]
+    exact = call(torch, *(torch.from_numpy(a).double() for a in arrays)).numpy()
+    ours, theirs = (
+        np.abs(call(lib, *map(lib.from_numpy, arrays)).numpy() - exact).max()
+        for lib in (weft, torch)
+    )
+    assert ours <= factor * theirs, f"{name}: expected at most {factor} * {theirs}, got {ours}"

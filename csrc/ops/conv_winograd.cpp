@@ -244,7 +244,7 @@ class Worker {
     const int64_t tiles =
         kElements / (kPoints * (t.in_channels + std::min(t.out_channels, kChunk)));
     const int64_t row = t.row_tiles();
-    return std::clamp<int64_t>(std::clamp<int64_t>(tiles, 48, 256) / row, 1,
+    return std::clamp<int64_t>(std::clamp<int64_t>(tiles, 64, 256) / row, 1,
                                t.batch * t.tile_rows());
   }
 
@@ -283,7 +283,7 @@ class Worker {
   }
 
  private:
-  static constexpr int64_t kChunk = 72;  // output channels multiplied before they are transformed
+  static constexpr int64_t kChunk = 144;  // output channels multiplied before they are transformed
 
   // Lines an odd number of cache lines apart do not crowd into the same places of the cache.
   static int64_t padded(int64_t n) {
@@ -337,6 +337,7 @@ void run(const Task& t, const Source<float>& input, const float* weight, const f
   block =
       std::min(block, std::max<int64_t>(1, (rows * t.groups + num_threads() - 1) / num_threads()));
   const int64_t blocks = (rows + block - 1) / block;
+  block = (rows + blocks - 1) / blocks;  // about one size: each of them reads all of u
   parallel_for(blocks * t.groups, 1, [&](int64_t begin, int64_t end) {
     Worker worker(t, input);
     for (int64_t i = begin; i < end; ++i) {

@@ -103,7 +103,7 @@ WEFT_INLINE void dots_body(int64_t m, int64_t n, int64_t k, T alpha, const T* a,
   }
 }
 
-// ---- b row by row: Step rows of it are added to Rows rows of c at a time ----
+// ---- b row by row: Step rows of it are added up, then to Rows rows of c: fewer roundings ----
 
 constexpr int64_t kStep = 4;
 
@@ -117,26 +117,29 @@ WEFT_INLINE void add_rows(int64_t n, const T* x, int64_t x_row, const T* b, int6
   using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // uint16_t would become int
   int64_t j = 0;
   for (; j + kCount * kLanes <= n; j += kCount * kLanes) {
-    V right[Step][kCount], sums[kCount];
+    V right[Step][kCount], sums[kCount], old[kCount];
     for (int p = 0; p < Step; ++p) {
       for (int v = 0; v < kCount; ++v) load(right[p][v], b + p * b_row + j + v * kLanes);
     }
     for (int r = 0; r < Rows; ++r) {
       T* const to = c + r * c_row + j;
-      for (int v = 0; v < kCount; ++v) load(sums[v], to + v * kLanes);
-      for (int p = 0; p < Step; ++p) {
+      for (int v = 0; v < kCount; ++v) {
+        load(old[v], to + v * kLanes);
+        sums[v] = x[r * x_row] * right[0][v];
+      }
+      for (int p = 1; p < Step; ++p) {
         for (int v = 0; v < kCount; ++v) sums[v] += x[r * x_row + p] * right[p][v];
       }
-      for (int v = 0; v < kCount; ++v) store(sums[v], to + v * kLanes);
+      for (int v = 0; v < kCount; ++v) store(old[v] + sums[v], to + v * kLanes);
     }
   }
   for (; j < n; ++j) {
     for (int r = 0; r < Rows; ++r) {
-      T sum = c[r * c_row + j];
+      Wide sum = 0;
       for (int p = 0; p < Step; ++p) {
-        sum = static_cast<T>(sum + static_cast<Wide>(x[r * x_row + p]) * b[p * b_row + j]);
+        sum += static_cast<Wide>(x[r * x_row + p]) * b[p * b_row + j];
       }
-      c[r * c_row + j] = sum;
+      c[r * c_row + j] = static_cast<T>(c[r * c_row + j] + sum);
     }
   }
 }

@@ -119,6 +119,14 @@ case("sigmoid", same_shape(), _sigmoid, dtypes=WIDE_FLOATS)
 case("erf", same_shape(), _erf)
 case("relu", same_shape(), lambda x: np.maximum(x, 0), domain=nonzero, dtypes=REALS)
 case("silu", same_shape(), lambda x: x * _sigmoid(x))
+
+
+def _lstm_cell(i: np.ndarray, f: np.ndarray, g: np.ndarray, o: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, ...]:
+    after = _sigmoid(f) * memory + _sigmoid(i) * np.tanh(g)
+    return _sigmoid(o) * np.tanh(after), after
+
+
+case("_lstm_cell", [S(*[A((3, 4))] * 5), S(A((2, 17)), A((17,)), A((2, 1)), A((2, 17)), A((1, 17)))], _lstm_cell, tolerance=4)
 case("gelu", same_shape() + same_shape(approximate="tanh"), _gelu, tolerance=2)
 case("leaky_relu", same_shape() + same_shape(0.2), lambda x, s=0.01: np.where(x > 0, x, s * x), domain=nonzero)
 case("softplus", same_shape() + same_shape(2, 5), lambda x, b=1, t=20: np.where(b * x > t, x, np.log1p(np.exp(b * x)) / b),

@@ -97,6 +97,85 @@ backward_op(
     doc="The second derivative of silu.",
     compose=_silu_second,
 )
+
+
+# ---- the cell of long short-term memory ----
+
+
+def _lstm_cell(entry: Any, forget: Any, cell: Any, output: Any, memory: Any) -> Any:
+    after = sigmoid(forget) * memory + sigmoid(entry) * tanh(cell)
+    return sigmoid(output) * tanh(after), after
+
+
+def _lstm_cell_backward(
+    grad_hidden: Any, grad_memory: Any, entry: Any, forget: Any, cell: Any, output: Any, memory: Any
+) -> Any:
+    i, f, g, o = sigmoid(entry), sigmoid(forget), tanh(cell), sigmoid(output)
+    t = tanh(f * memory + i * g)
+    d = grad_memory + grad_hidden * o * (1 - t * t)
+    gates = d * g * i * (1 - i), d * memory * f * (1 - f), d * i * (1 - g * g)
+    return *gates, grad_hidden * t * o * (1 - o), d * f
+
+
+def _lstm_cell_double_backward(
+    to_entry: Any, to_forget: Any, to_cell: Any, to_output: Any, to_memory: Any, grad_hidden: Any,
+    grad_memory: Any, entry: Any, forget: Any, cell: Any, output: Any, memory: Any,
+) -> Any:  # fmt: skip
+    i, f, g, o = entry.sigmoid(), forget.sigmoid(), cell.tanh(), output.sigmoid()
+    t = (f * memory + i * g).tanh()
+    slope_i, slope_f, slope_o = i * (1 - i), f * (1 - f), o * (1 - o)
+    slope_g, slope_t = 1 - g * g, 1 - t * t
+    # What the next memory changes by in the direction of the five, and the gradient of that memory.
+    change = to_entry * g * slope_i + to_forget * memory * slope_f + to_cell * i * slope_g
+    change = change + to_memory * f
+    d = grad_memory + grad_hidden * o * slope_t
+    through = grad_hidden * slope_t * (slope_o * to_output - o * t * change * 2)
+    twice_o = grad_hidden * slope_o * (slope_t * change + t * (1 - o * 2) * to_output)
+    return (
+        o * slope_t * change + t * slope_o * to_output,
+        change,
+        d * slope_i * (to_entry * g * (1 - i * 2) + to_cell * slope_g) + through * g * slope_i,
+        d * slope_f * (to_forget * memory * (1 - f * 2) + to_memory) + through * memory * slope_f,
+        d * slope_g * (to_entry * slope_i - to_cell * i * g * 2) + through * i * slope_g,
+        twice_o,
+        d * to_forget * slope_f + through * f,
+    )
+
+
+op(
+    "_lstm_cell(Tensor entry, Tensor forget, Tensor cell, Tensor output, Tensor memory)"
+    " -> (Tensor, Tensor)",
+    doc="The next hidden state and the next memory, from the gates before their activations.",
+    pointwise=_lstm_cell,
+    dtypes=FLOATS,
+    grad={
+        "entry, forget, cell, output, memory": "_lstm_cell_backward(grads[0], grads[1], entry, "
+        "forget, cell, output, memory)"
+    },
+    variants="",
+    inplace=None,
+    out=None,
+)
+backward_op(
+    "_lstm_cell_backward(Tensor grad_hidden, Tensor grad_memory, Tensor entry, Tensor forget, "
+    "Tensor cell, Tensor output, Tensor memory) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    doc="The gradients of _lstm_cell for its arguments.",
+    pointwise=_lstm_cell_backward,
+    dtypes=FLOATS,
+    grad={
+        "grad_hidden, grad_memory, entry, forget, cell, output, memory": "_lstm_cell_double_back"
+        "ward(grads[0], grads[1], grads[2], grads[3], grads[4], grad_hidden, grad_memory, entry, "
+        "forget, cell, output, memory)"
+    },
+)
+backward_op(
+    "_lstm_cell_double_backward(Tensor to_entry, Tensor to_forget, Tensor to_cell, "
+    "Tensor to_output, Tensor to_memory, Tensor grad_hidden, Tensor grad_memory, Tensor entry, "
+    "Tensor forget, Tensor cell, Tensor output, Tensor memory)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    doc="The gradients of _lstm_cell_backward for its arguments.",
+    compose=_lstm_cell_double_backward,
+)
 op(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
     doc="log(1 + exp(beta * self)) / beta; self itself where beta * self is above the threshold.",

@@ -17,6 +17,7 @@ from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 from weft.nn.utils.rnn import PackedSequence
 
+_lstm_cell = weft._C._aten._lstm_cell
 State = tuple[Tensor, ...]
 Input = TypeVar("Input", Tensor, PackedSequence)
 
@@ -35,8 +36,8 @@ def _relu_step(x: Tensor, state: State, h: Tensor) -> State:
 
 def _lstm_step(x: Tensor, state: State, h: Tensor) -> State:
     entry, forget, cell, output = (x + h).chunk(4, -1)
-    memory = forget.sigmoid() * state[1] + entry.sigmoid() * cell.tanh()
-    return output.sigmoid() * memory.tanh(), memory
+    hidden, memory = _lstm_cell(entry, forget, cell, output, state[1])
+    return hidden, memory
 
 
 def _gru_step(x: Tensor, state: State, h: Tensor) -> State:
