@@ -8,7 +8,6 @@ of its thread. `func` is the function of weft that was called.
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -145,6 +144,10 @@ def get_default_nowrap_functions() -> set[Function]:
 _NAMESPACES = (".functional", "", ".nn.functional", ".linalg", ".fft", ".special")
 
 
+def _module(suffix: str) -> types.ModuleType:
+    return functools.reduce(getattr, suffix.split(".")[1:], weft)
+
+
 def _members(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
     for name in dir(module):
         value = getattr(module, name, None)
@@ -162,7 +165,7 @@ def _tables() -> tuple[dict[Any, list[Function]], dict[Function, str]]:
     functions: dict[Any, list[Function]] = {}
     names: dict[Function, str] = {}
     for suffix in _NAMESPACES:
-        module = importlib.import_module(f"weft{suffix}")
+        module = _module(suffix)
         found = [(n, v) for n, v in _members(module) if _is_overridable(v)]
         functions[module] = [value for _, value in found]
         if suffix == ".functional":  # where PyTorch has an operator
@@ -201,7 +204,7 @@ def get_overridable_functions() -> dict[Any, list[Function]]:
 
 def get_ignored_functions() -> set[Function]:
     """Functions of weft that ask nobody: those that make tensors of data, and settings."""
-    modules = (importlib.import_module(f"weft{suffix}") for suffix in _NAMESPACES)
+    modules = map(_module, _NAMESPACES)
     return {v for module in modules for _, v in _members(module) if not _is_overridable(v)}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import importlib
 import types
 from collections.abc import Callable
 from types import ModuleType
@@ -27,7 +26,7 @@ class _Inner(ModuleType):
         public, prefix = f"weft.{self.__name__}", f"{self.__name__}_"
         if not name.startswith(prefix):
             raise AttributeError(f"{public}: expected a name that begins with {prefix}, got {name}")
-        return getattr(importlib.import_module(public), name.removeprefix(prefix))
+        return getattr(getattr(weft, self.__name__), name.removeprefix(prefix))
 
 
 for _name in ("linalg", "fft", "special"):
