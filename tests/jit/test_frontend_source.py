@@ -39,7 +39,7 @@ def test_definitions_end_where_inspect_says(module):
             wanted, first = inspect.getsourcelines(function)
         except OSError:
             continue
-        got = _lines_of(function, inspect.getsourcefile(function))
+        got = _lines_of(function, linecache.getlines(inspect.getsourcefile(function)))
         if got is None:  # left to inspect
             continue
         assert (tree(got[0]), got[1]) == (tree(wanted), first), function
@@ -129,7 +129,7 @@ def wrapped(x):
 
 @pytest.mark.parametrize("function", [strange, one_line], ids=lambda f: f.__name__)
 def test_strange_layouts(function):
-    lines, first = _lines_of(function, __file__)
+    lines, first = _lines_of(function, linecache.getlines(__file__))
     wanted, wanted_first = inspect.getsourcelines(function)
     assert (tree(lines), first) == (tree(wanted), wanted_first)
     assert "comment after" not in "".join(lines)
@@ -151,11 +151,11 @@ def test_methods_mean_what_they_say(method, monkeypatch):
 
 @pytest.mark.parametrize("function", [wrapped, lambda x: x], ids=["wrapped", "lambda"])
 def test_what_is_left_to_inspect(function):
-    assert _lines_of(function, __file__) is None
+    assert _lines_of(function, linecache.getlines(__file__)) is None
     assert code_of(function).text
 
 
 def test_source_that_does_not_fit_the_code_is_left_to_inspect():
     scope = {}
     exec(compile("\n\n\ndef f(x):\n    return x\n", __file__, "exec"), scope)
-    assert _lines_of(scope["f"], __file__) is None
+    assert _lines_of(scope["f"], linecache.getlines(__file__)) is None

@@ -390,6 +390,8 @@ def _is_named(obj: Any) -> bool:
     function written in C."""
     if isinstance(obj, type):
         return not obj.__flags__ & _HEAP_TYPE or _is_in_library(obj)
+    if isinstance(obj, weft._C._Overridable):
+        return _is_named(obj.__wrapped__)
     if isinstance(obj, types.FunctionType):
         return _is_in_library(obj)
     return isinstance(obj, _IN_C) or type(obj) is weft._C._OpFunction
@@ -413,6 +415,8 @@ def _is_in_library(obj: Any) -> bool:
     found: Any = sys.modules.get(module)
     for part in obj.__qualname__.split("."):
         found = getattr(found, part, None)
+    if isinstance(found, weft._C._Overridable):
+        found = found.__wrapped__
     return getattr(found, "__func__", found) is obj
 
 
