@@ -23,6 +23,7 @@ MODULES = (argparse, inspect, json.decoder, linecache, textwrap, sequences, weft
 def functions(module):
     for holder in (module, *(c for c in vars(module).values() if inspect.isclass(c))):
         for each in vars(holder).values():
+            each = getattr(each, "__wrapped__", each)
             if inspect.isfunction(each) and each.__module__ == module.__name__:
                 yield each
 

@@ -9,7 +9,7 @@ from .types import BOOL, I64, DType, truth_of
 
 # The kernels a step may have, named as the fields of tile::Step.
 ROLES = ("horizontal", "vertical", "identity", "merge")
-MAX_OPERANDS = 8
+MAX_OPERANDS = 16  # of a step, as kMaxOperands of csrc/ops/tile.h
 
 
 @dataclass

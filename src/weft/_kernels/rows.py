@@ -31,7 +31,7 @@ from .expr import (
     value_of,
 )
 from .kernel import FIRST_ATTRIBUTE, Fold, Kernel, Key, attribute_scalars, walk
-from .program import MAX_OPERANDS, Slot, Step, Traced
+from .program import Slot, Step, Traced
 from .types import BOOL, I64, DType, max_value, min_value
 
 
@@ -372,7 +372,7 @@ class Scheduler:
         steps, group = [], found[:0]
         for item in found:
             reads = sources([v for _, v in [*group, item]], "row")
-            if group and len(group) + 1 + len(reads) > MAX_OPERANDS:
+            if group and len(group) + 1 + len(reads) > _MOST_TOGETHER:
                 steps.append(self._per_row_step(group))
                 group = []
             group = [*group, item]

@@ -197,7 +197,7 @@ class Walk:
         self._put(type(obj))
 
     def _class(self, cls: type) -> None:
-        self._write("class", cls.__module__, cls.__qualname__)
+        self._write("class", str(cls.__module__), cls.__qualname__)  # a descriptor, of some in C
         self._put_all("bases", cls.__mro__[1:])
         if issubclass(cls, enum.Enum):
             self._put_dict("members", {name: each.value for name, each in _members(cls)})

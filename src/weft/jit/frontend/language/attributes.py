@@ -185,6 +185,7 @@ def _python_function(name: str) -> Any:
     """A method of tensors that is written in Python, as the function of its name is."""
     method = static_attribute(weft.Tensor, name, None)
     function = getattr(weft, name, None)
+    function = getattr(function, "__wrapped__", function)  # of one that classes may override
     if not isinstance(method, FunctionType) or not isinstance(function, FunctionType):
         return None
     return function
