@@ -129,7 +129,9 @@ def dispatch(
 
 def name_of(function: Function) -> str:
     """A function's dotted name, for messages."""
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", repr(function))
+    name: str = getattr(function, "__qualname__", "") or getattr(
+        function, "__name__", repr(function)
+    )
     module = getattr(function, "__module__", None)
     return f"{module}.{name}" if module else name
 

@@ -6,9 +6,9 @@ the gradient of the loss into the `.grad` of every leaf.
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import Any
 
-from weft._runtime import imports as _imports
 from weft.autograd import anomaly_mode, function, functional, grad_mode, graph, profiler
 from weft.autograd._run import backward, grad
 from weft.autograd.anomaly_mode import (
@@ -59,5 +59,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "forward_ad":  # above weft.func, which is above this package
-        return _imports.load("weft.autograd.forward_ad")
+        return _import_module("weft.autograd.forward_ad")
     raise AttributeError(f"module 'weft.autograd' has no attribute {name!r}")

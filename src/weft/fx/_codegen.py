@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import keyword
 import math
 import re
@@ -269,7 +270,7 @@ def _last_uses(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
         return used
 
     for node in reversed(list(nodes)):
-        map_arg((node.args, node.kwargs), lambda used, node=node: register(used, node))
+        map_arg((node.args, node.kwargs), functools.partial(register, user=node))
     return last
 
 

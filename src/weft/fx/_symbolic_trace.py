@@ -79,7 +79,7 @@ class _Patcher:
         before = vars(owner).get(name, _MISSING)
         put = functools.partial(delattr, owner, name)
         if before is not _MISSING:
-            put = functools.partial(setattr, owner, name, before)  # type: ignore[assignment]
+            put = functools.partial(setattr, owner, name, before)
         self._undo.append(put)
         setattr(owner, name, value)
 

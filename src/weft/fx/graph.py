@@ -349,7 +349,7 @@ class Graph:
 
     def print_tabular(self) -> None:
         """Prints the nodes as a table."""
-        rows = [("opcode", "name", "target", "args", "kwargs")]
+        rows: list[tuple[str, ...]] = [("opcode", "name", "target", "args", "kwargs")]
         rows += [tuple(map(str, (n.op, n.name, n.target, n.args, n.kwargs))) for n in self.nodes]
         widths = [max(map(len, column)) for column in zip(*rows)]
         rows.insert(1, tuple("-" * width for width in widths))

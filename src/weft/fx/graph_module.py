@@ -88,21 +88,22 @@ class GraphModule(Module):
         for node in graph.nodes:
             if node.op not in ("get_attr", "call_module"):
                 continue
+            target = str(node.target)
             try:
-                owner, name = _owner(root, node.target)
+                owner, name = _owner(root, target)
                 value = getattr(owner, name)
             except AttributeError:
                 if node.op == "get_attr":
                     continue  # the graph may be completed later
                 raise RuntimeError(
-                    f"GraphModule: expected a module {node.target} in root, got none"
+                    f"GraphModule: expected a module {target} in root, got none"
                 ) from None
-            here, last = _owner(self, node.target, make=True)
+            here, last = _owner(self, target, make=True)
             if not hasattr(here, last):
-                _assign(self, node.target, value)
+                _assign(self, target, value)
 
     def _take_named(self, root: dict[str, Any], graph: Graph) -> None:
-        named = {n.target for n in graph.nodes if n.op in ("get_attr", "call_module")}
+        named = {str(n.target) for n in graph.nodes if n.op in ("get_attr", "call_module")}
         for target in sorted(named, key=lambda each: each.count(".")):
             if target not in root:
                 raise RuntimeError(
@@ -166,8 +167,8 @@ class GraphModule(Module):
         for name, tensor in self.named_parameters(recurse=False):
             empty = f"torch.empty({list(tensor.shape)}, dtype={tensor.dtype})"
             lines.append(f"self.{name} = torch.nn.Parameter({empty}, {tensor.requires_grad})")
-        for name, tensor in self.named_buffers(recurse=False):
-            empty = f"torch.empty({list(tensor.shape)}, dtype={tensor.dtype})"
+        for name, buffer in self.named_buffers(recurse=False):
+            empty = f"torch.empty({list(buffer.shape)}, dtype={buffer.dtype})"
             lines.append(f"self.register_buffer({name!r}, {empty})")
         lines.append("self.load_state_dict(torch.load(here / 'state_dict.pt'))")
         init = "\n".join(f"        {line}" for line in lines)

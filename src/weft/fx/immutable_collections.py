@@ -35,8 +35,8 @@ class immutable_list(list):
 class immutable_dict(dict):
     """A dict that cannot be changed, as node.kwargs is one."""
 
-    __delitem__ = __ior__ = __setitem__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __delitem__ = __ior__ = __setitem__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

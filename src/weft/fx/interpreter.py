@@ -35,7 +35,7 @@ class Interpreter:
     ) -> None:
         self.module = module
         self.submodules = dict(module.named_modules())
-        self.graph: Graph = graph if graph is not None else module.graph  # type: ignore[assignment]
+        self.graph: Graph = graph if graph is not None else module.graph
         self.env: dict[Node, Any] = {}
         self.args_iter: Iterator[Any] = iter(())
         self.extra_traceback = True

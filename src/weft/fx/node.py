@@ -255,8 +255,9 @@ class Node:
     def _pretty_print_target(self, target: Any) -> str:
         if isinstance(target, str):
             return target
-        if getattr(builtins, getattr(target, "__name__", ""), None) is target:
-            return f"builtins.{target.__name__}"
+        name = getattr(target, "__name__", "")
+        if getattr(builtins, name, None) is target:
+            return f"builtins.{name}"
         if getattr(target, "__module__", None) == "_operator":
             return f"operator.{target.__name__}"
         return _get_qualified_name(target)

@@ -174,6 +174,9 @@ class Proxy:
             return (self[i] for i in range(instruction.argval))
         return self.tracer.iter(self)
 
+    def __getitem__(self, key: Any) -> Proxy:
+        return self.tracer.create_proxy("call_function", operator.getitem, (self, key), {})
+
     def __abs__(self) -> Proxy:
         return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
 
@@ -286,7 +289,7 @@ def _reflected(name: str) -> Any:
 
 
 _COMPARISONS = ("eq", "ne", "lt", "gt", "le", "ge")
-for _name in (*_INFIX, *_PREFIX, "getitem"):
+for _name in (*_INFIX, *_PREFIX):
     setattr(Proxy, f"__{_name.strip('_')}__", _forward(_name))
 for _name in _INFIX:
     if _name not in _COMPARISONS:

@@ -133,7 +133,8 @@ def replace_pattern_with_filters(
     fixed = None if replacement is None else _graph_of(replacement)
     if fixed is None and replacement_callback is None:
         raise ValueError("replace_pattern: expected a replacement or a callback, got neither")
-    done, changed = [], {}
+    done: list[ReplacedPatterns] = []
+    changed: dict[Node, Node] = {}
     for match in _matches(gm.graph, matcher, list(match_filters or ())):
         if replacement_callback is not None:
             graph = replacement_callback(match, gm.graph, matcher.pattern)

@@ -11,7 +11,7 @@ from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.names import unique_name
 from weft.jit.frontend.types.parameters import Compiled
-from weft.jit.ir import Function, Graph, Value
+from weft.jit.ir import Function, Graph, Node, Value
 from weft.jit.ir import types as ty
 from weft.jit.module_methods import add_method, compiled_method
 from weft.jit.passes import conv_bn, freezing
@@ -204,10 +204,12 @@ class _Needed:
     def _use(self, value: Value, module: RecursiveScriptModule) -> None:
         needed = self._names.setdefault(id(module), set())
         for use in value.uses:
-            plain = getattr(use.user, "kind", "") in ("prim::GetAttr", "prim::SetAttr")
-            if not plain or use.index or isinstance(value.type, ty.InterfaceType):
+            user = use.user
+            if not isinstance(user, Node) or user.kind not in ("prim::GetAttr", "prim::SetAttr"):
                 return self._keep(module)
-            needed.add(use.user.attrs["name"])
+            if use.index or isinstance(value.type, ty.InterfaceType):
+                return self._keep(module)
+            needed.add(user.attrs["name"])
         return None
 
     def _keep(self, module: RecursiveScriptModule) -> None:

@@ -6,6 +6,7 @@ compiler is imported for what is not there.
 
 from __future__ import annotations
 
+import functools
 import sys
 import types as python_types
 from typing import Any
@@ -115,7 +116,7 @@ class CompilationUnit:
 
         for name, doc in names.items():
             self._functions[name] = KeptFunction(
-                kept.inner(name), f"__torch__.{name}", doc, None, lambda name=name: compile(name)
+                kept.inner(name), f"__torch__.{name}", doc, None, functools.partial(compile, name)
             )
 
     def __getattr__(self, name: str) -> Any:

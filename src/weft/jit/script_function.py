@@ -4,12 +4,15 @@ process has compiled runs without one."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import weft
 from weft import _C
 from weft.jit import native
 from weft.jit.cache.kept import FIRST, GRADIENTS, INFERENCE, Kept
+
+if TYPE_CHECKING:
+    from weft.jit.ir import Function
 
 
 class ScriptFunction:
@@ -35,6 +38,14 @@ class ScriptFunction:
     def name(self) -> str:
         """The name without its module."""
         return self.qualified_name.rpartition(".")[2]
+
+    if TYPE_CHECKING:  # each kind has them in its own way
+
+        @property
+        def function(self) -> Function: ...
+
+        @property
+        def inlined_graph(self) -> Any: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         run = self._run

@@ -26,7 +26,7 @@ def script(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
     """What weft.jit.script gives for an object; `extra` are the names where it was called. Programs
     of a function are `kept` if the walk has met all that the compiler read."""
     try:
-        with LOCK, from_outside(), reads.recorded(kept and kept.walk) as seen:
+        with LOCK, from_outside(), reads.recorded(None if kept is None else kept.walk) as seen:
             made = _script(obj, extra, kept)
             if kept is not None and isinstance(made, CompiledFunction) and seen.are_met():
                 made.keep(kept)
@@ -105,7 +105,7 @@ def define(
 ) -> None:
     """Compiles the functions of a text; they may call those that came before them."""
     try:
-        with LOCK, from_outside(), reads.recorded(kept and kept.walk) as seen:
+        with LOCK, from_outside(), reads.recorded(None if kept is None else kept.walk) as seen:
             known = len(functions)
             resolver = Resolver(functions, *reads.bindings_of(None), *scopes)
             _define(source, resolver, functions)

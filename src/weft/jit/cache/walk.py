@@ -16,7 +16,7 @@ import re
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import weft
 from weft.jit.cache.files import sha256
@@ -373,7 +373,7 @@ def _parts_of_typing(obj: Any) -> tuple[str, ...] | None:
 # Libraries ---------------------------------------------------------------------------------------
 
 
-def _is_library_name(module: Any) -> bool:
+def _is_library_name(module: Any) -> TypeGuard[str]:
     if not isinstance(module, str):
         return False
     top = module.partition(".")[0]

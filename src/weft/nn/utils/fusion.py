@@ -95,7 +95,9 @@ def _copied(name: str, layer: Any, bn: Any) -> Any:
     return copy.deepcopy(layer)
 
 
-def _weights(layer: Any, bn: Any) -> tuple[Any, ...]:
+def _weights(
+    layer: Any, bn: Any
+) -> tuple[Tensor, Tensor | None, Tensor, Tensor, float, Tensor | None, Tensor | None]:
     norm = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
     if bn.running_mean is None or bn.running_var is None:
         raise ValueError("fuse: expected a normalisation with running statistics, got none")
