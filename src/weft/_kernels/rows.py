@@ -34,6 +34,8 @@ from .kernel import FIRST_ATTRIBUTE, Fold, Kernel, Key, attribute_scalars, walk
 from .program import Slot, Step, Traced
 from .types import BOOL, I64, DType, max_value, min_value
 
+_MOST_TOGETHER = 8  # operands of a step that gathers values of rows
+
 
 class Row:
     """The first argument of a `reduce` or `rowwise` body."""

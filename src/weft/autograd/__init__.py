@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import Any
 
-from weft.autograd import anomaly_mode, function, functional, grad_mode, graph, profiler
+from weft.autograd import anomaly_mode, function, functional, grad_mode, graph
 from weft.autograd._run import backward, grad
 from weft.autograd.anomaly_mode import (
     detect_anomaly,
@@ -58,6 +58,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "forward_ad":  # above weft.func, which is above this package
-        return _import_module("weft.autograd.forward_ad")
+    # Above weft.func, which is above this package; above the profiler.
+    if name in ("forward_ad", "profiler"):
+        return _import_module(f"weft.autograd.{name}")
     raise AttributeError(f"module 'weft.autograd' has no attribute {name!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import threading
 from collections.abc import Iterable
@@ -195,6 +194,8 @@ def _aligned(rows: list[tuple[str, ...]]) -> str:
 
 def write_trace(path: str, events: Iterable[Event], metadata: dict[str, Any]) -> None:
     """A trace of events in the format of Chrome, times in microseconds."""
+    import json  # for those who ask alone: every program finds this module
+
     content = {
         "schemaVersion": 1,
         **metadata,

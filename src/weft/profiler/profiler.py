@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import json
 import os
 import socket
 import time
@@ -212,4 +211,6 @@ class profile:
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """The same, of a value written in JSON."""
+        import json  # for those who ask alone: every program finds this module
+
         self._metadata[key] = json.loads(value)

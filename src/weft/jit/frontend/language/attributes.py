@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import Any, NoReturn
 
 import weft
@@ -185,10 +184,8 @@ def _python_function(name: str) -> Any:
     """A method of tensors that is written in Python, as the function of its name is."""
     method = static_attribute(weft.Tensor, name, None)
     function = getattr(weft, name, None)
-    function = getattr(function, "__wrapped__", function)  # of one that classes may override
-    if not isinstance(method, FunctionType) or not isinstance(function, FunctionType):
-        return None
-    return function
+    is_python = all(isinstance(each, weft._C._Overridable) for each in (method, function))
+    return function.__wrapped__ if is_python else None
 
 
 class PartialFunction(Sugared):
