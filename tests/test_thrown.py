@@ -34,7 +34,9 @@ RANDOM = frozenset(
 )
 UNINITIALISED = frozenset(("empty.memory_format", "empty_strided", "empty_like", "new_empty"))
 #: the answer depends on how the argument lies in memory, as it should
-OF_MEMORY = frozenset(("as_strided", "view", "view.dtype", "view_as", "view_as_complex"))
+OF_MEMORY = frozenset(
+    ("as_strided", "as_strided_copy", "view", "view.dtype", "view_as", "view_as_complex")
+)
 #: small changes of the argument may change the answer without bound: only faithful samples compare
 ILL_POSED = frozenset(k for k in calling.ROWS if any(part in k for part in (
     "inv", "det", "solve", "cholesky", "eigh", "eigvals", "qr", "svd", "matrix_power",
