@@ -81,7 +81,10 @@ def _call(graph: Graph, node: Node, function: Function | None) -> None:
     if function is not None:
         with graph.inserting(before=node), graph.at_range(node.range):
             types = [value.type for value in node.outputs]
-            call = graph.emit("prim::CallFunction", node.inputs, types, {"function": function})
+            result = types if len(types) == 1 else [ty.TupleType(tuple(types))]
+            call = graph.emit("prim::CallFunction", node.inputs, result, {"function": function})
+            if len(types) > 1:
+                call = graph.emit("prim::TupleUnpack", call.outputs, types)
         node.replace_outputs_with(call.outputs)
         node.destroy()
 

@@ -101,6 +101,17 @@ def imag(a: complex) -> float:
     return float(weft.view_as_real(weft.tensor(a, dtype=weft.complex128))[1])
 
 
+# Layers -------------------------------------------------------------------------------------------
+
+
+@_stands_for("aten::_lstm_cell")
+def lstm_cell(
+    entry: Tensor, forget: Tensor, cell: Tensor, output: Tensor, memory: Tensor
+) -> tuple[Tensor, Tensor]:
+    after = forget.sigmoid() * memory + entry.sigmoid() * cell.tanh()
+    return output.sigmoid() * after.tanh(), after
+
+
 # Strings ------------------------------------------------------------------------------------------
 
 

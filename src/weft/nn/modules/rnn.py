@@ -17,6 +17,7 @@ from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 from weft.nn.utils.rnn import PackedSequence
 
+_lstm_cell = weft._C._aten._lstm_cell
 State = tuple[Tensor, ...]
 Input = TypeVar("Input", Tensor, PackedSequence)
 
@@ -31,22 +32,6 @@ def _tanh_step(x: Tensor, state: State, h: Tensor) -> State:
 
 def _relu_step(x: Tensor, state: State, h: Tensor) -> State:
     return ((x + h).relu(),)
-
-
-def _composed_lstm_cell(
-    entry: Tensor, forget: Tensor, cell: Tensor, output: Tensor, memory: Tensor
-) -> tuple[Tensor, Tensor]:
-    after = forget.sigmoid() * memory + entry.sigmoid() * cell.tanh()
-    return output.sigmoid() * after.tanh(), after
-
-
-def _lstm_cell(*gates_and_memory: Tensor) -> tuple[Tensor, Tensor]:
-    """The next hidden state and memory. Programs compile the operators that it is made of: a group
-    fuses them, and archives can hold them."""
-    return weft._C._aten._lstm_cell(*gates_and_memory)
-
-
-_lstm_cell._weft_unwrapped = _composed_lstm_cell  # type: ignore[attr-defined]
 
 
 def _lstm_step(x: Tensor, state: State, h: Tensor) -> State:
