@@ -184,7 +184,8 @@ def _python_function(name: str) -> Any:
     """A method of tensors that is written in Python, as the function of its name is."""
     method = static_attribute(weft.Tensor, name, None)
     function = getattr(weft, name, None)
-    is_python = all(isinstance(each, weft._C._Overridable) for each in (method, function))
+    kind = weft._C._Overridable
+    is_python = isinstance(method, kind) and isinstance(function, kind)
     return function.__wrapped__ if is_python else None
 
 
