@@ -183,7 +183,7 @@ class BoundMethod(Sugared):
 def _python_function(name: str) -> Any:
     """A method of tensors that is written in Python, as the function of its name is."""
     method = static_attribute(weft.Tensor, name, None)
-    function = getattr(weft, name, None)
+    function: Any = getattr(weft, name, None)
     kind = weft._C._Overridable
     is_python = isinstance(method, kind) and isinstance(function, kind)
     return function.__wrapped__ if is_python else None
