@@ -225,14 +225,21 @@ TEST(fork_inside_a_piece_that_a_worker_took_over) {
   const int before = num_threads();
   set_num_threads(2);
   std::atomic<pid_t> child{-1};
-  // Pieces 0 and 1 are the caller's, which is busy until the worker has taken the second.
-  parallel_for(4, 1, [&](int64_t begin, int64_t) {
-    while (begin == 0 && child.load() == -1) std::this_thread::yield();
-    if (begin != 1) return;
-    const pid_t made = fork();
-    if (made == 0) alarm(60);
-    child = made;
-  });
+  const auto caller = std::this_thread::get_id();
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  // Pieces 0 and 1 are the caller's, which is busy for a while, so that the worker takes the
+  // second. A worker that is done before the caller begins does not look again: then another region
+  // tries.
+  for (int i = 0; i < 200 && child.load() == -1; ++i) {
+    parallel_for(4, 1, [&](int64_t begin, int64_t) {
+      const auto end = now() + std::chrono::milliseconds(100);
+      while (begin == 0 && child.load() == -1 && now() < end) std::this_thread::yield();
+      if (begin != 1 || std::this_thread::get_id() == caller) return;
+      const pid_t made = fork();
+      if (made == 0) alarm(60);
+      child = made;
+    });
+  }
   int status = -1;
   CHECK_EQ(waitpid(child, &status, 0), child.load());
   CHECK_EQ(status, 0);
