@@ -12,6 +12,7 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft._functions.out import takes_out
 from weft._tensor.promotion import result_type
 from weft.autograd import Function
 
@@ -99,6 +100,7 @@ class _IncompleteGamma(Function):
         return None, (-slope if ctx.upper else slope).sum_to_size(x.shape), None
 
 
+@takes_out
 def igamma(input: Tensor, other: Tensor) -> Tensor:
     """The regularised lower incomplete gamma function of `input` at `other`.
 
@@ -111,6 +113,7 @@ def igamma(input: Tensor, other: Tensor) -> Tensor:
     return _IncompleteGamma.apply(*_tensors("igamma", input, other), False)
 
 
+@takes_out
 def igammac(input: Tensor, other: Tensor) -> Tensor:
     """The regularised upper incomplete gamma function: 1 - igamma, without cancellation.
 

@@ -143,6 +143,13 @@ def to_dense(self: Tensor, dtype: int | None = None, *, masked_grad: bool | None
     return self if dtype is None else self.to(dtype_of(dtype))
 
 
+@composed("aten::sum_to_size")
+def sum_to_size(self: Tensor, size: list[int]) -> Tensor:
+    leading = self.dim() - len(size)
+    dims = [i for i in range(self.dim()) if i < leading or size[i - leading] == 1]
+    return self.sum(dims, keepdim=True).reshape(size) if len(dims) > 0 else self.reshape(size)
+
+
 # Parts that may be written to: each has a history of its own --------------------------------------
 
 

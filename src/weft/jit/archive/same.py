@@ -22,9 +22,9 @@ _WRITTEN: tuple[tuple[str, Any, str], ...] = (
     (
         "",
         weft,
-        """as_strided_scatter combinations corrcoef cov get_autocast_dtype index_reduce
-        is_autocast_cpu_enabled istft lu_solve matrix_exp mvlgamma nanquantile nonzero_static
-        pinverse quantile stft unbind_copy vander""",
+        """as_strided_scatter binomial combinations corrcoef cov get_autocast_dtype igamma igammac
+        index_reduce is_autocast_cpu_enabled istft lu_solve matrix_exp mvlgamma nanquantile
+        nonzero_static pinverse polar quantile stft unbind_copy vander""",
     ),
     (
         "fft_",
@@ -70,6 +70,12 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         resolve_conj resolve_neg result_type row_stack split_copy split_with_sizes_copy subtract
         trapezoid trapz triangular_solve true_divide vsplit vstack""",
     ),
+    (
+        "",
+        weft.Tensor,
+        """arctan2_ divide_ greater_ greater_equal_ index_reduce_ is_pinned less_ less_equal_
+        multiply_ not_equal_ pin_memory set_ subtract_ true_divide_""",
+    ),
     ("fft_", weft.fft, "fftfreq rfftfreq"),
     (
         "linalg_",
@@ -79,7 +85,7 @@ _READ: tuple[tuple[str, Any, str], ...] = (
     (
         "special_",
         weft.special,
-        """digamma erf erfc erfinv exp2 expit expm1 gammaln i0 log1p log_softmax logit logsumexp
+        """digamma erf erfc erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 log1p log_softmax logit logsumexp
         modified_bessel_i0 modified_bessel_i1 polygamma psi round sinc softmax xlogy""",
     ),
 )
