@@ -85,8 +85,9 @@ _READ: tuple[tuple[str, Any, str], ...] = (
     (
         "special_",
         weft.special,
-        """digamma erf erfc erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 log1p log_softmax logit logsumexp
-        modified_bessel_i0 modified_bessel_i1 polygamma psi round sinc softmax xlogy""",
+        """digamma erf erfc erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 log1p log_softmax
+        logit logsumexp modified_bessel_i0 modified_bessel_i1 polygamma psi round sinc softmax
+        xlogy""",
     ),
 )
 _BITWISE = {
