@@ -230,6 +230,12 @@ def test_row_errors(scratch_table: list[Row], fields: dict[str, Any], message: s
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize("name", ["grad", "result", "result1"])
+def test_arguments_that_hide_a_gradient(scratch_table: list[Row], name: str) -> None:
+    with pytest.raises(TableError, match=r"names mean nothing else in its gradients, got \['"):
+        op(f"probe(Tensor {name}) -> Tensor", doc="A probe.", native="p", grad={name: "grad"})
+
+
 def test_second_row_of_a_schema(scratch_table: list[Row]) -> None:
     with pytest.raises(TableError, match=r"^exp: expected one row per schema, got a second one$"):
         op("exp(Tensor self) -> Tensor", doc="Again.", compose="self")

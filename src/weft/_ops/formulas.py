@@ -187,7 +187,8 @@ class Saved:
     grads: frozenset[int]  # which gradients it reads
 
 
-def _is_gradient_or_result(name: str) -> bool:
+def is_gradient_or_result(name: str) -> bool:
+    """Whether a gradient formula means a gradient or a result by a name."""
     return re.fullmatch(r"grad|grads\[\d+\]|result\d*", name) is not None
 
 
@@ -204,7 +205,7 @@ def saved_by(expr: Expr) -> Saved:
             base = node.args[0]
             while base.kind == "convert":
                 base = base.args[0]
-            is_argument = base.kind == "name" and not _is_gradient_or_result(str(base.value))
+            is_argument = base.kind == "name" and not is_gradient_or_result(str(base.value))
             if is_argument and base.type.startswith("Tensor"):
                 meta.add((base.value, node.value))
                 for arg in node.args[1:]:
@@ -216,7 +217,7 @@ def saved_by(expr: Expr) -> Saved:
                 grads.add(0)
             elif name.startswith("grads["):
                 grads.add(int(name[6:-1]))
-            elif _is_gradient_or_result(name):
+            elif is_gradient_or_result(name):
                 results.add(name)
             elif node.type.startswith("Tensor"):
                 tensors.add(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Container, Sequence
 
+from weft._ops.formulas import is_gradient_or_result
 from weft._ops.schema import Schema
 from weft._ops.table import TAGS, VARIANTS, Row, fail
 
@@ -35,6 +36,9 @@ def check(row: Row, known: Container[str]) -> None:
     for key in (*row.grad, *row.inplace_grad):
         for name in key:
             _one_of(schema, "grad", name, sorted(names))
+    hidden = [name for name in names if is_gradient_or_result(name)]
+    if row.grad and hidden:
+        fail(schema, "arguments whose names mean nothing else in its gradients", hidden)
     _check_body(row)
     _check_gradient(row)
 
