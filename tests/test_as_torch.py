@@ -97,7 +97,7 @@ CHILDREN = """
     if __name__ == "__main__":
         print(sys.argv[1:], torch.__version__, __file__.rpartition("/")[2])
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            print(pool.map(double, [torch.ones(2).tolist()[0]]))
+            print(pool.map(double, [torch.ones(2).tolist()[0]]), flush=True)
         code = "import torch; print(torch.__version__, torch.add.__module__)"
         subprocess.run([sys.executable, "-c", code], check=True)
 """

@@ -313,6 +313,7 @@ def test_wrapping_a_function():
 
 
 def test_overridable_functions_are_functions():
+    assert getattr(F.relu, "".join(["__reduce", "_ex__"]))(4) == "relu"  # not an interned string
     assert (
         F.relu.__name__ == "relu"
         and F.relu.__doc__

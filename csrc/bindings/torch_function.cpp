@@ -127,7 +127,9 @@ PyObject* overridable_get(PyObject* self, PyObject* name) {
       PyUnicode_InternFromString("__class__"),     PyUnicode_InternFromString("__call__"),
       PyUnicode_InternFromString("__get__"),       PyUnicode_InternFromString("__wrapped__"),
       PyUnicode_InternFromString("__reduce_ex__"), PyUnicode_InternFromString("__reduce__")};
-  if (std::find(std::begin(own), std::end(own), name) != std::end(own))
+  // By their letters: CPython has strings of its own for some of these names.
+  const auto is_name = [name](PyObject* each) { return PyUnicode_Compare(each, name) == 0; };
+  if (std::any_of(std::begin(own), std::end(own), is_name))
     return PyObject_GenericGetAttr(self, name);
   return PyObject_GetAttr(function_of(self), name);
 }
