@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.jit.frontend_cases import CASES
@@ -72,15 +75,22 @@ def f(x, n: int, s: float, flag: bool):
     assert str(weft.jit.CompilationUnit(source).f.graph) == first
 
 
-@pytest.mark.parametrize("name", ["expression", "statement", "verb", "method"])
-def test_rules_stand_where_the_registry_says(name):
-    from weft.jit.frontend import registry
+def test_a_kind_has_one_rule():
+    from weft.jit.frontend.registry import Rules
 
-    registry.load_everything()
-    rules = getattr(registry, name)
-    found = {kind: rule.__module__ for kind, rule in rules.items()}
-    package = "weft.jit.frontend."
-    assert found == {
-        k: (package + file).replace("frontend..", "") for k, file in rules.files.items()
-    }
-    assert rules.find("no such thing") is None
+    rules = Rules()
+    rules("a", "b")(len)
+    with pytest.raises(ValueError, match="rule: expected one for b, got len and"):
+        rules("b")(max)
+    assert rules == {"a": len, "b": len}
+
+
+def test_every_file_of_rules_is_imported_with_the_package():
+    folder = Path(weft.jit.frontend.__file__).parent
+    marks = ("@builtin(", "@expression(", "@method(", "@statement(", "@verb(")
+    files = {p for p in folder.rglob("*.py") if any(m in p.read_text() for m in marks)}
+    script = "import sys, weft.jit.frontend; print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
+    loaded = {folder.parent.parent.parent.joinpath(*m.split(".")) for m in shown.split()}
+    assert len(files) > 35
+    assert not {path.with_suffix("") for path in files} - loaded

@@ -15,6 +15,8 @@ import weft
 import weft.jit.literals
 from weft.jit import ir
 from weft.jit.ir import Graph, ShapeInfo
+from weft.jit.ir.dot import to_dot
+from weft.jit.ir.html import to_html
 
 COLOR = ir.EnumType("__torch__.Color", ir.INT, (("RED", 1), ("BLUE", 2)))
 MODULE = ir.ClassType(
@@ -207,7 +209,7 @@ def test_files_with_odd_names_stay_on_one_line():
 
 def test_dot_names_every_node_and_edge():
     graph = ir.parse_ir(TEXT, CLASSES, {TWICE.name: TWICE})
-    text = graph.to_dot()
+    text = to_dot(graph)
     assert text.count("{") == text.count("}") == 1 + 3
     edges = sum(len(n.inputs) + sum(len(b.returns) for b in n.blocks) for n in graph.walk())
     assert text.count("->") == edges + len(graph.returns)
@@ -222,12 +224,12 @@ def test_html_links_nodes_and_lines():
         "aten::lt.Scalar", [x, graph.constant(1)], [ir.TENSOR], range=ir.SourceRange(source, 21, 26)
     )
     graph.block.set_returns(node.outputs)
-    page = graph.to_html("a <title>")
+    page = to_html(graph, "a <title>")
     assert "<title>a &lt;title&gt;</title>" in page
     assert page.count('data-line="0-1"') == 2 and 'title="f.py:8:15"' in page
     assert '<span class="n">   8  </span>        return x &lt; 1' in page
     assert page.count('data-value="x"') == 2 and "http" not in page
-    assert "source of this graph is not known" in ir.parse_ir(str(graph)).to_html()
+    assert "source of this graph is not known" in to_html(ir.parse_ir(str(graph)))
 
 
 def test_the_example_of_the_document_is_a_graph():

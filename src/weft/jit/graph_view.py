@@ -7,7 +7,7 @@
     >>> graph.findNode("aten::add").inputsAt(1).debugName()
     'y'
 
-What the classes of weft.jit.ir have besides is there as well (`graph.walk()`, `graph.to_html()`),
+What the classes of weft.jit.ir have besides is there as well (`graph.walk()`),
 and gives objects of theirs; `.ir` is the graph, node or value itself.
 """
 
@@ -18,6 +18,8 @@ from typing import Any
 
 from weft.jit import schemas
 from weft.jit.ir import Block, Graph, Node
+from weft.jit.ir.dot import to_dot
+from weft.jit.ir.html import to_html
 
 
 class _View:
@@ -218,6 +220,14 @@ class GraphView(BlockView):
     def findAllNodes(self, kind: str, recurse: bool = True) -> list[NodeView]:
         """All nodes of a kind."""
         return list(_found([self.ir.block], kind, recurse))
+
+    def to_dot(self) -> str:
+        """Text for Graphviz."""
+        return to_dot(self.ir)
+
+    def to_html(self, title: str = "graph") -> str:
+        """One page that shows the graph beside its source, linked line by line."""
+        return to_html(self.ir, title)
 
     def __getattr__(self, name: str) -> Any:
         if name == "ir":

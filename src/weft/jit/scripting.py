@@ -7,6 +7,7 @@ import types as python_types
 from collections.abc import Mapping
 from typing import Any
 
+from weft.jit import script_class
 from weft.jit.cache import reads
 from weft.jit.cache.kept import Kept
 from weft.jit.cache.walk import is_module
@@ -38,7 +39,7 @@ def script(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
 
 def script_object(obj: Any, extra: dict[str, Any], kept: Kept | None) -> Any:
     """What weft.jit.script gives for a module, a class or a container."""
-    from weft.jit import script_class, script_containers, script_module
+    from weft.jit import script_containers, script_module
 
     if is_module(obj):
         is_scripted = isinstance(obj, script_module.RecursiveScriptModule)

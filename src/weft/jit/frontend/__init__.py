@@ -5,11 +5,61 @@ values.py      what an expression means while it is compiled
 source/        source texts, what their names mean, what is refused
 types/         types, and what values of classes, modules and tuples can do
 language/      statements and expressions
-library/        Python's builtins and standard library; prelude.py is in the language itself
+library/       Python's builtins and standard library; prelude.py is in the language itself
+
+Importing the package registers every rule. Nothing inside imports from the package itself.
 """
 
+# ruff: noqa: F401
+from weft.jit.frontend.language import (
+    assignment,
+    attributes,
+    callables,
+    calls,
+    comparison,
+    comprehensions,
+    conditions,
+    context_managers,
+    conversions,
+    displays,
+    exceptions,
+    expressions,
+    for_while,
+    generic,
+    item_assignment,
+    iteration,
+    local_functions,
+    objects,
+    operators,
+    statements,
+    strings,
+    subscripts,
+)
 from weft.jit.frontend.language.functions import compile_function
+from weft.jit.frontend.library import (
+    containers,
+    dataclass_methods,
+    fork,
+    iterables,
+    limits,
+    math,
+    methods,
+    numbers,
+    sorting,
+    special_calls,
+)
+from weft.jit.frontend.library import objects as library_objects
 from weft.jit.frontend.source.errors import FrontendError, NotSupportedError
+from weft.jit.frontend.types import (
+    class_attributes,
+    class_methods,
+    class_values,
+    classes,
+    interfaces,
+    modules,
+    tuples,
+)
+from weft.jit.frontend.types import containers as module_containers
 from weft.jit.frontend.types.classes import enum_type
 
 __all__ = ["FrontendError", "NotSupportedError", "compile_function", "enum_type"]

@@ -65,7 +65,7 @@ class Compiler(GraphBuilder):
             known = self.scope.find(node.id)
             if isinstance(known, Simple):
                 return known
-        rule = expression.find(type(node)) or refuse(self.code, node)
+        rule = expression.get(type(node)) or refuse(self.code, node)
         graph, range = self.graph, self.code.range(node)
         before, graph.range = graph.range, range  # as at_range does
         self.depth += 1
@@ -124,17 +124,17 @@ class Compiler(GraphBuilder):
 
     def get_attr(self, v: Value, name: str, range: SourceRange) -> Sugared:
         """v.name."""
-        rule = verb.find(("get_attr", type(v.type))) or verb["get_attr"]
+        rule = verb.get(("get_attr", type(v.type))) or verb["get_attr"]
         return rule(self, v, name, range)
 
     def has_attr(self, type_: ty.Type, name: str) -> bool:
         """Whether values of the type have the attribute."""
-        rule = verb.find(("has_attr", type(type_))) or verb["has_attr"]
+        rule = verb.get(("has_attr", type(type_))) or verb["has_attr"]
         return rule(type_, name)
 
     def set_attr(self, v: Value, name: str, held: Sugared, range: SourceRange) -> None:
         """v.name = held."""
-        rule = verb.find(("set_attr", type(v.type))) or verb["set_attr"]
+        rule = verb.get(("set_attr", type(v.type))) or verb["set_attr"]
         rule(self, v, name, held, range)
 
     def get_item(
@@ -151,7 +151,7 @@ class Compiler(GraphBuilder):
         """The items of a value, where their number is known now; None otherwise."""
         if isinstance(v.type, ty.TupleType):
             return self.unpack_tuple(v, range)
-        rule = verb.find(("items", type(v.type)))
+        rule = verb.get(("items", type(v.type)))
         return None if rule is None else rule(self, v, range)
 
     def iterate(self, value: Sugared, range: SourceRange) -> Source:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from weft.jit.ir.graph import Block, Graph, Node, Value
+from typing import TYPE_CHECKING
+
+from weft.jit.ir.node import Node
+from weft.jit.ir.value import Value
+
+if TYPE_CHECKING:
+    from weft.jit.ir.block import Block
+    from weft.jit.ir.graph import Graph
 
 
 def clone_node(
@@ -30,7 +37,7 @@ def clone_node(
 
 def copy_graph(graph: Graph) -> Graph:
     """A graph with the same text. All names are new to it, so nothing has to be looked up."""
-    result = Graph()
+    result = graph.__class__()
     mapping: dict[Value, Value] = {}
     _copy_block(graph.block, result.block, mapping)
     result._names.taken.update([value._name for value in mapping.values()])

@@ -13,9 +13,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from weft.jit.ir.block import Block
+from weft.jit.ir.clone import copy_graph
 from weft.jit.ir.literals import type_of_constant
 from weft.jit.ir.names import Names
 from weft.jit.ir.node import Node
+from weft.jit.ir.printer import print_graph
 from weft.jit.ir.source import SourceRange
 from weft.jit.ir.types import Type
 from weft.jit.ir.value import Use, Value
@@ -144,25 +146,9 @@ class Graph:
 
     def copy(self) -> Graph:
         """A graph with the same text; constants and attributes are shared, not copied."""
-        from weft.jit.ir.clone import copy_graph
-
         return copy_graph(self)
 
-    def to_dot(self) -> str:
-        """Text for Graphviz."""
-        from weft.jit.ir.dot import to_dot
-
-        return to_dot(self)
-
-    def to_html(self, title: str = "graph") -> str:
-        """One page that shows the graph beside its source, linked line by line."""
-        from weft.jit.ir.html import to_html
-
-        return to_html(self, title)
-
     def __str__(self) -> str:
-        from weft.jit.ir.printer import print_graph
-
         return print_graph(self)
 
     def __repr__(self) -> str:

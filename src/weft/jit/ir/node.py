@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.ir.block import Block
+from weft.jit.ir.printer import node_line
 from weft.jit.ir.source import SourceRange
 from weft.jit.ir.types import Type
 from weft.jit.ir.value import Value
@@ -220,6 +221,4 @@ class Node:
             self._owner._unlink(self)
 
     def __repr__(self) -> str:
-        from weft.jit.ir.printer import node_line
-
         return node_line(self)

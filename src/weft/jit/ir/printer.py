@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from weft.jit.ir.graph import Block, Graph, Node, Value
 from weft.jit.ir.literals import text_of
-from weft.jit.ir.source import SourceRange
+
+if TYPE_CHECKING:
+    from weft.jit.ir.graph import Block, Graph, Node, Value
+    from weft.jit.ir.source import SourceRange
 
 
 def print_graph(graph: Graph, ranges: bool = True) -> str:

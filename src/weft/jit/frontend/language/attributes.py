@@ -172,7 +172,7 @@ class BoundMethod(Sugared):
     def call(self, c: Compiler, call: Call) -> Sugared:
         type_ = self.v.type
         kind = type_ if isinstance(type_, ty.BaseType) else type(type_)
-        rule = method.find((kind, self.name))
+        rule = method.get((kind, self.name))
         found = None if rule is None else rule(c, self.v, call)
         if found is not None:
             return found

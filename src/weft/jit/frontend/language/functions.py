@@ -13,7 +13,7 @@ from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import FALLS, RESULT, Flow
 from weft.jit.frontend.language.calls import convert_arguments
 from weft.jit.frontend.language.control_flow import set_result, then
-from weft.jit.frontend.registry import load_everything, verb
+from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code, code_of, definition, unwrapped
 from weft.jit.frontend.source.errors import FrontendError, compiling, fail
 from weft.jit.frontend.source.refused import refuse
@@ -31,8 +31,6 @@ from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
-
-_LONG = 100  # lines of source
 
 
 class FunctionValue(Sugared):
@@ -144,8 +142,6 @@ def compile_body(
     c: Compiler, node: ast.FunctionDef | ast.Lambda, compiled: Compiled, function: Any = None
 ) -> None:
     """Compiles the statements of a definition and sets what its graph returns."""
-    if c.code.source.line_count > _LONG:
-        load_everything()
     range = c.range(node)
     modes = decorated_modes(function)
     try:

@@ -45,7 +45,7 @@ def statements(c: Compiler, nodes: Sequence[ast.stmt]) -> frozenset[str]:
 
 
 def _one(c: Compiler, node: ast.stmt) -> frozenset[str]:
-    rule = statement.find(type(node)) or refuse(c.code, node)
+    rule = statement.get(type(node)) or refuse(c.code, node)
     c.depth += 1
     try:
         if c.depth > 200:

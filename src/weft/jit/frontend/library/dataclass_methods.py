@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from weft.jit.frontend.registry import builtin
 from weft.jit.frontend.source.code import Code
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.source.search import find_lines
-from weft.jit.frontend.types.classes import python_class_of
+from weft.jit.frontend.types.classes import dataclass_fields, is_dataclass, python_class_of
 from weft.jit.frontend.values import Arg
 
 if TYPE_CHECKING:
@@ -25,16 +24,14 @@ _SYMBOLS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
 def written_method(cls: type, function: Any) -> tuple[ast.FunctionDef, Code] | None:
     """What @dataclass made for a class, as source; None for other functions."""
     name = getattr(function, "__name__", "")
-    if not dataclasses.is_dataclass(cls) or not _written_by_dataclass(function):
+    if not is_dataclass(cls) or not _written_by_dataclass(function):
         return None
     if name == "__repr__":
-        shown = ", ".join(
-            f"{f.name}={{self.{f.name}!r}}" for f in dataclasses.fields(cls) if f.repr
-        )
+        shown = ", ".join(f"{f.name}={{self.{f.name}!r}}" for f in dataclass_fields(cls) if f.repr)
         return _parsed(
             cls, f"def __repr__(self) -> str:\n    return f'{cls.__qualname__}({shown})'\n"
         )
-    fields = [each.name for each in dataclasses.fields(cls) if each.compare]
+    fields = [each.name for each in dataclass_fields(cls) if each.compare]
     if name == "__eq__":
         lines = [
             f"    if not self.{field} == other.{field}:\n        return False" for field in fields
@@ -64,9 +61,9 @@ def replaced(c: Compiler, call: Call) -> Any:
     """dataclasses.replace(object, field=value): a new object, made by its class."""
     owner: Any = call.args[0].value if len(call.args) == 1 else c.none()
     cls = python_class_of(owner.value(c, call.range).type)
-    if cls is None or not dataclasses.is_dataclass(cls):
+    if cls is None or not is_dataclass(cls):
         fail("replace: expected an object of a dataclass and the fields by name", call.range)
-    names = [field.name for field in dataclasses.fields(cls) if field.init]
+    names = [field.name for field in dataclass_fields(cls) if field.init]
     kept = {n: Arg(owner.attr(c, call.range, n), call.range) for n in names if n not in call.kwargs}
     return c.sugar(cls, call.range, cls.__name__).call(
         c, call._replace(args=(), kwargs={**kept, **call.kwargs})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
+from types import FunctionType, GetSetDescriptorType
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
@@ -17,6 +17,7 @@ from weft.jit.frontend.types.classes import ClassInfo, info_of, known_info
 from weft.jit.frontend.types.containers import module_item
 from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.modules import module_member
+from weft.jit.frontend.types.python_values import static_attribute
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -74,7 +75,7 @@ def member(
         return Method(v, name, found.fget).call(c, Call(range))
     if isinstance(found, functools.cached_property):
         return Method(v, name, found.func).call(c, Call(range))
-    if inspect.isfunction(found):
+    if isinstance(found, FunctionType):
         marked = ignored_value(found, v)
         return marked if marked is not None else Method(v, name, found)
     return c.sugar(found, range, f"{cls.__name__}.{name}")
@@ -144,8 +145,8 @@ def call_method(c: Compiler, v: Value, name: str, call: Call) -> Sugared:
 
 def of_class(c: Compiler, cls: type, range: SourceRange, name: str) -> Sugared:
     """Cls.name: a static method, class method, constant, or a method called with its object."""
-    found = inspect.getattr_static(cls, name, MISSING)
-    if inspect.isgetsetdescriptor(found):  # what every class tells of itself, as __name__
+    found = static_attribute(cls, name, static_attribute(type(cls), name, MISSING))
+    if isinstance(found, GetSetDescriptorType):  # what every class tells of itself, as __name__
         found = getattr(cls, name)
     if found is MISSING:
         fail(f"{cls.__name__}: expected an attribute it has, got {name!r}", range)
@@ -153,7 +154,7 @@ def of_class(c: Compiler, cls: type, range: SourceRange, name: str) -> Sugared:
         return c.sugar(found.__func__, range, f"{cls.__name__}.{name}")
     if isinstance(found, classmethod):
         return ClassMethod(cls, found.__func__)
-    if inspect.isfunction(found):
+    if isinstance(found, FunctionType):
         return UnboundMethod(cls, name, found)
     return c.sugar(found, range, f"{cls.__name__}.{name}")
 
@@ -175,7 +176,7 @@ class UnboundMethod(Sugared):
 def of_base(v: Value, base: type, name: str, function: Any) -> Sugared:
     """A method of a base class, called for an object of a derived one."""
     info = info_of(v.type)
-    own = inspect.getattr_static(info.python_class, name, None)
+    own = static_attribute(info.python_class, name, None)
     kept = name if own is function else f"{base.__name__}__{name}"
     return Method(v, kept, function)
 
@@ -198,7 +199,7 @@ class Super(Sugared):
             found = vars(base)[name]
             if base is object and name == "__init__":
                 return Nothing()
-            if inspect.isfunction(found):
+            if isinstance(found, FunctionType):
                 return of_base(self.v, base, name, found)
             return member(c, info, self.v, found, name, range)
         fail(f"super(): expected an attribute of a base class, got {name!r}", range)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import inspect
+from types import FunctionType
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
@@ -13,7 +13,7 @@ from weft.jit.frontend.language.generic import call_template, template_of
 from weft.jit.frontend.language.overloads import choose_overload, overload_parameters, overloads_of
 from weft.jit.frontend.library.dataclass_methods import written_method
 from weft.jit.frontend.registry import verb
-from weft.jit.frontend.source.code import Code, code_of, definition
+from weft.jit.frontend.source.code import Code, code_of, definition, unwrapped
 from weft.jit.frontend.source.errors import compiling, fail
 from weft.jit.frontend.source.resolver import Resolver, resolver_of_function
 from weft.jit.frontend.types.annotations import GENERIC, Annotations
@@ -119,7 +119,7 @@ def compile_method(info: ClassInfo, name: str, caller: str, range: Any) -> Compi
     if isinstance(found, property):
         found = found.fget
     function = getattr(found, "__func__", found)
-    if not inspect.isfunction(function):
+    if not isinstance(function, FunctionType):
         fail(f"{info.python_class.__name__}: expected a method {name!r}, got none", range)
     with compiling(function.__qualname__, caller, range):
         return compile_as_method(info, name, getattr(function, "_jit_form", function))
@@ -147,7 +147,7 @@ def compile_as_method(
     """Compiles a Python function as a method of a class, under a name."""
     owner = _owner_class(info.python_class, function)
     written = written_method(owner, function)
-    decorated, function = function, inspect.unwrap(function)
+    decorated, function = function, unwrapped(function)
     code = code_of(function) if written is None else written[1]
     node = definition(code, function.__name__, function) if written is None else written[0]
     if not isinstance(node, ast.FunctionDef | ast.Lambda):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-import inspect
+from types import FunctionType
 from typing import Any
 
 import weft
@@ -17,9 +16,16 @@ from weft.jit.frontend.library import prelude
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import compiling, fail
 from weft.jit.frontend.types.class_attributes import call_method, of_class
-from weft.jit.frontend.types.classes import ClassInfo, class_info, enum_type
+from weft.jit.frontend.types.classes import (
+    ClassInfo,
+    class_info,
+    dataclass_fields,
+    enum_type,
+    is_dataclass,
+)
 from weft.jit.frontend.types.names import is_written
 from weft.jit.frontend.types.parameters import Parameter
+from weft.jit.frontend.types.python_values import static_attribute
 from weft.jit.frontend.types.tuples import TupleClass
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
@@ -89,9 +95,9 @@ class ScriptClass(Sugared):
 
     def call(self, c: Compiler, call: Call) -> Sugared:
         info, v = self.new(c, call)
-        if dataclasses.is_dataclass(self.cls):
+        if is_dataclass(self.cls):
             _fill_dataclass(c, info, v, call)
-        elif inspect.isfunction(info.find("__init__")):
+        elif isinstance(info.find("__init__"), FunctionType):
             call_method(c, v, "__init__", call)
         else:
             call.expect_nothing(self.cls.__name__)
@@ -117,7 +123,7 @@ class ModuleClass(PythonObject):
     """A class of modules: Base.forward(self, x) calls its method for a module."""
 
     def attr(self, c: Compiler, range: SourceRange, name: str) -> Sugared:
-        if inspect.isfunction(inspect.getattr_static(self.obj, name, None)):
+        if isinstance(static_attribute(self.obj, name, None), FunctionType):
             return of_class(c, self.obj, range, name)
         return super().attr(c, range, name)
 
@@ -137,20 +143,21 @@ class New(Sugared):
 def _fill_dataclass(c: Compiler, info: ClassInfo, v: Any, call: Call) -> None:
     parameters = []
     factories: dict[str, Any] = {}
-    for field in dataclasses.fields(info.python_class):
+    for field in dataclass_fields(info.python_class):
         if not field.init:
             continue
-        has_default = field.default is not dataclasses.MISSING
-        if field.default_factory is not dataclasses.MISSING:
+        has_default = True
+        if callable(field.default_factory):
             factories[field.name] = field.default_factory()
-            has_default = True
+        else:  # which is dataclasses.MISSING
+            has_default = field.default is not field.default_factory
         default = factories.get(field.name, field.default if has_default else None)
         type_ = info.type.attributes[field.name].type
         parameters.append(Parameter(field.name, type_, default, has_default, bool(field.kw_only)))
     values = convert_arguments(c, info.python_class.__name__, parameters, call)
     for parameter, value in zip(parameters, values):
         c.node("prim::SetAttr", (v, value), (), {"name": parameter.name}, call.range)
-    if inspect.isfunction(info.find("__post_init__")):
+    if isinstance(info.find("__post_init__"), FunctionType):
         call_method(c, v, "__post_init__", Call(call.range))
 
 

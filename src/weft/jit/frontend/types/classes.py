@@ -170,6 +170,18 @@ def written_annotations(cls: type) -> dict[str, tuple[type, Any]]:
     return found
 
 
+def is_dataclass(cls: type) -> bool:
+    """Whether @dataclass made the class."""
+    return hasattr(cls, "__dataclass_fields__")
+
+
+def dataclass_fields(cls: type) -> tuple[Any, ...]:
+    """The fields of a dataclass: dataclasses.Field objects."""
+    from dataclasses import fields  # which is slow to import; the class has done it
+
+    return fields(cls)
+
+
 def class_info(cls: type, range: Any = None, extra: dict[str, Any] | None = None) -> ClassInfo:
     """The compiled form of a class: its type, with the attributes that __init__ sets."""
     known = _classes.get(cls)
@@ -194,10 +206,8 @@ def _declare(info: ClassInfo, extra: dict[str, Any] | None) -> None:
     cls = info.python_class
     for name, type_ in declared_types(cls, extra).items():
         info.type.attributes[name] = ty.Attribute(type_)
-    if hasattr(cls, "__dataclass_fields__"):
-        import dataclasses  # which is slow to import; the class has done it
-
-        names = {field.name for field in dataclasses.fields(cls)}
+    if is_dataclass(cls):
+        names = {field.name for field in dataclass_fields(cls)}
         info.type.attributes = {k: v for k, v in info.type.attributes.items() if k in names}
         if isinstance(info.find("__post_init__"), FunctionType):  # which may set further ones
             verb["compile_method"](info, "__post_init__", "", None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import dis
 import functools
-import inspect
 import weakref
+from types import FunctionType, MethodType
 from typing import Any
 
 import weft
@@ -18,6 +18,7 @@ from weft.jit.frontend.source.resolver import MISSING, resolver_of_function
 from weft.jit.frontend.types.annotations import Annotations, type_of_value
 from weft.jit.frontend.types.classes import ClassInfo, annotations_of, written_annotations
 from weft.jit.frontend.types.names import is_library_layer, is_written, qualified_name, unique_name
+from weft.jit.frontend.types.python_values import static_attribute
 from weft.jit.ir import types as ty
 
 
@@ -186,7 +187,7 @@ class _Survey:
 
     def _declared_only(self, name: str, cls: type) -> None:
         """An annotation whose attribute is a class attribute, or is missing."""
-        value = inspect.getattr_static(cls, name, MISSING)
+        value = static_attribute(cls, name, MISSING)
         if value is MISSING or callable(value) or isinstance(value, property):
             return
         if name in self.constants:
@@ -198,7 +199,7 @@ class _Survey:
             type_ = self.reader.of_object(value.type)
             self.attributes[name] = ty.Attribute(type_, "attribute")
             return
-        if inspect.ismethod(value) and value.__self__ is self.module:
+        if isinstance(value, MethodType) and value.__self__ is self.module:
             self.methods[name] = value.__func__
             return
         is_class = isinstance(value, type)
@@ -207,7 +208,7 @@ class _Survey:
             self.objects[name] = type(value)
             return
         if is_class or (callable(value) and not isinstance(value, weft.Tensor | weft.dtype)):
-            if name == "forward" and inspect.isfunction(value):
+            if name == "forward" and isinstance(value, FunctionType):
                 self.methods[name] = value
             else:
                 self.functions[name] = value
@@ -272,7 +273,7 @@ class _Survey:
 def _set_by(layer: type) -> frozenset[str]:
     """The attributes that the methods of one of the library's layers set: constants, but for
     training."""
-    functions = filter(inspect.isfunction, vars(layer).values())
+    functions = (each for each in vars(layer).values() if isinstance(each, FunctionType))
     stored = (each for f in functions for each in dis.get_instructions(f))
     names = {each.argval for each in stored if each.opname == "STORE_ATTR"}
     return frozenset(names - {"training"})
@@ -280,7 +281,7 @@ def _set_by(layer: type) -> frozenset[str]:
 
 def _assigned_in(cls: type) -> dict[str, ty.Type | FrontendError]:
     function = vars(cls).get("__init__")
-    if not inspect.isfunction(function):
+    if not isinstance(function, FunctionType):
         return {}
     try:
         code = code_of(function)

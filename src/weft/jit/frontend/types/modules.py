@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from types import FunctionType
 from typing import Any, NoReturn
 
 import weft
@@ -97,7 +97,7 @@ def _object(c: Compiler, info: ModuleInfo, v: Value, name: str, range: SourceRan
 def forward_of(info: ModuleInfo, v: Value, range: SourceRange) -> Sugared:
     """The forward of a module without its hooks."""
     function = info.methods.get("forward", info.find("forward"))
-    if not inspect.isfunction(function) or function is weft.nn.Module.forward:
+    if not isinstance(function, FunctionType) or function is weft.nn.Module.forward:
         fail(f"{info.python_class.__name__}: expected a module with forward, got none", range)
     return Method(v, "forward", function)
 
@@ -209,7 +209,8 @@ def exported(cls: type) -> list[str]:
     for base in reversed(cls.__mro__):
         found.update(vars(base))
     functions = {name: getattr(each, "__func__", each) for name, each in found.items()}
-    return sorted(n for n, f in functions.items() if inspect.isfunction(f) and mode_of(f) == EXPORT)
+    written = {name: each for name, each in functions.items() if isinstance(each, FunctionType)}
+    return sorted(name for name, each in written.items() if mode_of(each) == EXPORT)
 
 
 def compile_interfaces(info: ModuleInfo) -> None:
@@ -246,7 +247,7 @@ def compile_exports(info: ModuleInfo) -> None:
 
 def _has_forward(info: ModuleInfo) -> bool:
     function = info.methods.get("forward", info.find("forward"))
-    if function is weft.nn.Module.forward or not inspect.isfunction(function):
+    if function is weft.nn.Module.forward or not isinstance(function, FunctionType):
         return False
     return mode_of(function) not in ("ignore", "unused")
 

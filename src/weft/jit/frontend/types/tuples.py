@@ -3,8 +3,8 @@ properties and __new__ that a NamedTuple class defines."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from weft import _C
@@ -18,6 +18,7 @@ from weft.jit.frontend.source.errors import compiling, fail
 from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.classes import named_tuple_type
 from weft.jit.frontend.types.parameters import Parameter
+from weft.jit.frontend.types.python_values import static_attribute
 from weft.jit.frontend.values import Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
@@ -30,8 +31,8 @@ def _python_class(type: ty.TupleType) -> Any:
 
 def _own(cls: Any, name: str) -> Any:
     """What a NamedTuple class defines by itself, or MISSING."""
-    found = inspect.getattr_static(cls, name, MISSING)
-    is_inherited = found is inspect.getattr_static(tuple, name, MISSING)
+    found = static_attribute(cls, name, MISSING)
+    is_inherited = found is static_attribute(tuple, name, MISSING)
     return MISSING if is_inherited or name.startswith("_") else found
 
 
@@ -67,7 +68,7 @@ def _besides_fields(c: Compiler, v: Value, name: str, range: SourceRange) -> Sug
     found = _own(cls, name)
     if isinstance(found, property) and found.fget is not None:
         return TupleFunction(cls, found.fget, Simple(v)).call(c, Call(range))
-    if inspect.isfunction(found):
+    if isinstance(found, FunctionType):
         return TupleFunction(cls, found, Simple(v))
     return None if found is MISSING else class_member(c, NamedTupleClass(cls), range, name)
 
@@ -75,7 +76,7 @@ def _besides_fields(c: Compiler, v: Value, name: str, range: SourceRange) -> Sug
 def class_member(c: Compiler, owner: NamedTupleClass, range: SourceRange, name: str) -> Sugared:
     """Cls.name of a NamedTuple class: a static or class method, a constant, the names of fields."""
     cls = owner.cls
-    found = inspect.getattr_static(cls, name, MISSING)
+    found = static_attribute(cls, name, MISSING)
     if name == "_fields":
         return c.sugar(found, range, name)
     if name == "_make":
@@ -86,7 +87,7 @@ def class_member(c: Compiler, owner: NamedTupleClass, range: SourceRange, name: 
         return c.sugar(found.__func__, range, f"{cls.__name__}.{name}")
     if found is MISSING or name.startswith("_") or name in cls._fields:  # type: ignore[attr-defined]
         fail(f"expected an attribute of the NamedTuple {cls.__name__}, got {name!r}", range)
-    if inspect.isfunction(found):
+    if isinstance(found, FunctionType):
         return TupleFunction(cls, found, None)
     return c.sugar(found, range, f"{cls.__name__}.{name}")
 
