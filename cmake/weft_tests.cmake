@@ -2,8 +2,8 @@
 weft_sources(test_sources "*_test.cpp" core ${upper_layers})
 add_executable(weft_tests csrc/testing.cpp ${test_sources})
 # Their helpers have the same names, for the same things said differently.
-set_source_files_properties(csrc/ops/matmul_test.cpp csrc/ops/prologue_test.cpp
-  csrc/ops/epilogue_test.cpp csrc/ops/backend_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(csrc/ops/matmul_test.cpp csrc/ops/backend_test.cpp
+  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 target_link_libraries(weft_tests PRIVATE weft Threads::Threads)
 target_compile_options(weft_tests PRIVATE -O1)  # checks need no optimizer; they build twice as fast
 target_precompile_headers(weft_tests PRIVATE
@@ -23,7 +23,7 @@ add_test(NAME weft_tests_threads_above COMMAND weft_tests generator autograd fut
   random)
 # Products and convolutions take other ways on machines with narrower registers.
 foreach(isa v2 v3)
-  foreach(tests blas matmul conv epilogue prologue)
+  foreach(tests blas matmul conv)
     add_test(NAME weft_tests_${isa}_${tests} COMMAND weft_tests ${tests})
     set_tests_properties(weft_tests_${isa}_${tests} PROPERTIES ENVIRONMENT WEFT_ISA=${isa})
   endforeach()

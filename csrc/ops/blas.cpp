@@ -128,42 +128,38 @@ bool prefers_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
 // The body of gemm for one panel of c, on one thread. Neither m, n nor k is 0.
 template <class T>
 void panel_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
+                const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   if constexpr (!is_blas<T>) {
-    return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
+    return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
   } else {
     const Order a_order = order_of(a, m, k), b_order = order_of(b, k, n);
     const bool fits = std::max({m, n, k, c_row}) <= INT_MAX && a_order != Order::Neither &&
                       b_order != Order::Neither;
     if constexpr (!is_complex_type<T>) {
       if (takes_few_rows(m, b)) {
-        few_rows(m, n, k, alpha, a, b, beta, c, c_row);
-        return finish(m, n);
+        return few_rows(m, n, k, alpha, a, b, beta, c, c_row);
       }
     }
     if constexpr (is_complex_type<T>) {
       if (!fits) {
         scale_rows(m, n, beta, c, c_row);
-        plain_gemm(m, n, k, alpha, a, b, c, c_row);
-        return finish(m, n);
+        return plain_gemm(m, n, k, alpha, a, b, c, c_row);
       }
     } else if (!fits || prefers_tiles(m, n, k, b)) {
-      return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
+      return tiled_gemm(m, n, k, alpha, a, b, beta, c, c_row);
     }
     call_blas(m, n, k, alpha, a, a_order, b, b_order, beta, c, c_row);
-    finish(m, n);
   }
 }
 
-// Rows of a panel: as many as meet a block of b at once. All of it should stay in the second-level
-// cache; fewer rows at a time would pack b more often, which costs more than what a panel saves.
+// Rows of a panel: as many as meet a block of b at once. Fewer rows at a time would pack b more
+// often, which costs more than what a panel saves.
 constexpr int64_t kPanelRows = 22 * kTileRows;
-constexpr int64_t kMostPanelBytes = kPanelRows * 1024 * 4;
 
 // Cuts c into one panel a thread. Columns first: each thread then packs its own part of b.
 template <class T>
 void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                   const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
+                   const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   // With rows for several blocks of a each, threads pack all of b no more often by rows; parts of
   // the result then lie together.
   const bool many_rows = m >= 2 * kPanelRows * num_threads();
@@ -176,10 +172,10 @@ void threaded_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const 
     const int64_t last = std::min(units * end / panels * unit, by_rows ? m : n);
     if (by_rows) {
       panel_gemm(last - first, n, k, alpha, {a.data + first * a.row, a.row, a.column}, b, beta,
-                 c + first * c_row, c_row, finish.at(first, 0));
+                 c + first * c_row, c_row);
     } else {
       panel_gemm(m, last - first, k, alpha, a, {b.data + first * b.column, b.row, b.column}, beta,
-                 c + first, c_row, finish.at(0, first));
+                 c + first, c_row);
     }
   });
 }
@@ -189,34 +185,31 @@ constexpr double kParallel = 96.0 * 96 * 96;
 
 template <class T>
 void dispatch_gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
-                   T beta, T* c, int64_t c_row, const Finish& finish) {
+                   T beta, T* c, int64_t c_row) {
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if constexpr (!is_complex_type<T>) {
     if (m == 1 && (b.row == 1 || b.column == 1)) {
-      row_times_matrix(n, k, alpha, a, b, beta, c);
-      return finish(m, n);
+      return row_times_matrix(n, k, alpha, a, b, beta, c);
     }
     // c is a column: c^T = b^T @ a^T is the case above when c is dense.
     if (n == 1 && c_row == 1 && (a.row == 1 || a.column == 1)) {
-      row_times_matrix(m, k, alpha, b.transposed(), a.transposed(), beta, c);
-      return finish(m, n);
+      return row_times_matrix(m, k, alpha, b.transposed(), a.transposed(), beta, c);
     }
   }
   if (work < kParallel || num_threads() == 1 || in_parallel_region()) {
-    return panel_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
+    return panel_gemm(m, n, k, alpha, a, b, beta, c, c_row);
   }
-  threaded_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
+  threaded_gemm(m, n, k, alpha, a, b, beta, c, c_row);
 }
 
 }  // namespace
 
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta,
-          T* c, int64_t c_row, const Finish& finish) {
+          T* c, int64_t c_row) {
   if (m == 0 || n == 0) return;
   if (k == 0) {
-    scale_rows(m, n, beta, c, c_row);
-    return finish(m, n);
+    return scale_rows(m, n, beta, c, c_row);
   }
   if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
     // Wrapping arithmetic is defined for unsigned integers, and gives the same bits.
@@ -225,7 +218,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
       return Matrix<const U>{reinterpret_cast<const U*>(x.data), x.row, x.column};
     };
     gemm<U>(m, n, k, static_cast<U>(alpha), cast(a), cast(b), static_cast<U>(beta),
-            reinterpret_cast<U*>(c), c_row, finish);
+            reinterpret_cast<U*>(c), c_row);
   } else {
     a = normalised(a, m, k);
     b = normalised(b, k, n);
@@ -244,52 +237,33 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
           pack_rows(b, k, n, packed_b.data(), n);
           b = {packed_b.data(), n, 1};
         }
-        return dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
+        return dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row);
       }
     }
-    dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row, finish);
+    dispatch_gemm(m, n, k, alpha, a, b, beta, c, c_row);
   }
 }
 
 template <class T>
-bool goes_by_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
-  if (m < 2 || n < 2 || k == 0 || (b.row != 1 && b.column != 1)) return false;
-  // With few rows a thread may get the last ones alone.
-  const int64_t last = (m - 1) % kTileRows + 1;
-  const int64_t least = m >= 2 * kTileRows * num_threads() ? kTileRows : last;
-  return tile::active_isa() == tile::Isa::V4 && prefers_tiles(least, n, k, normalised(b, k, n));
-}
-
-template <class T>
 bool has_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
+  if (n < 2 || k == 0 || (b.row != 1 && b.column != 1)) return false;
   const int64_t threads = in_parallel_region() ? 1 : num_threads();
-  return m >= 2 * threads * kPanelRows && goes_by_tiles(m, n, k, b);
+  return m >= 2 * threads * kPanelRows && tile::active_isa() == tile::Isa::V4 &&
+         prefers_tiles(kTileRows, n, k, normalised(b, k, n));
 }
 
 template <class T>
-bool takes_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b) {
-  return has_panels(m, n, k, b) &&
-         kPanelRows * k * static_cast<int64_t>(sizeof(T)) <= kMostPanelBytes;
-}
-
-template <class T>
-void gemm_by_panels(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
-                    T beta, T* c, int64_t c_row, const Panel<T>& each, const Finish& finish) {
+void gemm_from_row(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
+                   T beta, T* c, int64_t c_row, const T* start) {
   b = normalised(b, k, n);
   a = normalised(a, m, k);
   const int64_t panels = (m + kPanelRows - 1) / kPanelRows;
   parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
-    Scratch<T> made(each.make ? kPanelRows * k : 0);
     for (int64_t i = begin * kPanelRows; i < std::min(end * kPanelRows, m); i += kPanelRows) {
       const int64_t rows = std::min(kPanelRows, m - i);
       T* const to = c + i * c_row;
-      for (int64_t row = 0; row < rows && each.start; ++row) {
-        std::copy_n(each.start, n, to + row * c_row);
-      }
-      if (each.make) (*each.make)(i, rows, made.data());
-      const Matrix<const T> left = each.make ? Matrix<const T>{made.data(), k, 1}
-                                             : Matrix<const T>{a.data + i * a.row, a.row, a.column};
-      tiled_gemm<T>(rows, n, k, alpha, left, b, beta, to, c_row, finish.at(i, 0));
+      for (int64_t row = 0; row < rows; ++row) std::copy_n(start, n, to + row * c_row);
+      tiled_gemm<T>(rows, n, k, alpha, {a.data + i * a.row, a.row, a.column}, b, beta, to, c_row);
     }
   });
 }
@@ -333,16 +307,14 @@ T dot(int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
 
 #define INSTANTIATE(T)                                                                          \
   template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*,  \
-                        int64_t, const Finish&);                                                \
+                        int64_t);                                                               \
   template void gemm_in_place<T>(int64_t, int64_t, int64_t, Matrix<const T>, const T*, int64_t, \
                                  int64_t, T, T*, int64_t);                                      \
   template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);
-#define INSTANTIATE_PANELS(T)                                                                     \
-  template bool goes_by_tiles<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);              \
-  template bool has_panels<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);                 \
-  template bool takes_panels<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);               \
-  template void gemm_by_panels<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, \
-                                  T, T*, int64_t, const Panel<T>&, const Finish&);
+#define INSTANTIATE_PANELS(T)                                                                    \
+  template bool has_panels<T>(int64_t, int64_t, int64_t, const Matrix<const T>&);                \
+  template void gemm_from_row<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, \
+                                 T, T*, int64_t, const T*);
 INSTANTIATE_PANELS(float)
 INSTANTIATE_PANELS(double)
 #undef INSTANTIATE_PANELS

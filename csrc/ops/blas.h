@@ -6,9 +6,6 @@
 
 #include <cstdint>
 
-#include "core/thread_pool.h"
-#include "ops/epilogue.h"
-
 namespace weft::blas {
 
 // Element (i, j) lies at data[i * row + j * column].
@@ -23,36 +20,17 @@ struct Matrix {
 
 // c has m rows, n columns and lies row by row, c_row elements apart. With beta = 0 the contents of
 // c are not read. T: float, double, std::complex of both, and the integers (which wrap around).
-// `finish` hears of every part of c as soon as a thread has finished it; the values do not depend
-// on it.
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta,
-          T* c, int64_t c_row, const Finish& finish = {});
+          T* c, int64_t c_row);
 
-// Whether gemm goes by tiles, on any number of threads: tiled_gemm then gives the same bits,
-// however the result is cut.
+// gemm with every row of c set to `start` just before its product is added: a c that is filled as a
+// whole would have left the caches. Only where it `has_panels`; the bits are those of gemm.
 template <class T>
-bool goes_by_tiles(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b);
-
-// Makes rows of a left operand, from `first` on, without gaps.
-template <class T>
-using RowMaker = FunctionRef<void(int64_t first, int64_t count, T* out)>;
-// What becomes of a panel of rows just before a thread multiplies it: its rows of a are made, each
-// once, if there is a `make`; every row of c is set to `start`, if there is one.
-template <class T>
-struct Panel {
-  const RowMaker<T>* make = nullptr;
-  const T* start = nullptr;
-};
-// gemm panel by panel. Only where it `has_panels`, so that it gives the bits of gemm; with rows
-// that are made where it `takes_panels`: they are much less than all of a.
-template <class T>
-void gemm_by_panels(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
-                    T beta, T* c, int64_t c_row, const Panel<T>& each, const Finish& finish = {});
+void gemm_from_row(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b,
+                   T beta, T* c, int64_t c_row, const T* start);
 template <class T>
 bool has_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b);
-template <class T>
-bool takes_panels(int64_t m, int64_t n, int64_t k, const Matrix<const T>& b);
 
 // c = a @ b + beta * c on this thread, for a b that lies row by row and is small enough to be read
 // where it is (some hundred kilobytes). `slack`: elements that can be read behind the last one;

@@ -8,9 +8,7 @@
 #include "ops/blas.h"
 #include "ops/conv_depthwise.h"
 #include "ops/conv_plane.h"
-#include "ops/conv_source.h"
 #include "ops/conv_winograd.h"
-#include "ops/heads.h"
 #include "ops/scratch.h"
 #include "ops/tiled_gemm.h"
 #include "ops/views.h"
@@ -20,7 +18,6 @@ namespace {
 
 using conv::Geometry;
 using conv::LineRange;
-using conv::Source;
 
 template <class T>
 blas::Matrix<const T> rows(const T* data, int64_t columns) {
@@ -56,12 +53,8 @@ int64_t grain(const Geometry& g, int64_t positions) {
 int64_t in_start(const Geometry& g, int64_t image, int64_t group) {
   return (image * g.in_channels + group * g.group_in()) * g.in_plane();
 }
-// The output as a matrix with a row for each channel of each image.
-int64_t out_row(const Geometry& g, int64_t image, int64_t group) {
-  return image * g.out_channels + group * g.group_out();
-}
 int64_t out_start(const Geometry& g, int64_t image, int64_t group) {
-  return out_row(g, image, group) * g.positions();
+  return (image * g.out_channels + group * g.group_out()) * g.positions();
 }
 
 template <class T>
@@ -73,8 +66,7 @@ void start_from_bias(const Geometry& g, int64_t group, int64_t count, const T* b
 
 // A pointwise kernel: the image is its own unrolled form.
 template <class T>
-void forward_pointwise(const Geometry& g, const T* input, const T* weight, const T* bias, T* out,
-                       const Finish& finish) {
+void forward_pointwise(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
   const int64_t n = g.positions(), images = g.batch * g.groups;
   auto body = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -83,101 +75,43 @@ void forward_pointwise(const Geometry& g, const T* input, const T* weight, const
       if (bias) start_from_bias(g, group, n, bias, to);
       blas::gemm<T>(g.group_out(), n, g.depth(), T(1),
                     rows(weight + group * g.group_out() * g.depth(), g.depth()),
-                    rows(input + in_start(g, image, group), n), T(bias ? 1 : 0), to, n,
-                    finish.at(out_row(g, image, group), 0));
+                    rows(input + in_start(g, image, group), n), T(bias ? 1 : 0), to, n);
     }
   };
   // A lone image leaves the threads to the product.
   images < num_threads() ? body(0, images) : parallel_for(images, grain(g, n), body);
 }
 
-// The same for an image that is made while it is multiplied: as many columns as stay in the
-// second-level cache, which meet the whole kernel at once.
-int64_t part_columns(const Geometry& g) {
-  constexpr int64_t kElements = 256 * 1024, kUnit = 2 * blas::kSlack, kLeast = 8 * kUnit;
-  const int64_t n = g.positions(), columns = kElements / g.depth() / kUnit * kUnit;
-  const int64_t parts = (n + std::max(kLeast, columns) - 1) / std::max(kLeast, columns);
-  return ((n + parts - 1) / parts + kUnit - 1) / kUnit * kUnit;
-}
-
-// Whether parts of a pointwise kernel's image are made while they are multiplied.
-bool takes_columns(const Geometry& g) {
-  const int64_t n = g.positions(), width = g.depth() ? part_columns(g) : n;
-  return g.batch * g.groups * ((n + width - 1) / width) >= 2 * num_threads() &&
-         blas::goes_by_tiles(g.group_out(), n, g.depth(), rows<float>(nullptr, n));
-}
-
-// Whether an image is made part by part, not as a whole: a thread has one group of an image at a
-// time, which is to be in a cache still when it is read; or some columns of a pointwise kernel's.
-bool takes_parts(const Geometry& g, DType dtype) {
-  if (dtype != DType::F32 && dtype != DType::F64) return false;
-  if (g.is_pointwise() && !g.is_single_channel()) return takes_columns(g);
-  constexpr int64_t kMost = int64_t{1} << 19;  // elements
-  return g.batch * g.groups >= 2 * num_threads() && g.group_in() * g.in_plane() <= kMost;
-}
-
 template <class T>
-void forward_by_columns(const Geometry& g, Prologue& before, const T* weight, const T* bias, T* out,
-                        const Finish& finish) {
-  const int64_t n = g.positions(), width = part_columns(g), depth = g.depth();
-  const int64_t parts = (n + width - 1) / width;
-  parallel_for(g.batch * g.groups * parts, grain(g, width), [&](int64_t begin, int64_t end) {
-    Scratch<T> panel(depth * width);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % parts * width, columns = std::min(width, n - first);
-      const int64_t group = i / parts % g.groups, image = i / parts / g.groups;
-      T* to = out + out_start(g, image, group) + first;
-      if (bias) start_from_bias(g, group, columns, bias, to);
-      before.part({image * g.in_channels + group * depth, depth, first, columns}, panel.data());
-      blas::tiled_gemm<T>(g.group_out(), columns, depth, T(1),
-                          rows(weight + group * g.group_out() * depth, depth),
-                          rows<T>(panel.data(), columns), T(bias ? 1 : 0), to, n,
-                          finish.at(out_row(g, image, group), first));
-    }
-  });
-}
-
-template <class T>
-void forward_unrolled(const Geometry& g, const Source<T>& input, const T* weight, const T* bias,
-                      T* out, const Finish& finish) {
+void forward_unrolled(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
   const Blocks blocks(g);
   const int64_t count = g.batch * g.groups * blocks.count;
-  const int64_t least = input.before ? blocks.count : 1;  // threads make units of their own
-  const int64_t each = std::max(least, grain(g, blocks.lines * g.out_width));
-  parallel_for(count, each, [&](int64_t begin, int64_t end) {
+  parallel_for(count, grain(g, blocks.lines * g.out_width), [&](int64_t begin, int64_t end) {
     Scratch<T> columns(blocks.scratch(g));
-    conv::SourceReader<T> reader(input, g.group_in(), g.in_plane());
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i / blocks.count % g.groups, image = i / blocks.count / g.groups;
       const LineRange lines = blocks.range(g, i % blocks.count);
       const int64_t n = (lines.end - lines.begin) * g.out_width;
-      conv::unroll(g, lines, reader.unit(image * g.groups + group), columns.data());
+      conv::unroll(g, lines, input + in_start(g, image, group), columns.data());
       T* to = out + out_start(g, image, group) + lines.begin * g.out_width;
       if (bias) start_from_bias(g, group, n, bias, to);
       blas::gemm_in_place<T>(g.group_out(), n, g.depth(),
                              rows(weight + group * g.group_out() * g.depth(), g.depth()),
                              columns.data(), n, blas::kSlack, T(bias ? 1 : 0), to, g.positions());
-      finish.at(out_row(g, image, group), lines.begin * g.out_width)(g.group_out(), n);
     }
   });
 }
 
 template <class T>
-void forward(const Geometry& g, const Source<T>& input, const T* weight, const T* bias, T* out,
-             const Finish& finish) {
+void forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
   if (g.is_depthwise() || (conv::has_planes<T> && g.stride_w == 1 && g.is_single_channel())) {
-    return conv::depthwise_forward(g, input, weight, bias, out, finish);
+    return conv::depthwise_forward(g, input, weight, bias, out);
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (conv::fits_winograd(g)) return conv::winograd_forward(g, input, weight, bias, out, finish);
+    if (conv::fits_winograd(g)) return conv::winograd_forward(g, input, weight, bias, out);
   }
-  if constexpr (conv::has_planes<T>) {
-    if (g.is_pointwise() && input.before) {
-      return forward_by_columns(g, *input.before, weight, bias, out, finish);
-    }
-  }
-  if (g.is_pointwise()) return forward_pointwise(g, input.images, weight, bias, out, finish);
-  forward_unrolled(g, input, weight, bias, out, finish);
+  if (g.is_pointwise()) return forward_pointwise(g, input, weight, bias, out);
+  forward_unrolled(g, input, weight, bias, out);
 }
 
 // The gradient of one group of one image: blocks in turn, since the lines they add to overlap.
@@ -287,11 +221,6 @@ Tensor operand(const Tensor& tensor) {
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
               IntList padding, IntList dilation, int64_t groups) {
-  return conv2d(input, weight, bias, stride, padding, dilation, groups, EpilogueScope::take());
-}
-
-Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
-              IntList padding, IntList dilation, int64_t groups, const Around& around) {
   const Geometry g =
       conv::geometry("conv2d", input.sizes(), weight.sizes(), {stride, padding, dilation, groups});
   check_dtypes("conv2d", input, weight);
@@ -303,21 +232,13 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   }
   Dims sizes{g.batch, g.out_channels, g.out_height, g.out_width};
   if (input.dim() == 3) sizes.erase(0);
-  Prologue* const before = around.before;
-  const bool in_parts = before && takes_parts(g, input.dtype()) && before->begin(g.in_plane());
-  const Tensor x = operand(before && !in_parts ? before->whole() : input), w = operand(weight);
+  const Tensor x = operand(input), w = operand(weight);
   const Tensor b = bias.defined() ? operand(bias) : Tensor();
   Tensor out = Tensor::empty(sizes, x.dtype(), x.device(), "conv2d");
-  Epilogue* const epilogue = around.behind;
-  const bool wanted =
-      epilogue && out.dtype() == input.dtype() && epilogue->begin(out, g.positions());
-  const Finish finish(wanted ? epilogue : nullptr);
   conv::dispatch_conv("conv2d", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T *taps = w.data_as<const T>(), *start = b.defined() ? b.data_as<const T>() : nullptr;
-    const Source<T> source =
-        in_parts ? Source<T>{nullptr, before} : Source<T>{x.data_as<const T>()};
-    forward(g, source, taps, start, out.data_as<T>(), finish);
+    forward(g, x.data_as<const T>(), taps, start, out.data_as<T>());
   });
   return as_dtype(out, input.dtype());
 }

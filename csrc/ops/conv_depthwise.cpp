@@ -37,29 +37,9 @@ int64_t grain(const Geometry& g) {
   return (int64_t{1} << 16) / std::max<int64_t>(1, g.taps() * g.positions()) + 1;
 }
 
-// Tells of planes that are finished one after the other, several at a time.
-class Planes {
- public:
-  Planes(const Geometry& g, const Finish& finish, int64_t first)
-      : finish_(finish), positions_(g.positions()), told_(first) {}
-
-  // All before `end` are finished; `last`: no more will come.
-  void finish(int64_t end, bool last) {
-    if (!last && (end - told_) * positions_ < kPartElements) return;
-    finish_.at(told_, 0)(end - told_, positions_);
-    told_ = end;
-  }
-
- private:
-  const Finish& finish_;
-  const int64_t positions_;
-  int64_t told_;
-};
-
 // Forward by planes: each input plane is padded once for all of its kernels.
 template <class T>
-void forward_planes(const Geometry& g, const Source<T>& input, const T* weight, const T* bias,
-                    T* out, const Finish& finish) {
+void forward_planes(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
   const int64_t multiplier = g.group_out();
   const PaddedPlane padded{g.height, g.width, g.pad_h, g.pad_w};
   const PlaneTaps taps{g.kernel_h, g.kernel_w,   g.dilation_h, g.dilation_w,
@@ -67,17 +47,14 @@ void forward_planes(const Geometry& g, const Source<T>& input, const T* weight, 
   parallel_for(g.batch * g.in_channels, grain(g) / multiplier + 1, [&](int64_t begin, int64_t end) {
     Scratch<T> plane(padded.elements());
     std::fill_n(plane.data(), padded.elements(), T(0));
-    Planes done(g, finish, begin * multiplier);
-    SourceReader<T> reader(input, 1, g.in_plane(), end);
     for (int64_t p = begin; p < end; ++p) {
-      fill_plane(padded, reader.unit(p), plane.data());
+      fill_plane(padded, input + p * g.in_plane(), plane.data());
       const int64_t first = p % g.in_channels * multiplier;
       T* to = out + p * multiplier * g.positions();
       for (int64_t o = first; o < first + multiplier; ++o, to += g.positions()) {
         correlate_plane(taps, padded.line(), plane.data(), weight + o * g.taps(),
                         bias ? bias[o] : T(0), false, to);
       }
-      done.finish((p + 1) * multiplier, p + 1 == end);
     }
   });
 }
@@ -109,18 +86,15 @@ void backward_input_planes(const Geometry& g, const T* grad, const T* weight, T*
 }  // namespace
 
 template <class T>
-void depthwise_forward(const Geometry& g, const Source<T>& input, const T* weight, const T* bias,
-                       T* out, const Finish& finish) {
+void depthwise_forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
   if constexpr (has_planes<T>) {
-    if (g.stride_w == 1) return forward_planes(g, input, weight, bias, out, finish);
+    if (g.stride_w == 1) return forward_planes(g, input, weight, bias, out);
   }
   const int64_t multiplier = g.group_out();
   parallel_for(g.batch * g.out_channels, grain(g), [&](int64_t begin, int64_t end) {
-    Planes done(g, finish, begin);
-    SourceReader<T> reader(input, 1, g.in_plane(), (end - 1) / multiplier + 1);
     for (int64_t p = begin; p < end; ++p) {
       const int64_t o = p % g.out_channels;
-      const T* plane = reader.unit(p / multiplier);
+      const T* plane = input + p / multiplier * g.in_plane();
       T* to = out + p * g.positions();
       const T* taps = weight + o * g.taps();
       std::fill_n(to, g.positions(), bias ? bias[o] : T(0));
@@ -134,7 +108,6 @@ void depthwise_forward(const Geometry& g, const Source<T>& input, const T* weigh
           for (int64_t i = 0; i < line.count; ++i) y[i] += w * x[i * g.stride_w];
         }
       });
-      done.finish(p + 1, p + 1 == end);
     }
   });
 }
@@ -187,10 +160,9 @@ void depthwise_backward_weight(const Geometry& g, const T* grad, const T* input,
   });
 }
 
-#define INSTANTIATE(T)                                                                          \
-  template void depthwise_forward<T>(const Geometry&, const Source<T>&, const T*, const T*, T*, \
-                                     const Finish&);                                            \
-  template void depthwise_backward_input<T>(const Geometry&, const T*, const T*, T*);           \
+#define INSTANTIATE(T)                                                                   \
+  template void depthwise_forward<T>(const Geometry&, const T*, const T*, const T*, T*); \
+  template void depthwise_backward_input<T>(const Geometry&, const T*, const T*, T*);    \
   template void depthwise_backward_weight<T>(const Geometry&, const T*, const T*, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)

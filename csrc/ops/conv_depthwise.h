@@ -2,13 +2,12 @@
 // are walked directly, line by line.
 #pragma once
 
-#include "ops/conv_source.h"
+#include "ops/conv.h"
 
 namespace weft::native::conv {
 
 template <class T>
-void depthwise_forward(const Geometry& g, const Source<T>& input, const T* weight, const T* bias,
-                       T* out, const Finish& finish);
+void depthwise_forward(const Geometry& g, const T* input, const T* weight, const T* bias, T* out);
 template <class T>
 void depthwise_backward_input(const Geometry& g, const T* grad, const T* weight, T* out);
 template <class T>

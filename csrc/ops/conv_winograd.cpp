@@ -221,9 +221,9 @@ struct Segment {
 // One thread's part: tile rows of a group, whose V and products stay in the second-level cache.
 class Worker {
  public:
-  Worker(const Task& t, const Source<float>& input)
+  Worker(const Task& t, const float* input)
       : t_(t),
-        input_(input, t.in_channels, t.height * t.width),
+        input_(input),
         rows_(rows_of(t)),
         line_(padded(rows_ * t.row_tiles() + kLanes)),
         chunk_(std::min(t.out_channels, kChunk)),
@@ -248,11 +248,11 @@ class Worker {
                                t.batch * t.tile_rows());
   }
 
-  void run(int64_t group, int64_t begin, int64_t end, const float* u, const float* bias, float* out,
-           const Finish& finish) {
+  void run(int64_t group, int64_t begin, int64_t end, const float* u, const float* bias,
+           float* out) {
     const int64_t in_plane = t_.height * t_.width, tiles = (end - begin) * t_.row_tiles();
     for_each_segment(begin, end, [&](const Segment& s) {
-      const float* image = input_.unit(s.image * t_.groups + group);
+      const float* image = input_ + (s.image * t_.groups + group) * t_.in_channels * in_plane;
       for (int64_t c = 0; c < t_.in_channels; ++c) {
         split_rows(t_, image + c * in_plane, s.first, s.count, split_);
         transform_input(split_, t_.row_tiles(), s.count * t_.row_tiles(),
@@ -273,12 +273,6 @@ class Worker {
         const int64_t channel = group * t_.out_channels + o + c;
         write_channel(begin, end, c, channel, bias ? bias[channel] : 0, out);
       }
-      for_each_segment(begin, end, [&](const Segment& s) {
-        const int64_t first = 2 * s.first;
-        const int64_t lines = std::min(2 * s.count, t_.out_height - first);
-        finish.at((s.image * t_.groups + group) * t_.out_channels + o, first * t_.out_width)(
-            count, lines * t_.out_width);
-      });
     }
   }
 
@@ -321,14 +315,13 @@ class Worker {
   }
 
   const Task& t_;
-  SourceReader<float> input_;
+  const float* const input_;
   const int64_t rows_, line_, chunk_, plane_;
   Scratch<float> v_, m_, planes_, lines_;
   Planes split_;
 };
 
-void run(const Task& t, const Source<float>& input, const float* weight, const float* bias,
-         float* out, const Finish& finish) {
+void run(const Task& t, const float* input, const float* weight, const float* bias, float* out) {
   Scratch<float> u(kPoints * t.groups * t.out_channels * t.in_channels);
   transform_weight(t, weight, u.data());
   const int64_t rows = t.batch * t.tile_rows();
@@ -342,7 +335,7 @@ void run(const Task& t, const Source<float>& input, const float* weight, const f
     Worker worker(t, input);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks * block;
-      worker.run(i / blocks, first, std::min(first + block, rows), u.data(), bias, out, finish);
+      worker.run(i / blocks, first, std::min(first + block, rows), u.data(), bias, out);
     }
   });
 }
@@ -357,18 +350,18 @@ bool fits_winograd(const Geometry& g) {
          g.batch * g.positions() >= 4 * kTiles;
 }
 
-void winograd_forward(const Geometry& g, const Source<float>& input, const float* weight,
-                      const float* bias, float* out, const Finish& finish) {
+void winograd_forward(const Geometry& g, const float* input, const float* weight, const float* bias,
+                      float* out) {
   run(Task{g.batch, g.group_in(), g.group_out(), g.groups, g.height, g.width, g.out_height,
            g.out_width, g.pad_h, g.pad_w, false},
-      input, weight, bias, out, finish);
+      input, weight, bias, out);
 }
 
 void winograd_backward_input(const Geometry& g, const float* grad, const float* weight,
                              float* out) {
   run(Task{g.batch, g.group_out(), g.group_in(), g.groups, g.out_height, g.out_width, g.height,
            g.width, 2 - g.pad_h, 2 - g.pad_w, true},
-      Source<float>{grad}, weight, nullptr, out, Finish());
+      grad, weight, nullptr, out);
 }
 
 }  // namespace weft::native::conv

@@ -6,7 +6,7 @@
 // Convolutional Neural Networks", 2015, section 4.1.
 #pragma once
 
-#include "ops/conv_source.h"
+#include "ops/conv.h"
 
 namespace weft::native::conv {
 
@@ -14,8 +14,8 @@ namespace weft::native::conv {
 bool fits_winograd(const Geometry& g);
 
 // out = convolution of input with weight, plus bias unless null.
-void winograd_forward(const Geometry& g, const Source<float>& input, const float* weight,
-                      const float* bias, float* out, const Finish& finish);
+void winograd_forward(const Geometry& g, const float* input, const float* weight, const float* bias,
+                      float* out);
 // The gradient of the input: a convolution of `grad` with the kernel turned by 180 degrees.
 void winograd_backward_input(const Geometry& g, const float* grad, const float* weight, float* out);
 

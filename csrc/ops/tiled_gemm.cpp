@@ -31,8 +31,6 @@ namespace {
 // How a product is cut: blocks of a of kHeight x kDepth, which stay in the second-level cache, meet
 // blocks of b of kDepth x kWidth strip by strip.
 constexpr int64_t kWidth = 1024, kHeight = 22 * kTileRows;
-// Columns of a finished part, at least: each row of it is a stretch of memory.
-constexpr int64_t kPartColumns = 1024;
 // Elements of an a that is packed as a whole rather than for each block of b.
 constexpr int64_t kSmallA = 64 * 1024;
 
@@ -104,7 +102,7 @@ void multiply_block(int64_t m, int64_t n, int64_t depth, T alpha, const T* a,
 // in the second-level cache until it is finished.
 template <class T>
 void gemm_by_blocks(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                    const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
+                    const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   // Blocks of about one height: each of them packs b.
   const int64_t blocks = (m + kHeight - 1) / kHeight, rows = (m + blocks - 1) / blocks;
   const int64_t height = (rows + kTileRows - 1) / kTileRows * kTileRows;
@@ -121,7 +119,6 @@ void gemm_by_blocks(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const
                           {b.data + p * b.row + j * b.column, b.row, b.column}, strip.data(),
                           p == 0 ? beta : T(1), c + i * c_row + j, c_row);
       }
-      finish.at(i, j)(here, columns);
     }
   }
 }
@@ -129,8 +126,7 @@ void gemm_by_blocks(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const
 // A few strips, which meet all of a where it lies.
 template <class T>
 void gemm_of_few_strips(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                        const Matrix<const T>& b, T beta, T* c, int64_t c_row,
-                        const Finish& finish) {
+                        const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   Scratch<T> strips(std::min(k, kDepth) * (n + kStripColumns));
   for (int64_t p = 0; p < k; p += kDepth) {
     const int64_t depth = std::min(kDepth, k - p);
@@ -142,7 +138,6 @@ void gemm_of_few_strips(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<c
                     a.data + i * a.row + p * a.column, a.row, a.column, strips.data() + j * depth,
                     kStripColumns, p == 0 ? beta : T(1), c + i * c_row + j, c_row);
       }
-      if (p + depth == k) finish.at(i, 0)(height, n);
     }
   }
 }
@@ -151,61 +146,53 @@ void gemm_of_few_strips(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<c
 // meanwhile.
 template <class T>
 void gemm_by_strips(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                    const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
+                    const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   const int64_t whole = n / kStripColumns * kStripColumns;
-  const int64_t part = std::max<int64_t>(kPartElements / m, kPartColumns);
-  int64_t finished = 0;
   Scratch<T> packed(std::min(k, kDepth) * kStripColumns);
   for (int64_t j = 0; j < whole; j += kStripColumns) {
     for (int64_t p = 0; p < k; p += kDepth) {
       gemm_strip(m, std::min(kDepth, k - p), alpha, a.data + p * a.column, a.row, a.column,
                  b.data + p * b.row + j, b.row, packed.data(), p == 0 ? beta : T(1), c + j, c_row);
     }
-    const int64_t end = j + kStripColumns;
-    if (end - finished < part && end < whole) continue;
-    finish.at(0, finished)(m, end - finished);
-    finished = end;
   }
   if (whole == n) return;
-  tiled_gemm<T>(m, n - whole, k, alpha, a, {b.data + whole, b.row, 1}, beta, c + whole, c_row,
-                finish.at(0, whole));
+  tiled_gemm<T>(m, n - whole, k, alpha, a, {b.data + whole, b.row, 1}, beta, c + whole, c_row);
 }
 
 }  // namespace
 
 template <class T>
 void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish) {
+                const Matrix<const T>& b, T beta, T* c, int64_t c_row) {
   if (k <= kDepth && n <= kLanes) {
     // A single narrow strip, or b itself: the short way for small layers.
     const bool in_place = n == kLanes && b.column == 1;
     Scratch<T> strip(in_place ? 0 : k * kLanes);
     if (!in_place) pack_strips(b, k, n, kLanes, strip.data());
-    gemm_packed(m, n, k, alpha, a.data, a.row, a.column, in_place ? b.data : strip.data(),
-                in_place ? b.row : kLanes, beta, c, c_row);
-    return finish(m, n);
+    return gemm_packed(m, n, k, alpha, a.data, a.row, a.column, in_place ? b.data : strip.data(),
+                       in_place ? b.row : kLanes, beta, c, c_row);
   }
   const bool by_strips = b.column == 1 && n >= kStripColumns && m >= kTileRows && m <= kHeight;
   if (by_strips && lies_well(a, n)) {
-    return gemm_by_strips(m, n, k, alpha, a, b, beta, c, c_row, finish);
+    return gemm_by_strips(m, n, k, alpha, a, b, beta, c, c_row);
   }
   if (by_strips && a.column == 1 && m * k <= kSmallA) {
     const bool apart = lies_well<T>({a.data, k + kLanes, 1}, n);
     const int64_t line = k + (apart ? 1 : 2) * kLanes;
     Scratch<T> rows(m * line);
     pack_rows(a, m, k, rows.data(), line);
-    return gemm_by_strips<T>(m, n, k, alpha, {rows.data(), line, 1}, b, beta, c, c_row, finish);
+    return gemm_by_strips<T>(m, n, k, alpha, {rows.data(), line, 1}, b, beta, c, c_row);
   }
   if (n < 4 * kStripColumns) {
-    return gemm_of_few_strips(m, n, k, alpha, a, b, beta, c, c_row, finish);
+    return gemm_of_few_strips(m, n, k, alpha, a, b, beta, c, c_row);
   }
-  gemm_by_blocks(m, n, k, alpha, a, b, beta, c, c_row, finish);
+  gemm_by_blocks(m, n, k, alpha, a, b, beta, c, c_row);
 }
 
 #define INSTANTIATE(T)                                                               \
   template void pack_rows<T>(const Matrix<const T>&, int64_t, int64_t, T*, int64_t); \
   template void tiled_gemm<T>(int64_t, int64_t, int64_t, T, const Matrix<const T>&,  \
-                              const Matrix<const T>&, T, T*, int64_t, const Finish&);
+                              const Matrix<const T>&, T, T*, int64_t);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(uint8_t)

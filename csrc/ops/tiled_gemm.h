@@ -12,6 +12,6 @@ void pack_rows(const Matrix<const T>& a, int64_t rows, int64_t columns, T* out, 
 // c = alpha * a @ b + beta * c; neither m, n nor k is 0. T: float, double, unsigned integers.
 template <class T>
 void tiled_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix<const T>& a,
-                const Matrix<const T>& b, T beta, T* c, int64_t c_row, const Finish& finish = {});
+                const Matrix<const T>& b, T beta, T* c, int64_t c_row);
 
 }  // namespace weft::blas

@@ -1,0 +1,31 @@
+// Matrix products of tensors, whatever their strides: out = beta * start + alpha * a @ b. `out` is
+// contiguous, of a column a vector or a matrix; all are of one dtype that arithmetic happens in. An
+// undefined `start` counts as 0.
+#pragma once
+
+#include "ops/support.h"
+#include "ops/views.h"
+
+namespace weft::native {
+
+// Calls fn with the element type; bool and the 16-bit floats never come here.
+template <class Fn>
+void dispatch_numeric(DType dtype, Fn&& fn) {
+  dispatch(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (!std::is_same_v<T, bool> && !is_small_float<T>) fn(type);
+  });
+}
+
+using Gemm = void(const Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b,
+                  const Scalar& beta, const Scalar& alpha);
+
+Gemm gemm;             // a @ b
+Gemm gemm_transposed;  // a @ b^T
+Gemm gemm_batched;     // of each matrix of a batch
+
+inline Tensor transposed(const Tensor& matrix) {
+  return matrix.with_layout(views::transpose(matrix.layout(), 0, 1));
+}
+
+}  // namespace weft::native
