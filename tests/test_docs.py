@@ -50,7 +50,7 @@ EXAMPLES = (
     "distributions.transformed", "distributions.transforms", "func._functional_call", "futures", "nn.modules.syncbatchnorm",
     "fx", "fx.experimental.optimization", "fx.graph", "fx.graph_module", "fx.immutable_collections",
     "fx.interpreter", "fx.node", "fx.passes.shape_prop", "fx.proxy", "fx._symbolic_trace", "fx.subgraph_rewriter",
-    "nn.modules.utils", "nn.utils.fusion", "nn.utils.weight_norm", "onnx",
+    "nn.modules.utils", "nn.utils.fusion", "nn.utils.spectral_norm", "nn.utils.weight_norm", "onnx",
     "_runtime.torch_function", "overrides",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
@@ -70,7 +70,8 @@ def test_examples_of_docstrings(name: str) -> None:
 COMPLETE = (
     "_functions.calculus", "_functions.elements", "_functions.matrices", "_functions.shapes",
     "_functions.spectra", "_functions.stacking", "_functions.statistics",
-    "fft", "func", "functional", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim",
+    "fft", "func", "functional", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations",
+    "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim",
     "optim.lr_scheduler", "random", "signal.windows", "special",
 )  # fmt: skip
 _HELPERS = (

@@ -124,6 +124,13 @@ PURPOSES = (
         1_100,
         "src/weft/profiler/* src/weft/autograd/profiler.py src/weft/utils/benchmark/*",
     ),
+    Purpose(
+        "normalised, parametrized, pruned and lazy layers",
+        1_600,
+        1_600,
+        "src/weft/nn/utils/parametriz* src/weft/nn/utils/prune.py src/weft/nn/utils/*_norm.py "
+        "src/weft/nn/modules/lazy*",
+    ),
     Purpose("layers, optimizers, files, small packages", 15_000, 23_200, "src/weft/*"),
 )
 """In the order in which they take files."""

@@ -257,4 +257,22 @@ def chain_matmul(*matrices: Any) -> Tensor:
     return weft.linalg.multi_dot(matrices)
 
 
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norm of order `pow` of each slice along `dim` (-1: of all of v, 0-d), to broadcast to v.
+
+    >>> weft.norm_except_dim(weft.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5.],
+            [1.]])
+    """
+    if dim == -1:
+        return weft.linalg.vector_norm(v, pow)
+    dims = [each for each in range(v.dim()) if each != dim]
+    return weft.linalg.vector_norm(v, pow, dims, True)
+
+
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """`v` with the norms `g`, shaped as norm_except_dim gives them."""
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
 _declare(globals(), ("cdist", "chain_matmul", "einsum", "norm", "tensordot"))

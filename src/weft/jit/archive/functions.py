@@ -9,6 +9,7 @@ from typing import Any
 import weft
 import weft.nn.functional as F
 from weft import Tensor
+from weft._functions.matrices import _weight_norm, norm_except_dim
 from weft.jit.archive.numbers import dtype_of
 
 # By operator the functions that stand for its overloads: the first whose parameters take the
@@ -77,17 +78,8 @@ def _convolution_mode(
     return F.conv3d(input, weight, bias, stride, padding, dilation, groups)
 
 
-@composed("aten::_weight_norm")
-def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    return v * (g / norm_except_dim(v, 2, dim))
-
-
-@composed("aten::norm_except_dim")
-def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    if dim == -1:
-        return weft.linalg.vector_norm(v, pow)
-    dims = [each for each in range(v.dim()) if each != dim]
-    return weft.linalg.vector_norm(v, pow, dims, True)
+composed("aten::_weight_norm")(_weight_norm)
+composed("aten::norm_except_dim")(norm_except_dim)
 
 
 @composed("aten::instance_norm")

@@ -108,6 +108,8 @@ class Registry:
         if kind is None and known is None:
             object.__setattr__(self, name, value)
         else:
+            if known is None and kind == PARAMETER and hasattr(type(self), name):
+                raise KeyError(f"{name}: expected no attribute of the class, got one")
             self._put(name, value, _checked_kind(name, value, kind, known))
             if kind == BUFFER and not value.persistent:
                 self._non_persistent_buffers_set.add(name)

@@ -1,6 +1,7 @@
-"""Helpers for training: gradient clipping, parameters as one vector, sequences of any length."""
+"""Helpers for training: gradient clipping, normalised, parametrized and pruned weights, parameters
+as one vector, sequences of any length."""
 
-from weft.nn.utils import rnn
+from weft.nn.utils import parametrizations, parametrize, prune, rnn
 from weft.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, get_total_norm
 from weft.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 from weft.nn.utils.fusion import (
@@ -9,6 +10,7 @@ from weft.nn.utils.fusion import (
     fuse_linear_bn_eval,
     fuse_linear_bn_weights,
 )
+from weft.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from weft.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
@@ -20,8 +22,13 @@ __all__ = [
     "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
+    "spectral_norm",
     "vector_to_parameters",
     "weight_norm",
 ]

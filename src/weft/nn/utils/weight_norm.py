@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 import weft
 from weft import Tensor
 from weft.nn.modules.module import Module
-from weft.nn.parameter import Parameter
+from weft.nn.parameter import Parameter, is_lazy
+
+__all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 T = TypeVar("T", bound=Module)
 
@@ -17,19 +19,12 @@ class WeightNorm:
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
-        self.dim = dim
-
-    def lengths(self, v: Tensor) -> Tensor:
-        """The length of each slice along dim, of all of v for None, in a shape that broadcasts."""
-        if self.dim is None:
-            return v.norm()
-        others = [dim for dim in range(v.dim()) if dim != self.dim % v.dim()]
-        return weft.linalg.vector_norm(v, dim=others, keepdim=True) if others else v.abs()
+        self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
         """The weight: g in the direction of v."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
-        return v * (g / self.lengths(v))
+        return weft._weight_norm(v, g, self.dim)
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module))
@@ -48,10 +43,11 @@ def weight_norm(module: T, name: str = "weight", dim: int | None = 0) -> T:
     if _hook(module, name) is not None:
         raise RuntimeError(f"weight_norm: expected {name!r} not to be normalised yet, got it twice")
     weight = getattr(module, name)
-    hook = WeightNorm(name, None if dim == -1 else dim)
+    if is_lazy(weight):
+        raise ValueError(f"weight_norm: expected an initialized parameter, got {weight}")
+    hook = WeightNorm(name, dim)
     delattr(module, name)
-    with weft.no_grad():
-        length = hook.lengths(weight)
+    length = weft.norm_except_dim(weight.detach(), 2, hook.dim)
     module.register_parameter(name + "_g", Parameter(length))
     module.register_parameter(name + "_v", Parameter(weight.detach()))
     setattr(module, name, hook.compute_weight(module))
