@@ -519,7 +519,7 @@ def saved(space: Any) -> bytes | None:
         return None
 
 
-@pytest.mark.parametrize("name", PROGRAMS[::3])
+@pytest.mark.parametrize("name", [*PROGRAMS[::3], "jit_isinstance_tuple", "any_bool_as_int"])
 def test_language(name, tmp_path):
     space = language.load(tmp_path, name, language.PROGRAMS[name])
     data = saved(space)

@@ -28,6 +28,8 @@ def canonical(graph: Graph, portable: bool = True) -> Graph:
     not."""
     made = graph.copy()
     grad_modes.lower(made)
+    dce.run(made)  # what is dead would hold back casts
+    tidy.sink_casts(made)
     for node in list(made.walk()):
         if node.is_inserted:
             _change(made, node)
@@ -53,6 +55,8 @@ def _change(graph: Graph, node: Node) -> None:
         tidy.leave_out(node, node.inputs[0])
     elif node.kind == "prim::CallFunction" and operator_of(node.attrs["function"]) is not None:
         tidy.listed(node)
+    elif "unread" in node.attrs:
+        tidy.leave_unread(graph, node)
     elif node.kind == "prim::tolist":
         tidy.give_type(node)
     elif node.kind in ("aten::neg.float", "aten::Complex.float_float") or node.name == _DEVICE:

@@ -76,6 +76,36 @@ def leave_out(node: Node, value: Value) -> None:
         value.name = name
 
 
+def sink_casts(graph: Graph) -> None:
+    """Moves each cast into the branch that has all its uses. The compiler puts casts right behind
+    the test that allows them, also where only one way from there needs them; who reads the text
+    checks a cast where it stands."""
+    for cast in reversed(list(graph.walk())):  # users first
+        if cast.kind != "prim::unchecked_cast" or "checked" in cast.attrs:
+            continue
+        block, places = cast.owner, [_block_of(user) for user in cast.output.users]
+        for step in zip(*[_branches(place, block) for place in places]):
+            if len(set(step)) > 1:
+                break
+            block = step[0]
+        if block is not cast.owner:
+            cast.move_to_start(block)
+
+
+def _block_of(user: Node | Block) -> Block:
+    return user if isinstance(user, Block) else user.owner
+
+
+def _branches(place: Block, block: Block) -> list[Block]:
+    """The branches on the way from a block to a place within, up to the first loop."""
+    found: list[Block] = []
+    while place is not block:
+        assert place.node is not None
+        found = [place, *found] if place.node.kind == "prim::If" else []
+        place = place.node.owner
+    return found
+
+
 def is_guarded(cast: Node) -> bool:
     """Whether a cast of an optional value to another type stands in a branch of a test for None."""
     value = cast.inputs[0]
@@ -100,11 +130,23 @@ def guard(graph: Graph, cast: Node) -> None:
         test = graph.emit("aten::__isnot__", (value, graph.constant(None)), (ty.BOOL,))
         choice = graph.emit("prim::If", test.outputs, (type,))
     yes, no = choice.add_block(), choice.add_block()
-    with graph.inserting(at_end=no):
+    with graph.inserting(at_end=no), graph.at_range(cast.range):
+        if "checked" in cast.attrs:
+            text = "unchecked_cast: expected a value, got None"
+            error = {"exception": "RuntimeError"}
+            graph.emit("prim::RaiseException", (graph.constant(text),), (), error)
         no.set_returns(graph.emit("prim::Uninitialized", (), (type,)).outputs)
     cast.output.replace_all_uses_with(choice.output)
     yes.set_returns(cast.outputs)
     cast.move_to_end(yes)
+
+
+def leave_unread(graph: Graph, node: Node) -> None:
+    """What `uninitialized(T)` was compiled to is that again."""
+    with graph.inserting(before=node), graph.at_range(node.range):
+        made = graph.emit("prim::Uninitialized", (), (node.output.type,))
+    node.replace_outputs_with(made.outputs)
+    node.destroy()
 
 
 def give_type(node: Node) -> None:

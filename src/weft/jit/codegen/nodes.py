@@ -258,6 +258,8 @@ def _is_instance(low: Lowering, node: Node) -> None:
 @_handles("prim::unchecked_cast")
 def _cast(low: Lowering, node: Node) -> None:
     (value,) = node.inputs
+    if "checked" in node.attrs:
+        _check(low, node)
     if value.is_constant:
         low.load(low.registers.define(node.output), value)
         return
@@ -274,6 +276,29 @@ def _cast(low: Lowering, node: Node) -> None:
             low.emit("release", source)
     elif target != source:
         low.move(target, source, last)
+
+
+def _check(low: Lowering, node: Node) -> None:
+    """Raises if a value is not of the type to which code of an archive casts it."""
+    (value,), wanted = node.inputs, node.output.type
+    source, copied = low.object_source(value)
+    if ty.is_subtype(ty.non_none(value.type), wanted):
+        skip = low.emit("jump_unless_none", b=source)
+    else:
+        test = low.registers.take(True, node)
+        # A bool is an int that Python's isinstance lets through; it becomes one here.
+        good = ty.union_of([ty.INT, ty.BOOL]) if wanted is ty.INT else wanted
+        low.emit("is_instance", test, source, x=low.tables.type(good))
+        skip = low.emit("jump_if", b=test)
+        low.registers.free(test)
+    text = f"unchecked_cast: expected {wanted.annotation}, got another {value.type.annotation}"
+    message = low.registers.take(False, node)
+    low.emit("load_constant", message, x=low.tables.constant(text, ty.STR))
+    low.emit("raise", b=message, x=low.tables.string("RuntimeError"))
+    low.registers.free(message)
+    skip.target = low.here()
+    if copied:
+        low.drop(source)
 
 
 @_handles("prim::Uninitialized")

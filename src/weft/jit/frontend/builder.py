@@ -125,7 +125,7 @@ class GraphBuilder:
         node = v.node
         if node is None or depth > _STATIC_DEPTH or len(node.outputs) != 1:
             return UNKNOWN
-        if node.kind == "prim::unchecked_cast":
+        if node.kind == "prim::unchecked_cast" and not node.attrs:
             return self.static_of(node.inputs[0], depth + 1)
         if v.type not in _SCALARS:
             return UNKNOWN

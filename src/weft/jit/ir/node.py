@@ -179,6 +179,11 @@ class Node:
         self.owner._unlink(self)
         return self.insert_after(other)
 
+    def move_to_start(self, block: Block) -> Node:
+        """Takes this node out of its place and puts it at the start of a block of its graph."""
+        self.owner._unlink(self)
+        return block.prepend(self)
+
     def move_to_end(self, block: Block) -> Node:
         """Takes this node out of its place and puts it at the end of a block of its graph."""
         self.owner._unlink(self)

@@ -92,6 +92,8 @@ def _evaluate(node: Node, inputs: list[Any]) -> list[Any] | None:
 
 
 def _unchecked_cast(node: Node, inputs: list[Any]) -> list[Any] | None:
+    if node.attrs and not is_subtype(type_of_constant(inputs[0]), node.output.type):
+        return None  # it raises, or is a value that nobody should read
     return inputs
 
 

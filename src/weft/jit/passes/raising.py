@@ -36,7 +36,7 @@ def node_may_raise(node: Node) -> bool:
     if node.kind in ("prim::GetAttr", "prim::SetAttr"):
         owner = node.inputs[0].type  # of an object still under construction, attributes may miss
         return not (isinstance(owner, ClassType) and owner.is_module)
-    return node.kind in _RAISING_NODES
+    return node.kind in _RAISING_NODES or "checked" in node.attrs
 
 
 def operator_may_raise(node: Node, operator: Any) -> bool:

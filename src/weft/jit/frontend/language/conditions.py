@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import FALLS
@@ -116,7 +116,9 @@ def truth(c: Compiler, value: Sugared, range: SourceRange) -> Value:
     if isinstance(v.type, ty.OptionalType):
         return _truth_of_optional(c, v, range)
     if isinstance(v.type, ty.UnionType) and ty.BOOL in v.type.members:
-        return _truth_of_union(c, v, list(v.type.members), range)
+        return by_member(
+            c, v, v.type.members, lambda each: Simple(c.truth(each, range)), range
+        ).value(c, range)
     if v.type is not ty.BOOL and ty.is_subtype(v.type, ty.NUMBER) and v.type not in _PLAIN:
         zero = Arg(Simple(c.constant(0)), range)  # Bool would cut it to an int first
         return c.call_operator("aten::ne", Call(range, [arg, zero])).value(c, range)
@@ -145,20 +147,23 @@ def _truth_of_optional(c: Compiler, v: Value, range: SourceRange) -> Value:
     return made.value(c, range)
 
 
-def _truth_of_union(c: Compiler, v: Value, members: list[ty.Type], range: SourceRange) -> Value:
-    """What a member says of itself."""
+def by_member(
+    c: Compiler,
+    v: Value,
+    members: Sequence[ty.Type],
+    answer: Callable[[Simple], Sugared],
+    range: SourceRange,
+) -> Sugared:
+    """What `answer` says of a value of a union, as one of the members it is."""
     first, rest = members[0], members[1:]
+
+    def of_first() -> Sugared:
+        return answer(Simple(c.cast(v, first)))
+
     if not rest:
-        return c.truth(Simple(c.cast(v, first)), range)
+        return of_first()
     test = c.emit("prim::isinstance", (v,), ty.BOOL, {"types": (first,)}, range)
-    made = choose(
-        c,
-        Condition(test),
-        lambda: Simple(c.truth(Simple(c.cast(v, first)), range)),
-        lambda: Simple(_truth_of_union(c, v, rest, range)),
-        range,
-    )
-    return made.value(c, range)
+    return choose(c, Condition(test), of_first, lambda: by_member(c, v, rest, answer, range), range)
 
 
 def _short_circuit(c: Compiler, node: ast.BoolOp, values: Sequence[ast.expr]) -> Condition:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
+from weft.jit.frontend.language.conditions import by_member
 from weft.jit.frontend.language.displays import common_type
 from weft.jit.frontend.language.iteration import Counted, Enumerate, Range, Reversed, Zip, for_each
 from weft.jit.frontend.language.texts import repr_of, text_of
@@ -79,8 +80,10 @@ def _len(c: Compiler, call: Call) -> Sugared:
     actual = c.type_of(value, call.range)
     members = ty.members_of(actual)
     if len(members) > 1 and all(isinstance(member, ty.ListType) for member in members):
-        held = c.cast(value.value(c, call.range), members[0])  # every kind of list knows its length
-        return c.apply("aten::len", call.range, Simple(held))
+        held = value.value(c, call.range)
+        return by_member(
+            c, held, members, lambda each: c.apply("aten::len", call.range, each), call.range
+        )
     if not isinstance(actual, ty.ListType | ty.DictType) and actual not in (ty.STR, ty.TENSOR):
         hint = "a test of x is not None before" if isinstance(actual, ty.OptionalType) else None
         fail(

@@ -6,6 +6,7 @@ import ast
 import typing
 from typing import Any
 
+import weft
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.displays import spread
 from weft.jit.frontend.language.isinstance_test import isinstance_call
@@ -15,6 +16,7 @@ from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.values import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
+from weft.jit.ir.graph import Value
 
 
 @verb("special_call")
@@ -53,15 +55,77 @@ def _annotate(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
 
 def _unchecked_cast(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
     _two(c, node, "cast")
-    wanted = _type(c, node.args[0])
-    return Simple(c.cast(c.expr(node.args[1]).value(c, c.range(node)), wanted))
+    wanted, range = _type(c, node.args[0]), c.range(node)
+    given = c.expr(node.args[1]).value(c, range)
+    if ty.is_subtype(given.type, wanted):
+        return Simple(c.cast(given, wanted))
+    if not _may_be(given.type, wanted):
+        fail(
+            f"unchecked_cast: expected a value that may be {wanted.annotation}, got "
+            f"{given.type.annotation}",
+            range,
+        )
+    # Codegen adds the check: text that is saved again has only the cast.
+    checked = {"checked": True}
+    return Simple(c.emit("prim::unchecked_cast", (given,), wanted, checked, range))
+
+
+def _may_be(given: ty.Type, wanted: ty.Type) -> bool:
+    """Whether a value of one type may be of another, as can be told when the program runs."""
+    if given is ty.NONE or ty.is_subtype(ty.non_none(given), wanted):
+        return True  # of None in a branch that never runs
+    members = ty.members_of(given)
+    fits = any(ty.is_subtype(m, wanted) or ty.is_subtype(wanted, m) for m in members)
+    return fits and not _has_future(wanted)
+
+
+def _has_future(type: ty.Type) -> bool:
+    """Whether futures, which do not tell what they will hold, are among its parts."""
+    return isinstance(type, ty.FutureType) or any(map(_has_future, type.children))
 
 
 def _uninitialized(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
-    """uninitialized(T) of archives: a value that nobody reads."""
+    """uninitialized(T) of archives: a value that nobody should read, but code may lie."""
     if len(node.args) != 1 or node.keywords:
         fail(f"uninitialized: expected a type, got {len(node.args)} arguments", c.range(node))
-    return Simple(c.uninitialized(_type(c, node.args[0])))
+    wanted = _type(c, node.args[0])
+    unread = {"unread": True}
+    return Simple(c.emit("prim::unchecked_cast", (_default(c, wanted),), wanted, unread))
+
+
+_DEFAULTS: dict[ty.Type, Any] = {
+    ty.INT: 0,
+    ty.NUMBER: 0,
+    ty.FLOAT: 0.0,
+    ty.BOOL: False,
+    ty.COMPLEX: 0j,
+    ty.STR: "",
+    ty.DEVICE: weft.device("cpu"),
+    ty.DTYPE: weft.float32,
+    ty.LAYOUT: weft.strided,
+    ty.MEMORY_FORMAT: weft.contiguous_format,
+}
+
+
+def _default(c: Compiler, type: ty.Type) -> Value:
+    """A value of a type; None, which every use of it refuses, for objects."""
+    if type in _DEFAULTS:
+        return c.constant(_DEFAULTS[type])
+    if type is ty.TENSOR:
+        return c.constant(weft.empty(0))
+    if isinstance(type, ty.ListType):
+        return c.emit("prim::ListConstruct", (), type)
+    if isinstance(type, ty.DictType):
+        return c.emit("prim::DictConstruct", (), type)
+    if isinstance(type, ty.TupleType):
+        items = []
+        for elem in type.elems:
+            made = _default(c, elem)
+            items.append(c.emit("prim::unchecked_cast", (made,), elem, {"unread": True}))
+        return c.emit("prim::TupleConstruct", items, type)
+    if isinstance(type, ty.UnionType) and ty.NONE not in type.members:
+        return _default(c, type.members[0])
+    return c.constant(None)
 
 
 def _attribute(c: Compiler, node: ast.Call, hint: ty.Type | None) -> Sugared:
