@@ -126,8 +126,8 @@ PURPOSES = (
     ),
     Purpose(
         "normalised, parametrized, pruned and lazy layers",
-        1_600,
-        1_600,
+        1_850,
+        1_850,
         "src/weft/nn/utils/parametriz* src/weft/nn/utils/prune.py src/weft/nn/utils/*_norm.py "
         "src/weft/nn/modules/lazy*",
     ),
