@@ -53,7 +53,7 @@ EXAMPLES = (
     "nn.modules.utils", "nn.utils.fusion", "nn.utils.spectral_norm", "nn.utils.weight_norm", "onnx",
     "_runtime.torch_function", "overrides",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
-    "nn.modules.module", "nn.parallel", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
+    "nn.modules.lazy", "nn.modules.module", "nn.parallel", "nn.parameter", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
     "autograd.profiler", "profiler", "profiler.profiler",
     "utils.benchmark.compare", "utils.benchmark.measurement", "utils.benchmark.timer", "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
 )  # fmt: skip

@@ -54,7 +54,7 @@ EVERY = {
         for name in sorted(vars(weft.optim))
         if isinstance(getattr(weft.optim, name), type)
         and issubclass(getattr(weft.optim, name), weft.optim.Optimizer)
-        and name not in ("Optimizer", "SGD", "LBFGS", "SparseAdam")
+        and name not in ("Optimizer", "SGD", "LBFGS", "Muon", "SparseAdam")
     },
 }
 
@@ -89,7 +89,7 @@ def test_gradients_may_be_zeroed_or_dropped(name: str) -> None:
     assert runs[0] == runs[1]
 
 
-@pytest.mark.parametrize("name", [*EVERY, "LBFGS"])
+@pytest.mark.parametrize("name", [*(name for name in EVERY if name != "Adafactor"), "LBFGS"])
 def test_a_complex_parameter_moves_as_its_two_parts_do(name: str) -> None:
     paths, start = [], weft.tensor([[1.0, 2.0], [-2.0, -1.0], [3.0, 0.0]])
     for twice in (False, True):

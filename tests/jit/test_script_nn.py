@@ -212,7 +212,8 @@ def test_every_module_is_here():
         name
         for name, each in vars(nn).items()
         if isinstance(each, type) and issubclass(each, nn.Module) and name != "Container"
-    }
+        and not name.startswith("Lazy")  # others after the first call: tests/test_lazy_modules.py
+    }  # fmt: skip
     assert classes - without_forward - {name.partition(" ")[0] for name in MODULES} == set()
 
 

@@ -4,12 +4,14 @@ from weft.nn import attention, functional, init, modules, parallel, utils
 from weft.nn.modules import *  # noqa: F403
 from weft.nn.modules import __all__ as _layers
 from weft.nn.parallel import DataParallel
-from weft.nn.parameter import Buffer, Parameter
+from weft.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
     "Buffer",
     "DataParallel",
     "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "attention",
     "functional",
     "init",

@@ -1,4 +1,4 @@
-"""Parameter: the tensor that a Module lists among what it learns."""
+"""Parameter, a tensor that a module learns, and Buffer, one that it keeps."""
 
 from __future__ import annotations
 
@@ -64,9 +64,119 @@ class Buffer(Tensor):
         return self.data.__repr__(**options)
 
 
-def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Parameter:
-    return cls(data, requires_grad)
+class UninitializedTensorMixin:
+    """What parameters and buffers without a shape share; see UninitializedParameter."""
+
+    cls_to_become: type
+    device: Any
+    dtype: Any
+    data: Tensor
+    requires_grad: bool
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Makes it, in place, a tensor of this shape with elements that are not set."""
+        options = {"device": device or self.device, "dtype": dtype or self.dtype}
+        self.data = weft.empty(shape, **options)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        """Raises: there is none yet."""
+        raise RuntimeError(f"shape: {_EXPECTED}, got {self!r}")
+
+    def share_memory_(self) -> Any:
+        """Raises: there is no memory yet."""
+        raise RuntimeError(f"share_memory_: {_EXPECTED}, got {self!r}")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            make, arguments = self.__reduce_ex__(None)
+            memo[id(self)] = make(*arguments)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+    def __repr__(self, **options: Any) -> str:
+        return f"<{type(self).__name__}>"
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        is_member = type(func).__name__ == "method-wrapper"  # of an attribute
+        if not is_member and func not in _DESCRIBE and func not in _CONVERT:
+            name = getattr(func, "__name__", func)
+            raise ValueError(f"{name}: {_EXPECTED}, got <{cls.__name__}>")
+        result = weft._C._disabled_torch_function_impl(func, types, args, kwargs or {})
+        return result.as_subclass(cls) if func in _CONVERT else result
+
+
+_EXPECTED = "expected an initialized tensor, which the first call of a lazy module makes"
+_DESCRIPTIONS = "size copy_ is_complex is_floating_point get_device"
+_DESCRIBE = frozenset(getattr(Tensor, name) for name in _DESCRIPTIONS.split())
+_CONVERSIONS = "to cpu cuda half float double bfloat16 char short int long"
+_CONVERT = frozenset(getattr(Tensor, name) for name in _CONVERSIONS.split())
 
 
 def is_lazy(param: Any) -> bool:
-    return False
+    """Whether it is a parameter or buffer without a shape.
+
+    >>> weft.nn.parameter.is_lazy(weft.nn.LazyLinear(2).weight)
+    True
+    """
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[override]
+    """A parameter whose shape is not known yet; `materialize(shape)` makes it a Parameter.
+
+    It has a device, a dtype and requires_grad, and can be converted and copied. ValueError for
+    other operators, RuntimeError for its shape.
+
+    >>> p = weft.nn.UninitializedParameter()
+    >>> p.materialize((2, 3))
+    >>> type(p).__name__, p.shape
+    ('Parameter', torch.Size([2, 3]))
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        data = weft.empty(0, device=device, dtype=dtype)
+        return Tensor._make_subclass(cls, data, requires_grad)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[override]
+    """A buffer whose shape is not known yet; `materialize(shape)` makes it a Tensor.
+
+    persistent: whether it is in state_dict. Otherwise as UninitializedParameter.
+
+    >>> b = weft.nn.UninitializedBuffer(dtype=weft.int64)
+    >>> b.materialize(3)
+    >>> b.dtype, b.shape
+    (torch.int64, torch.Size([3]))
+    """
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:
+        data = weft.empty(0, device=device, dtype=dtype)
+        made: UninitializedBuffer = Tensor._make_subclass(cls, data, requires_grad)
+        made.persistent = persistent
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (self.requires_grad, self.device, self.dtype, self.persistent)
+
+
+def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Parameter:
+    return cls(data, requires_grad)

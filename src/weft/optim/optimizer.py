@@ -9,6 +9,13 @@ from typing import Any
 
 import weft
 from weft import Tensor
+from weft.optim._hooks import (
+    Hookable,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 
 class _Required:
@@ -19,7 +26,7 @@ class _Required:
 required = _Required()
 
 
-class Optimizer:
+class Optimizer(Hookable):
     """Base of all optimizers.
 
     params: tensors, (name, tensor) pairs, or dicts with "params" and options of their own.
@@ -42,14 +49,18 @@ class Optimizer:
     tensor([0.5000], requires_grad=True)
     """
 
+    defaults: dict[str, Any]
+    state: defaultdict[Tensor, dict[str, Any]]
+    param_groups: list[dict[str, Any]]
+
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise TypeError(
                 f"{type(self).__name__}: expected an iterable of tensors or dicts, got one Tensor"
             )
         self.defaults = defaults
-        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        self.param_groups: list[dict[str, Any]] = []
+        self.state = defaultdict(dict)
+        self.param_groups = []
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -136,6 +147,7 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """{"state": ..., "param_groups": ...}; parameters are named by their position."""
+        self._run_state_hooks("state_dict_pre", None)
         numbers: dict[int, int] = {}
         for group in self.param_groups:
             for param in group["params"]:
@@ -148,10 +160,12 @@ class Optimizer:
             for group in self.param_groups
         ]
         state = {numbers.get(id(key), key): value for key, value in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        state_dict = {"state": state, "param_groups": groups}
+        return self._run_state_hooks("state_dict_post", state_dict)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes back what state_dict returned, for the same groups in the same order."""
+        state_dict = self._run_state_hooks("load_state_dict_pre", dict(state_dict))
         saved_groups = copy.deepcopy(state_dict["param_groups"])  # tensors among the options
         if len(saved_groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -172,6 +186,8 @@ class Optimizer:
                 self.state[key] = values
         for saved, group in zip(saved_groups, self.param_groups):
             group.update({name: value for name, value in saved.items() if name != "params"})
+        self.__setstate__({"state": self.state, "param_groups": self.param_groups})
+        self._run_state_hooks("load_state_dict_post", None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -179,6 +195,10 @@ class Optimizer:
             "state": self.state,
             "param_groups": self.param_groups,
         }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes what __getstate__ gave, or a loaded state; classes with new options override it."""
+        self.__dict__.update(state)
 
     def __repr__(self) -> str:
         lines = []

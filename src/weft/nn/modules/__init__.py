@@ -1,5 +1,6 @@
 """The layers, one file per family."""
 
+from weft.nn.modules import lazy as lazy
 from weft.nn.modules import utils as utils
 from weft.nn.modules.activation import (
     GELU,
@@ -60,6 +61,21 @@ from weft.nn.modules.dropout import (
     FeatureAlphaDropout,
 )
 from weft.nn.modules.flatten import Flatten, Unflatten
+from weft.nn.modules.lazy_layers import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
 from weft.nn.modules.linear import Identity, Linear
 from weft.nn.modules.loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
 from weft.nn.modules.loss_margin import (
@@ -216,6 +232,19 @@ __all__ = [
     "LPPool3d",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",

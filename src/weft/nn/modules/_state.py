@@ -11,7 +11,7 @@ import weft
 from weft import Tensor
 from weft.nn.modules._hooks import HookDict
 from weft.nn.modules._registry import BUFFER, MODULE, PARAMETER, Registry
-from weft.nn.parameter import Parameter
+from weft.nn.parameter import Parameter, is_lazy
 from weft.utils.hooks import RemovableHandle
 
 _EXTRA = "_extra_state"
@@ -127,7 +127,7 @@ class Stateful(Registry):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         for name, tensor in self._own_state():
-            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+            destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
         if type(self).get_extra_state is not Stateful.get_extra_state:
             destination[prefix + _EXTRA] = self.get_extra_state()
 
@@ -248,6 +248,8 @@ class Stateful(Registry):
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
                 f"object from checkpoint but received {type(given)}"
             )
+        if is_lazy(tensor) and is_lazy(given):
+            return None
         if given.shape != tensor.shape:
             return (
                 f"size mismatch for {key}: copying a param with shape {given.shape} from "

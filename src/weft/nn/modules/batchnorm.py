@@ -203,12 +203,6 @@ class _InstanceNorm(_BatchNorm):
         )
         return result.squeeze(0) if alone else result
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
-
 
 class InstanceNorm1d(_InstanceNorm):
     """Instance normalisation of [n, c, l] or [c, l].

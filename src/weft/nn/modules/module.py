@@ -114,7 +114,7 @@ class Module(Stateful, Hookable):
                     continue
                 grad = parameter.grad
                 parameter.grad = None  # its dtype must follow that of the data
-                parameter.data = fn(parameter.data)
+                parameter.data = fn(parameter)
                 if grad is not None:
                     parameter.grad = fn(grad).requires_grad_(grad.requires_grad)
             for name, buffer in self._own(BUFFER):
@@ -135,7 +135,7 @@ class Module(Stateful, Hookable):
 
         def convert(tensor: Tensor) -> Tensor:
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-            layout = memory_format if tensor.dim() in (4, 5) else None
+            layout = memory_format if memory_format and tensor.dim() in (4, 5) else None
             if wanted is None and device is None and layout is None:
                 return tensor
             place = device or tensor.device

@@ -103,6 +103,22 @@ def _new_type(module: weft.nn.Module) -> ty.ClassType:
     return made
 
 
+def _check_tensors(module: weft.nn.Module) -> None:
+    """Refuses a module whose parameters have no values of their own."""
+    waiting = [n for n in module._kinds if weft.nn.parameter.is_lazy(module.__dict__[n])]
+    if waiting:
+        raise FrontendError(
+            f"script: expected {type(module).__name__} with initialized parameters, which a first "
+            f"call makes, got {', '.join(waiting)} without a shape"
+        )
+    if weft.nn.utils.parametrize.is_parametrized(module):
+        names = ", ".join(module.parametrizations)
+        raise FrontendError(
+            f"script: expected {type(module).__name__} without parametrizations, got some of "
+            f"{names}; trace it, or call weft.nn.utils.parametrize.remove_parametrizations"
+        )
+
+
 class _Survey:
     """What a module is made of."""
 
@@ -114,6 +130,7 @@ class _Survey:
             raise FrontendError(
                 f"script: expected {cls.__name__} to call super().__init__(), got none"
             )
+        _check_tensors(module)
         self.written = written_annotations(cls)
         self.reader = annotations_of(cls, extra)
         self.constants = self._constant_names(cls)

@@ -1,0 +1,328 @@
+"""Layers that take the number of their input's features or channels from the first input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.nn.modules.batchnorm import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    _BatchNorm,
+    _InstanceNorm,
+)
+from weft.nn.modules.conv import Conv1d, Conv2d, Conv3d, _ConvNd
+from weft.nn.modules.conv_transpose import (
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    _ConvTranspose,
+)
+from weft.nn.modules.lazy import LazyModuleMixin
+from weft.nn.modules.linear import Linear
+from weft.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """Linear with in_features of the first input's last size.
+
+    >>> layer = weft.nn.LazyLinear(4)
+    >>> layer(weft.ones(2, 3)).shape, layer
+    (torch.Size([2, 4]), Linear(in_features=3, out_features=4, bias=True))
+    """
+
+    cls_to_become = Linear
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(0, 0, False, device, dtype)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """As Linear; does nothing before there are parameters."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Makes the parameters for inputs like this one."""
+        if self.has_uninitialized_params():
+            with weft.no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        if self.in_features == 0:  # the parameters came from a state_dict
+            self.in_features = self.weight.shape[-1]
+
+
+class _LazyConvNd(LazyModuleMixin, _ConvNd):
+    """What lazy convolutions share, transposed ones too."""
+
+    weight: Any
+    bias: Any
+
+    def _wait_for_input(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+        """Puts uninitialized parameters in the places of those of a layer without channels."""
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """As the layer without Lazy; does nothing before there are parameters."""
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor, *args: Any) -> None:
+        """Makes the parameters for inputs like this one."""
+        if self.has_uninitialized_params():
+            self.in_channels = self._channels_of(input)
+            with weft.no_grad():
+                self.weight.materialize(self._weight_shape())
+                if self.bias is not None:
+                    self.bias.materialize((self.out_channels,))
+                self.reset_parameters()
+        if self.in_channels == 0:  # the parameters came from a state_dict
+            self.in_channels = self._channels_of(input)
+
+    def _channels_of(self, input: Tensor) -> int:
+        name, dims = type(self).__name__, self._dims
+        if input.dim() not in (dims + 1, dims + 2):
+            raise RuntimeError(
+                f"{name}: expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input, got "
+                f"size {tuple(input.shape)}"
+            )
+        channels = input.shape[-dims - 1]
+        if channels % self.groups:
+            raise ValueError(
+                f"{name}: expected in_channels that groups divide, got {channels} for "
+                f"{self.groups} groups"
+            )
+        return channels
+
+
+class _LazyConv(_LazyConvNd):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options = (stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        super().__init__(0, 0, kernel_size, *options)
+        self._wait_for_input(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """Conv1d with in_channels of the first input.
+
+    >>> weft.nn.LazyConv1d(4, 3)(weft.ones(2, 5, 8)).shape
+    torch.Size([2, 4, 6])
+    """
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """Conv2d with in_channels of the first input.
+
+    >>> weft.nn.LazyConv2d(4, 3, padding=1)(weft.ones(2, 5, 8, 8)).shape
+    torch.Size([2, 4, 8, 8])
+    """
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """Conv3d with in_channels of the first input.
+
+    >>> weft.nn.LazyConv3d(4, 2)(weft.ones(1, 5, 3, 3, 3)).shape
+    torch.Size([1, 4, 2, 2, 2])
+    """
+
+    cls_to_become = Conv3d
+
+
+class _LazyConvTranspose(_LazyConvNd, _ConvTranspose):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options = (output_padding, groups, False, dilation, padding_mode, device, dtype)
+        super().__init__(0, 0, kernel_size, stride, padding, *options)
+        self._wait_for_input(out_channels, bias, device, dtype)
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    """ConvTranspose1d with in_channels of the first input.
+
+    >>> weft.nn.LazyConvTranspose1d(4, 2, stride=2)(weft.ones(1, 3, 5)).shape
+    torch.Size([1, 4, 10])
+    """
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    """ConvTranspose2d with in_channels of the first input.
+
+    >>> weft.nn.LazyConvTranspose2d(4, 2, stride=2)(weft.ones(1, 3, 5, 5)).shape
+    torch.Size([1, 4, 10, 10])
+    """
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    """ConvTranspose3d with in_channels of the first input.
+
+    >>> weft.nn.LazyConvTranspose3d(4, 2)(weft.ones(1, 3, 2, 2, 2)).shape
+    torch.Size([1, 4, 3, 3, 3])
+    """
+
+    cls_to_become = ConvTranspose3d
+
+
+class _LazyNorm(LazyModuleMixin, _BatchNorm):
+    """What lazy normalisations share."""
+
+    weight: Any
+    bias: Any
+    running_mean: Any
+    running_var: Any
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, False, False, device, dtype)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        options = {"device": device, "dtype": dtype}
+        if affine:
+            self.weight = UninitializedParameter(**options)
+            if bias:
+                self.bias = UninitializedParameter(**options)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(**options)
+            self.running_var = UninitializedBuffer(**options)
+            self.num_batches_tracked = weft.tensor(0, dtype=weft.int64, device=device)
+
+    def reset_parameters(self) -> None:
+        """As the layer without Lazy; does nothing before there are parameters."""
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Makes the parameters and running statistics for inputs like this one."""
+        self._check_input_dim(input)
+        waiting = self.has_uninitialized_params()
+        if waiting or self.num_features == 0:
+            alone = isinstance(self, _InstanceNorm) and input.dim() == min(self._input_dims)
+            self.num_features = input.shape[0 if alone else 1]
+        if waiting:
+            for each in (self.weight, self.bias, self.running_mean, self.running_var):
+                if each is not None:
+                    each.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+    """BatchNorm1d with num_features of the first input.
+
+    >>> norm = weft.nn.LazyBatchNorm1d()
+    >>> norm(weft.ones(2, 3)).shape, norm.running_mean
+    (torch.Size([2, 3]), tensor([0.1000, 0.1000, 0.1000]))
+    """
+
+    cls_to_become = BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+    """BatchNorm2d with num_features of the first input.
+
+    >>> weft.nn.LazyBatchNorm2d()(weft.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
+    """
+
+    cls_to_become = BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+    """BatchNorm3d with num_features of the first input.
+
+    >>> weft.nn.LazyBatchNorm3d()(weft.ones(2, 3, 4, 4, 4)).shape
+    torch.Size([2, 3, 4, 4, 4])
+    """
+
+    cls_to_become = BatchNorm3d
+
+
+class _LazyInstanceNorm(_LazyNorm, _InstanceNorm):
+    """What lazy instance normalisations share."""
+
+
+class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
+    """InstanceNorm1d with num_features of the first input; learns and tracks unless told not to.
+
+    >>> weft.nn.LazyInstanceNorm1d()(weft.ones(2, 3, 4)).shape
+    torch.Size([2, 3, 4])
+    """
+
+    cls_to_become = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
+    """InstanceNorm2d with num_features of the first input; learns and tracks unless told not to.
+
+    >>> weft.nn.LazyInstanceNorm2d()(weft.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
+    """
+
+    cls_to_become = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
+    """InstanceNorm3d with num_features of the first input; learns and tracks unless told not to.
+
+    >>> weft.nn.LazyInstanceNorm3d()(weft.ones(2, 3, 4, 4, 4)).shape
+    torch.Size([2, 3, 4, 4, 4])
+    """
+
+    cls_to_become = InstanceNorm3d
