@@ -14,6 +14,7 @@ from weft.optim.radam import RAdam
 from weft.optim.rmsprop import RMSprop
 from weft.optim.rprop import Rprop
 from weft.optim.sgd import SGD
+from weft.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
@@ -29,6 +30,7 @@ __all__ = [
     "RAdam",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "lr_scheduler",
     "swa_utils",
 ]
