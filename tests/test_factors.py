@@ -1,4 +1,4 @@
-"""Systems whose matrix is factorised already: lu_solve, lu_unpack, triangular_solve."""
+"""Factors of matrices, and systems whose matrix is factorised already."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.autograd import gradcheck
+from weft.autograd import gradcheck, gradgradcheck
 
 
 def factors(*sizes: int, complex: bool = False) -> tuple[weft.Tensor, weft.Tensor]:
@@ -91,3 +91,127 @@ def test_wrong_factors() -> None:
         weft.linalg.lu_solve(lu, pivots[:2], weft.ones(3, 1))
     with pytest.raises(RuntimeError, match="lu_solve: expected pivots of int32"):
         weft.linalg.lu_solve(lu, pivots.long(), weft.ones(3, 1))
+
+
+# ---- the factors themselves ----
+
+SHAPES = [(3, 3), (2, 4, 3), (2, 3, 4), (1, 1), (0, 0), (2, 0, 3)]
+
+
+def drawn(*sizes: int, complex: bool = False) -> weft.Tensor:
+    random = np.random.default_rng(sum(sizes) + complex)
+    made = random.standard_normal(sizes)
+    return weft.tensor(made + 1j * random.standard_normal(sizes) if complex else made)
+
+
+@pytest.mark.parametrize("sizes", SHAPES, ids=str)
+@pytest.mark.parametrize("complex", [False, True])
+def test_lu(sizes: tuple[int, ...], complex: bool) -> None:
+    a = drawn(*sizes, complex=complex)
+    p, lower, upper = weft.linalg.lu(a)
+    np.testing.assert_allclose((p @ lower @ upper).numpy(), a.numpy(), atol=1e-12)
+    assert lower.equal(lower.tril()) and upper.equal(upper.triu())
+    packed, pivots, info = weft.linalg.lu_factor_ex(a)
+    assert info.dtype == weft.int32 and info.shape == a.shape[:-2] and not info.any()
+    again = weft.lu_unpack(packed, pivots)
+    assert again.P.to(a.dtype).equal(p) and again.L.equal(lower) and again.U.equal(upper)
+    assert weft.lu(a)[0].equal(packed) and a.lu(get_infos=True)[2].equal(info)
+
+
+def test_singular_factors() -> None:
+    zero = weft.zeros(2, 2)
+    assert weft.linalg.lu_factor_ex(zero).info == 1
+    for call in (weft.linalg.lu_factor, lambda a: weft.linalg.lu_factor_ex(a, check_errors=True)):
+        with pytest.raises(weft.linalg.LinAlgError, match="lu_factor: expected regular matrices"):
+            call(zero)
+    with pytest.raises(RuntimeError, match="lu: expected pivot=True on the CPU, got False"):
+        weft.linalg.lu(zero, pivot=False)
+    result, info = weft.linalg.solve_ex(zero, weft.ones(2))
+    assert info == 1 and not result.isfinite().all()
+    with pytest.raises(weft.linalg.LinAlgError):
+        weft.linalg.solve_ex(zero, weft.ones(2), check_errors=True)
+    with pytest.raises(weft.linalg.LinAlgError, match="ldl_factor: expected regular matrices"):
+        weft.linalg.ldl_factor(zero)
+
+
+@pytest.mark.parametrize("complex", [False, True])
+def test_solve_ex(complex: bool) -> None:
+    a, b = drawn(2, 3, 3, complex=complex), drawn(2, 3, 2, complex=complex)
+    solve, expected = weft.linalg.solve_ex, weft.linalg.solve
+    assert weft.allclose(solve(a, b).result, expected(a, b))
+    assert weft.allclose(solve(a, b.mT, left=False).result, expected(a, b.mT, left=False))
+    assert weft.allclose(solve(a, b[..., 0]).result, expected(a, b[..., 0]))
+
+
+@pytest.mark.parametrize("complex", [False, True])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_ldl(complex: bool, hermitian: bool) -> None:
+    a = drawn(2, 5, 5, complex=complex)
+    a = a + (a.mH if hermitian else a.mT)
+    x = drawn(3, 1, 5, 2, complex=complex)
+    factors = weft.linalg.ldl_factor(a, hermitian=hermitian)
+    assert factors.LD.equal(factors.LD.tril()) and factors.pivots.dtype == weft.int32
+    solved = weft.linalg.ldl_solve(*factors, a @ x, hermitian=hermitian)
+    np.testing.assert_allclose(solved.numpy(), np.broadcast_to(x.numpy(), (3, 2, 5, 2)), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "pivots", [[0, 1, 2], [4, 2, 3], [-1, 2, 3], [1, 2, -3], [-9, -9, 3], [1, 2]], ids=str
+)
+def test_wrong_pivots_of_ldl(pivots: list[int]) -> None:
+    """LAPACK would read the rows that they name."""
+    with pytest.raises(RuntimeError, match="ldl_solve: expected pivots of"):
+        weft.linalg.ldl_solve(weft.eye(3), weft.tensor(pivots, dtype=weft.int32), weft.ones(3, 1))
+
+
+@pytest.mark.parametrize("sizes", [(4, 3), (3, 3), (2, 4, 2), (0, 0)], ids=str)
+@pytest.mark.parametrize("complex", [False, True])
+def test_reflections(sizes: tuple[int, ...], complex: bool) -> None:
+    x = drawn(*sizes, complex=complex)
+    a, tau = weft.geqrf(x)
+    q = weft.linalg.householder_product(a, tau)
+    one = weft.eye(sizes[-1], dtype=x.dtype)
+    np.testing.assert_allclose(
+        (q.mH @ q).numpy(), np.broadcast_to(one, q.mH.shape[:-1] + (sizes[-1],)), atol=1e-12
+    )
+    np.testing.assert_allclose((q @ a[..., : sizes[-1], :].triu()).numpy(), x.numpy(), atol=1e-12)
+    assert weft.orgqr(a, tau).equal(q)
+    made = weft.ormqr(a, tau, x, transpose=True)
+    np.testing.assert_allclose(made.numpy(), a.triu().numpy(), atol=1e-12)
+    assert weft.allclose(weft.ormqr(a, tau, made), x)
+    assert weft.allclose(weft.ormqr(a, tau, x.mH, left=False), made.mH)
+
+
+FUNCTIONS = {
+    "lu": lambda a: weft.linalg.lu(a)[1:],
+    "lu_factor": lambda a: weft.linalg.lu_factor(a).LU,
+    "eigvals": lambda a: weft.linalg.eigvals(a),
+    "eig": lambda a: weft.linalg.eig(a)[1].abs(),
+    "solve_ex": lambda a: weft.linalg.solve_ex(a, a[..., :2]).result,
+    "householder_product": lambda a: weft.linalg.householder_product(a, a[..., 0, :] * 0.1),
+    "ormqr": lambda a: weft.ormqr(a, a[..., 0, :] * 0.1, a),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("sizes", [(3, 3), (2, 2, 2), (4, 3), (3, 4)], ids=str)
+@pytest.mark.parametrize("complex", [False, True])
+def test_gradients_of_factors(name: str, sizes: tuple[int, ...], complex: bool) -> None:
+    if sizes[-1] != sizes[-2] and not name.startswith("lu"):
+        pytest.skip("of square matrices")
+    a = drawn(*sizes, complex=complex).requires_grad_()
+    assert gradcheck(FUNCTIONS[name], (a,))
+    assert gradgradcheck(FUNCTIONS[name], (a,))
+
+
+def test_without_gradient() -> None:
+    x = weft.eye(3).requires_grad_()
+    for call in (weft.geqrf, weft.linalg.ldl_factor):
+        with pytest.raises(RuntimeError, match="gradient"):
+            call(x)
+
+
+@pytest.mark.parametrize("name", ["eig", "symeig", "solve", "lstsq", "matrix_rank"])
+def test_removed_names(name: str) -> None:
+    with pytest.raises(RuntimeError, match=f"{name}: expected linalg"):
+        getattr(weft, name)(weft.eye(2))

@@ -128,8 +128,6 @@ def test_tables_show_and_check_their_options() -> None:
             layer(7, 3, _weight=weft.ones(3, 7))
         with pytest.raises(AssertionError, match=r"expected a 2-d table, got shape \(3,\)"):
             layer.from_pretrained(table[0])
-        with pytest.raises(NotImplementedError, match="expected sparse=False, got True"):
-            layer(7, 3, sparse=True)
     rows = weft.tensor(ROWS)
     with pytest.raises(
         ValueError, match=r"embedding_bag: expected padding_idx in \[-7, 7\), got 7"

@@ -51,6 +51,21 @@ PURPOSES = (
     ),
     Purpose("backends", 600, 600, "csrc/core/backend* csrc/core/stream*"),
     Purpose(
+        "sparse tensors and gradients",
+        1_900,
+        1_900,
+        "src/weft/sparse/* csrc/autograd/sparse.h csrc/bindings/sparse.cpp "
+        "src/weft/optim/sparse_adam.py",
+    ),
+    Purpose(
+        "factors of matrices",
+        1_200,
+        1_200,
+        "csrc/ops/lapack.h csrc/ops/matrices.h csrc/ops/factorization.cpp "
+        "src/weft/_ops/factorizations.py src/weft/_functions/factorizations.py "
+        "src/weft/_functions/lu.py",
+    ),
+    Purpose(
         "fusion",
         3_500,
         3_950,

@@ -5,6 +5,7 @@
 #include "autograd/anomaly.h"
 #include "autograd/arith.h"
 #include "autograd/hooks.h"
+#include "autograd/sparse.h"
 #include "autograd/task.h"
 
 namespace weft::autograd {
@@ -24,6 +25,25 @@ Tensor fit(Tensor grad, const ResultInfo& info, const char* from) {
     grad = arith::cast(grad, info.dtype);
   }
   return grad.device() == info.device ? grad : arith::move(grad, info.device);
+}
+
+// A sparse gradient as the receiving node wants it. That of a sparse tensor is one for its values.
+Tensor fit_sparse(Tensor grad, const Node& node, const ResultInfo& info, const char* from) {
+  const Dims sizes = sparse::sizes_of(grad);
+  if (sizes == info.sizes) {
+    if (!node.is_accumulator) return fit(sparse::to_dense(grad), info, from);
+    WEFT_CHECK(grad.dtype() == info.dtype, from, ": expected gradient of dtype ", info.dtype,
+               ", got ", grad.dtype());
+    return grad;
+  }
+  WEFT_CHECK(grad.sizes() == info.sizes, from, ": expected gradient of shape ", AsTuple{info.sizes},
+             ", got ", AsTuple{sizes}, " (sparse)");
+  return fit(detach(grad), info, from);
+}
+
+Tensor sum_of(Tensor a, const Tensor& b) {
+  if (sparse::is_sparse(a) || sparse::is_sparse(b)) return sparse::add(a, b);
+  return arith::accumulate(std::move(a), b);
 }
 
 class Engine {
@@ -178,11 +198,12 @@ void Engine::deliver(const Edge& edge, Tensor grad, const char* from) {
   const NodeState& target = task_->states[place];
   if (grad.defined() && (target.needed || target.captured)) {
     const ResultInfo& info = edge.node->results[edge.index];
-    grad = fit(std::move(grad), info, from);
+    grad = sparse::is_sparse(grad) ? fit_sparse(std::move(grad), *edge.node, info, from)
+                                   : fit(std::move(grad), info, from);
     NodeState& state = task_->states[place];
     if (state.grads.empty()) state.grads.resize(edge.node->results.size());
     Tensor& sum = state.grads[edge.index];
-    sum = sum.defined() ? arith::accumulate(std::move(sum), grad) : std::move(grad);
+    sum = sum.defined() ? sum_of(std::move(sum), grad) : std::move(grad);
   }
   arrived(place);
 }

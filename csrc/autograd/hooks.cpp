@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "autograd/arith.h"
+#include "autograd/sparse.h"
 #include "core/fork.h"
 
 namespace weft::autograd {
@@ -146,6 +147,13 @@ void AccumulateGrad::describe(const Tensor& leaf) {
 }
 
 TensorList AccumulateGrad::apply(TensorList grads) {
+  if (sparse::in_use()) {
+    const Tensor old = slot->get();
+    if (sparse::is_sparse(old) || sparse::is_sparse(grads[0])) {
+      slot->set(old.defined() ? sparse::add(old, grads[0]) : grads[0]);
+      return {};
+    }
+  }
   slot->accumulate(std::move(grads[0]), strides);
   return {};
 }

@@ -4,6 +4,7 @@
 #include "autograd/anomaly.h"
 #include "autograd/hooks.h"
 #include "autograd/node.h"
+#include "autograd/sparse.h"
 #include "autograd/views.h"
 
 namespace weft::autograd {
@@ -74,8 +75,9 @@ void set_grad(const Tensor& tensor, const Tensor& grad) {
     return;
   }
   WEFT_CHECK(!grad.is_same(tensor), "grad: expected another tensor, got the tensor itself");
-  WEFT_CHECK(grad.sizes() == tensor.sizes(), "grad: expected a gradient of shape ",
-             AsTuple{tensor.sizes()}, ", got ", AsTuple{grad.sizes()});
+  const Dims sizes = sparse::sizes_of(grad);
+  WEFT_CHECK(sizes == tensor.sizes(), "grad: expected a gradient of shape ",
+             AsTuple{tensor.sizes()}, ", got ", AsTuple{sizes});
   WEFT_CHECK(grad.dtype() == tensor.dtype(), "grad: expected a gradient of dtype ", tensor.dtype(),
              ", got ", grad.dtype());
   WEFT_CHECK(grad.device() == tensor.device(), "grad: expected a gradient on ", tensor.device(),

@@ -85,6 +85,9 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count,
 PyObject* tensor_dlpack_device(PyObject* self, PyObject*);
 void init_dlpack(PyObject* module);
 
+// ---- sparse tensors (sparse.cpp) ----
+void init_sparse(PyObject* module);
+
 // ---- construction from Python data (construct.cpp) ----
 // New memory holding `data` (numbers, nested sequences, arrays, tensors). Names `op` in errors.
 Tensor tensor_from_data(const char* op, PyObject* data, std::optional<DType> dtype);

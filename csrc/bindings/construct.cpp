@@ -2,6 +2,7 @@
 //
 // Nested sequences are walked twice: once for shape and dtype, once to fill the memory.
 #include "autograd/node.h"
+#include "autograd/sparse.h"
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/hooked.h"
@@ -10,6 +11,13 @@
 
 namespace weft::py {
 namespace {
+
+// The tensor itself: the elements of a sparse one are no data of its sizes.
+const Tensor& strided_data(const char* op, const Tensor& tensor) {
+  WEFT_CHECK_AS(NotImplemented, !autograd::sparse::is_sparse(tensor), op,
+                ": expected a strided tensor, got a sparse one; use clone() or to_dense()");
+  return tensor;
+}
 
 constexpr size_t kMaxDepth = 64;
 
@@ -264,7 +272,7 @@ PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* n
 Tensor shared_or_copied(const char* op, PyObject* data, std::optional<DType> dtype) {
   Tensor source;
   if (is_tensor(data)) {
-    source = unwrap(data);
+    source = strided_data(op, unwrap(data));
   } else if (is_numpy_array(data)) {
     source = tensor_from_numpy(op, data);
   } else if (PyObject_HasAttrString(data, "__dlpack__")) {
@@ -324,7 +332,9 @@ PyMethodDef construction_functions[] = {
 }  // namespace
 
 Tensor tensor_from_data(const char* op, PyObject* data, std::optional<DType> dtype) {
-  if (is_tensor(data)) return copy_of(unwrap(data), dtype.value_or(unwrap(data).dtype()));
+  if (is_tensor(data)) {
+    return copy_of(strided_data(op, unwrap(data)), dtype.value_or(unwrap(data).dtype()));
+  }
   if (is_numpy_array(data)) {
     Tensor array = tensor_from_numpy(op, data);
     return copy_of(array, dtype.value_or(array.dtype()));

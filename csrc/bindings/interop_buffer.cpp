@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "autograd/node.h"
+#include "autograd/sparse.h"
 #include "bindings/args.h"
 #include "bindings/errors.h"
 #include "bindings/hooked.h"
@@ -186,6 +187,8 @@ int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags) {
   if (autograd::grad_enabled() && autograd::requires_grad(tensor)) {
     problem =
         "buffer: expected a tensor that does not require grad, got one that does; use detach()";
+  } else if (autograd::sparse::is_sparse(tensor)) {
+    problem = "buffer: expected a strided tensor, got a sparse one; use to_dense()";
   } else if (!format_of(tensor.dtype())) {
     problem = "buffer: expected a dtype that buffers have, got bfloat16; use float()";
   } else if ((flags & PyBUF_WRITABLE) && tensor.storage()->has(kReadOnly)) {

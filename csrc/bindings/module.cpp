@@ -25,6 +25,7 @@ NB_MODULE(_C, module) {
     bind_semaphores(module);
     init_trace(module.ptr());
     init_torch_function(module.ptr());
+    init_sparse(module.ptr());
     init_construct(module.ptr());
     init_buffers(module.ptr());
     init_numpy(module.ptr());

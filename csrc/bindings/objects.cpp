@@ -150,8 +150,11 @@ void bind_layouts(nb::module_& module) {
   layout.def("__repr__", [](const LayoutObject& self) { return str("torch.", self.name); })
       .def("__reduce__", [](const LayoutObject& self) { return std::string(self.name); });
   layout_type = publish(layout);
-  strided = nb::cast(LayoutObject{"strided"}).release().ptr();
-  module.attr("strided") = nb::handle(strided);
+  for (const char* name :
+       {"strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"}) {
+    module.attr(name) = nb::cast(LayoutObject{name});
+  }
+  strided = nb::object(module.attr("strided")).release().ptr();
 
   nb::class_<MemoryFormatObject> format(module, "memory_format");
   format.def("__repr__", [](const MemoryFormatObject& self) { return str("torch.", self.name); })
@@ -318,7 +321,10 @@ bool to_generator(PyObject* object, Ref<Generator>* generator) {
 
 bool to_layout(PyObject* object, int64_t* layout) {
   *layout = 0;
-  return Py_TYPE(object) == layout_type;
+  if (Py_TYPE(object) != layout_type) return false;
+  WEFT_CHECK_AS(NotImplemented, object == strided, "layout: expected torch.strided, got torch.",
+                nb::inst_ptr<LayoutObject>(object)->name);
+  return true;
 }
 
 bool to_memory_format(PyObject* object, int64_t* format) {

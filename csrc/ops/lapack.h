@@ -62,6 +62,34 @@ WEFT_LAPACK(d, double)
 WEFT_LAPACK(c, std::complex<float>, float* rwork)
 WEFT_LAPACK(z, std::complex<double>, double* rwork)
 #undef WEFT_LAPACK
+// Eigenvalues of any square matrix: real and imaginary parts apart, or complex with real scratch.
+#define WEFT_LAPACK(p, T)                                                                         \
+  void scipy_##p##geev_(const char* jobvl, const char* jobvr, const int* n, T* a, const int* lda, \
+                        T* wr, T* wi, T* vl, const int* ldvl, T* vr, const int* ldvr, T* work,    \
+                        const int* lwork, int* info);
+WEFT_LAPACK(s, float)
+WEFT_LAPACK(d, double)
+#undef WEFT_LAPACK
+#define WEFT_LAPACK(p, T)                                                                         \
+  void scipy_##p##geev_(const char* jobvl, const char* jobvr, const int* n, T* a, const int* lda, \
+                        T* w, T* vl, const int* ldvl, T* vr, const int* ldvr, T* work,            \
+                        const int* lwork, Real<T>* rwork, int* info);
+WEFT_LAPACK(c, std::complex<float>)
+WEFT_LAPACK(z, std::complex<double>)
+#undef WEFT_LAPACK
+#define WEFT_LAPACK(p, symmetric, T)                                                           \
+  void scipy_##p##symmetric##trf_(const char* uplo, const int* n, T* a, const int* lda,        \
+                                  int* pivots, T* work, const int* lwork, int* info);          \
+  void scipy_##p##symmetric##trs_(const char* uplo, const int* n, const int* nrhs, const T* a, \
+                                  const int* lda, const int* pivots, T* b, const int* ldb,     \
+                                  int* info);
+WEFT_LAPACK(s, sy, float)
+WEFT_LAPACK(d, sy, double)
+WEFT_LAPACK(c, sy, std::complex<float>)
+WEFT_LAPACK(z, sy, std::complex<double>)
+WEFT_LAPACK(c, he, std::complex<float>)
+WEFT_LAPACK(z, he, std::complex<double>)
+#undef WEFT_LAPACK
 }
 
 // A routine that a fork waits for.
@@ -97,6 +125,12 @@ WEFT_LAPACK(geqrf, sgeqrf, dgeqrf, cgeqrf, zgeqrf)
 WEFT_LAPACK(orgqr, sorgqr, dorgqr, cungqr, zungqr)
 WEFT_LAPACK(syevd, ssyevd, dsyevd, cheevd, zheevd)
 WEFT_LAPACK(gesdd, sgesdd, dgesdd, cgesdd, zgesdd)
+WEFT_LAPACK(geev, sgeev, dgeev, cgeev, zgeev)
+WEFT_LAPACK(sytrf, ssytrf, dsytrf, csytrf, zsytrf)
+WEFT_LAPACK(sytrs, ssytrs, dsytrs, csytrs, zsytrs)
+// Of real elements the same as sytrf and sytrs.
+WEFT_LAPACK(hetrf, ssytrf, dsytrf, chetrf, zhetrf)
+WEFT_LAPACK(hetrs, ssytrs, dsytrs, chetrs, zhetrs)
 #undef WEFT_LAPACK
 
 template <class T>

@@ -6,58 +6,14 @@
 
 #include "native_indexing.h"
 #include "native_products.h"
-#include "ops/lapack.h"
-#include "ops/support.h"
-#include "ops_copying.h"
-#include "ops_views.h"
+#include "ops/matrices.h"
 
 namespace weft::native {
 namespace {
 
+using namespace matrices;
 using Pair = std::tuple<Tensor, Tensor>;
 using Triple = std::tuple<Tensor, Tensor, Tensor>;
-
-void check_matrices(const char* op, const Tensor& a, bool square) {
-  WEFT_CHECK(a.dim() >= 2, op, ": expected matrices, got shape ", AsTuple{a.sizes()});
-  WEFT_CHECK(is_complex(a.dtype()) || a.dtype() == DType::F32 || a.dtype() == DType::F64, op,
-             ": expected dtype float32, float64, complex64 or complex128, got ", a.dtype());
-  WEFT_CHECK(!square || a.size(-1) == a.size(-2), op, ": expected square matrices, got shape ",
-             AsTuple{a.sizes()});
-  WEFT_CHECK(a.size(-1) < (1 << 24) && a.size(-2) < (1 << 24), op,
-             ": expected at most 2^24 rows and columns, got shape ", AsTuple{a.sizes()});
-}
-
-// A copy of the matrices in column-major order: (..., columns, rows), contiguous.
-Tensor by_columns(const Tensor& a) { return contiguous_copy(ops::transpose(a, -2, -1)); }
-Tensor from_columns(const Tensor& columns) {
-  return contiguous_copy(ops::transpose(columns, -2, -1));
-}
-
-template <class Fn>
-void dispatch_matrix(DType dtype, Fn&& fn) {
-  if (dtype == DType::F32) return fn(float{});
-  if (dtype == DType::F64) return fn(double{});
-  if (dtype == DType::C64) return fn(std::complex<float>{});
-  fn(std::complex<double>{});
-}
-using lapack::Real;
-
-int as_int(int64_t value) { return static_cast<int>(value); }
-int leading(int64_t rows) { return as_int(std::max<int64_t>(rows, 1)); }
-
-// The sizes in front of the last `count`, with more behind.
-Dims batch_sizes(const Tensor& a, int64_t count, std::initializer_list<int64_t> behind) {
-  Dims sizes;
-  for (int64_t d = 0; d + count < a.dim(); ++d) sizes.push_back(a.size(d));
-  for (const int64_t size : behind) sizes.push_back(size);
-  return sizes;
-}
-
-int64_t batch_count(const Tensor& a) {
-  int64_t count = 1;
-  for (int64_t d = 0; d + 2 < a.dim(); ++d) count *= a.size(d);
-  return count;
-}
 
 // LU decompositions in place; pivots[i * n ...] belong to matrix i. Gives the zero pivots found.
 template <class T>
@@ -81,18 +37,6 @@ void check_regular(const char* op, const std::vector<int>& infos) {
   }
 }
 
-void check_converged(const char* op, int info) {
-  WEFT_CHECK_AS(LinearAlgebra, info == 0, op, ": expected an iteration that converges, got error ",
-                info);
-}
-
-// What LAPACK said of each matrix, 0 for success: an int32 tensor of the leading sizes.
-Tensor infos_of(const Tensor& a, const std::vector<int>& infos) {
-  const Tensor result = Tensor::empty(batch_sizes(a, 2, {}), DType::I32, a.device());
-  std::copy(infos.begin(), infos.end(), result.data_as<int32_t>());
-  return result;
-}
-
 bool is_vector_for(const Tensor& a, const Tensor& b) {
   if (b.dim() == 1) return true;
   if (b.dim() + 1 != a.dim()) return false;
@@ -100,25 +44,6 @@ bool is_vector_for(const Tensor& a, const Tensor& b) {
     if (a.size(d) != b.size(d)) return false;
   }
   return true;
-}
-
-// Both expanded to common leading sizes; b as matrices, in column-major copies.
-struct System {
-  Tensor a, b;
-};
-
-System system_of(const char* op, const Tensor& a, const Tensor& b) {
-  WEFT_CHECK(a.dtype() == b.dtype(), op, ": expected tensors of one dtype, got ", a.dtype(),
-             " and ", b.dtype());
-  WEFT_CHECK(b.dim() >= 2 && b.size(-2) == a.size(-1), op, ": expected right-hand sides of ",
-             a.size(-1), " rows, got shape ", AsTuple{b.sizes()});
-  const Dims batch = broadcast_sizes(op, batch_sizes(a, 2, {}), batch_sizes(b, 2, {}));
-  Dims a_sizes = batch, b_sizes = batch;
-  for (const int64_t d : {-2, -1}) {
-    a_sizes.push_back(a.size(d));
-    b_sizes.push_back(b.size(d));
-  }
-  return {by_columns(ops::expand(a, a_sizes, false)), by_columns(ops::expand(b, b_sizes, false))};
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ from __future__ import annotations
 _MODULES = (
     "accelerator amp autograd backends compiler cuda distributed distributions fft func functional "
     "futures fx hub jit linalg memory mps multiprocessing nn onnx optim overrides profiler random "
-    "serialization signal special testing utils version xpu"
+    "serialization signal sparse special testing utils version xpu"
 )
 MODULES = frozenset(_MODULES.split())
 
@@ -20,7 +20,8 @@ _NAMES_OF_MODULES = {
     "polar resolve_conj resolve_neg unique unique_consecutive",
     "_functions.histograms": "histogram histogramdd",
     "_functions.incomplete_gamma": "igamma igammac",
-    "_functions.lu": "lu_solve lu_unpack triangular_solve",
+    "_functions.factorizations": "eig lstsq matrix_rank orgqr ormqr solve symeig",
+    "_functions.lu": "lu lu_solve lu_unpack triangular_solve",
     "_functions.matrices": "_weight_norm cdist chain_matmul einsum matrix_exp norm norm_except_dim "
     "pinverse tensordot",
     "_functions.sampling": "poisson",
@@ -55,15 +56,18 @@ _NAMES_OF_MODULES = {
     "hinge_embedding_loss margin_ranking_loss max_pool1d max_pool1d_with_indices max_pool3d "
     "pairwise_distance pdist poisson_nll_loss triplet_margin_loss",
     "serialization": "load save",
+    "sparse._construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
+    "sparse_csr_tensor",
+    "sparse._products": "spmm",
     "storage": "resize_as_",
 }
 
 #: methods of tensors that are functions of those modules
 _METHODS = (
-    "as_strided_scatter corrcoef cov dsplit histogram hsplit igamma igammac index_reduce "
-    "index_reduce_ is_conj is_neg istft lu_solve matrix_exp mvlgamma nanquantile nonzero "
-    "nonzero_static norm pinverse quantile resolve_conj resolve_neg stft sum_to_size "
-    "triangular_solve unique unique_consecutive vsplit"
+    "as_strided_scatter corrcoef cov dsplit eig histogram hsplit igamma igammac index_reduce "
+    "index_reduce_ is_conj is_neg istft lstsq lu lu_solve matrix_exp mvlgamma nanquantile nonzero "
+    "nonzero_static norm orgqr ormqr pinverse quantile resolve_conj resolve_neg solve stft "
+    "sum_to_size symeig triangular_solve unique unique_consecutive vsplit"
 )
 METHODS = tuple(_METHODS.split())
 
@@ -73,5 +77,14 @@ MODULE_OF = {
 }
 #: names of weft; what is only a method is none
 NAMES = frozenset(MODULE_OF)
+#: methods that know the parts of sparse tensors
+_SPARSE_METHODS = (
+    "_indices _nnz _values ccol_indices coalesce col_indices crow_indices dense_dim indices "
+    "is_coalesced row_indices sparse_dim sparse_mask to_dense to_sparse to_sparse_coo "
+    "to_sparse_csc to_sparse_csr values"
+)
+SPARSE_METHODS = tuple(_SPARSE_METHODS.split())
+METHODS += SPARSE_METHODS
+MODULE_OF |= dict.fromkeys(SPARSE_METHODS, "weft.sparse._convert")
 MODULE_OF["index_reduce_"] = "weft._functions.elements"
 MODULE_OF["sum_to_size"] = "weft._functions.shapes"

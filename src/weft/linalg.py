@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
-from weft._functions.lu import linalg_lu_solve
+from weft._functions.factorizations import householder_product as householder_product
+from weft._functions.factorizations import ldl_factor as ldl_factor
+from weft._functions.factorizations import ldl_factor_ex as ldl_factor_ex
+from weft._functions.factorizations import ldl_solve as ldl_solve
+from weft._functions.lu import (
+    linalg_lu,
+    linalg_lu_factor,
+    linalg_lu_factor_ex,
+    linalg_lu_solve,
+    linalg_solve_ex,
+)
 from weft._functions.matrices import matrix_exp as matrix_exp
 from weft._functions.matrices import tensorinv as tensorinv
 from weft._functions.matrices import tensorsolve as tensorsolve
@@ -29,6 +39,8 @@ solve = _aten.linalg_solve
 solve_triangular = _aten.linalg_solve_triangular
 cholesky = _aten.linalg_cholesky
 cholesky_ex = _aten.linalg_cholesky_ex
+eig = _aten.linalg_eig
+eigvals = _aten.linalg_eigvals
 eigh = _aten.linalg_eigh
 eigvalsh = _aten.linalg_eigvalsh
 qr = _aten.linalg_qr
@@ -37,7 +49,11 @@ svdvals = _aten.linalg_svdvals
 cross = _aten.linalg_cross
 matrix_power = _aten.matrix_power
 matmul = _aten.matmul
+lu = linalg_lu
+lu_factor = linalg_lu_factor
+lu_factor_ex = linalg_lu_factor_ex
 lu_solve = linalg_lu_solve
+solve_ex = linalg_solve_ex
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

@@ -1,14 +1,16 @@
-"""Systems whose matrix is factorised already: triangular_solve, lu_solve, lu_unpack."""
+"""LU factors, and systems whose matrix is factorised already."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import weft
 from weft import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
+
+_aten = weft._C._aten
 
 
 class TriangularSolve(NamedTuple):
@@ -134,6 +136,118 @@ def lu_unpack(
         order = _rows("lu_unpack", LU_pivots, rows)
         P = weft.eye(rows, dtype=LU_data.dtype)[order].mT
     return Unpacked(P, L, U)
+
+
+class Factors(NamedTuple):
+    """What linalg.lu_factor gives: L and U in one matrix, and the exchanges of rows."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+class FactorsEx(NamedTuple):
+    """What linalg.lu_factor_ex gives: `info` is 0, or the number of a zero pivot."""
+
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+class Decomposition(NamedTuple):
+    """What linalg.lu gives: P @ L @ U is the matrix."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class SolutionEx(NamedTuple):
+    """What linalg.solve_ex gives: `info` is 0, or the number of a zero pivot."""
+
+    result: Tensor
+    info: Tensor
+
+
+def _check_pivot(name: str, pivot: bool) -> None:
+    if not pivot:
+        raise RuntimeError(f"{name}: expected pivot=True on the CPU, got False")
+
+
+@takes_out
+def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> FactorsEx:
+    """LU, pivots and info of matrices [*, m, n], floating or complex: the rows exchanged as pivots
+    [*, min(m, n)] say are L @ U.
+
+    info is 0, or the number of a pivot that is 0; check_errors raises LinAlgError there. Raises
+    RuntimeError for pivot=False.
+
+    >>> linalg_lu_factor_ex(weft.tensor([[0.0, 2.0], [3.0, 4.0]])).LU
+    tensor([[3., 4.],
+            [0., 2.]])
+    """
+    _check_pivot("lu_factor_ex", pivot)
+    LU, pivots, _, info = _aten._lu_factor(A, check_errors)
+    return FactorsEx(LU, pivots, info)
+
+
+@takes_out
+def linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> Factors:
+    """LU and pivots of regular matrices, as lu_factor_ex gives them. LinAlgError for a zero pivot.
+
+    >>> linalg_lu_factor(weft.tensor([[0.0, 2.0], [3.0, 4.0]])).pivots
+    tensor([2, 2], dtype=torch.int32)
+    """
+    _check_pivot("lu_factor", pivot)
+    return Factors(*_aten._lu_factor(A, True)[:2])
+
+
+@takes_out
+def linalg_lu(A: Tensor, *, pivot: bool = True) -> Decomposition:
+    """P, L and U with P @ L @ U = A: a permutation, a unit lower and an upper triangle.
+
+    A is [*, m, n], floating or complex. Raises RuntimeError for pivot=False.
+
+    >>> P, L, U = linalg_lu(weft.tensor([[0.0, 2.0], [3.0, 4.0]]))
+    >>> P @ L @ U
+    tensor([[0., 2.],
+            [3., 4.]])
+    """
+    _check_pivot("lu", pivot)
+    LU, _, places, _ = _aten._lu_factor(A, False)
+    _, L, U = lu_unpack(LU, places, unpack_pivots=False)
+    return Decomposition(weft.eye(A.size(-2), dtype=A.dtype)[places], L, U)
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """linalg.lu_factor, or with get_infos linalg.lu_factor_ex, under their old name.
+
+    >>> weft.lu(weft.eye(2))[1]
+    tensor([1, 2], dtype=torch.int32)
+    """
+    if get_infos:
+        return linalg_lu_factor_ex(A, pivot=pivot, out=out)
+    return linalg_lu_factor(A, pivot=pivot, out=out)
+
+
+@takes_out
+def linalg_solve_ex(
+    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False
+) -> SolutionEx:
+    """The X of A @ X = B, and info: 0, or the number of a zero pivot (LinAlgError with
+    check_errors). The X of a singular A is not finite. left=False: of X @ A = B.
+
+    B is matrices [*, n, k] or vectors. Raises RuntimeError for shapes that do not fit.
+
+    >>> linalg_solve_ex(weft.eye(2) * 2, weft.ones(2)).result
+    tensor([0.5000, 0.5000])
+    """
+    LU, pivots, info = linalg_lu_factor_ex(A, check_errors=check_errors)
+    is_vector = B.dim() == 1 or (B.dim() == A.dim() - 1 and B.shape == A.shape[:-1])
+    if not is_vector:
+        return SolutionEx(linalg_lu_solve(LU, pivots, B, left=left), info)
+    if not left:
+        raise RuntimeError("solve_ex: expected left=True for vectors, got False")
+    return SolutionEx(linalg_lu_solve(LU, pivots, B.unsqueeze(-1)).squeeze(-1), info)
 
 
 _declare(globals())

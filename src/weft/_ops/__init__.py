@@ -30,6 +30,7 @@ FAMILIES = (
     "counting",
     "arrange",
     "products",
+    "factorizations",
     "spectra",
     "special",
     "numeric",

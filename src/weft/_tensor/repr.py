@@ -184,7 +184,8 @@ def _nested(items: list[Any], dims: int, text: _Format, width: int, indent: int)
     return "[" + ("," + "\n" * (dims - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _contents(tensor: Tensor, indent: int) -> str:
+def contents(tensor: Tensor, indent: int) -> str:
+    """The numbers of a tensor, whose lines begin below one another at column `indent`."""
     if tensor.numel() == 0:
         return "[]"
     summarise = tensor.numel() > _options.threshold
@@ -198,7 +199,8 @@ def _contents(tensor: Tensor, indent: int) -> str:
 # ---- what stands after the numbers ----
 
 
-def _is_default_dtype(tensor: Tensor) -> bool:
+def is_default_dtype(tensor: Tensor) -> bool:
+    """Whether the numbers show the dtype."""
     default = _C.get_default_dtype()
     if tensor.numel() == 0:
         return tensor.dtype is default
@@ -211,7 +213,7 @@ def _suffixes(tensor: Tensor) -> list[str]:
         suffixes.append(f"size={tuple(tensor.shape)}")
     if tensor.device.type != "cpu":
         suffixes.insert(0, f"device='{tensor.device}'")
-    if not _is_default_dtype(tensor):
+    if not is_default_dtype(tensor):
         suffixes.append(f"dtype={tensor.dtype}")
     node = tensor.grad_fn
     if node is not None:
@@ -221,21 +223,24 @@ def _suffixes(tensor: Tensor) -> list[str]:
     return suffixes
 
 
-def text_of(tensor: Tensor, contents: str | None = None) -> str:
+def text_of(tensor: Tensor, given: str | None = None) -> str:
     """The whole text: tensor([...], dtype=..., requires_grad=True)."""
     kind = type(tensor).__name__
     prefix = "tensor(" if kind in ("Tensor", "Parameter") else f"{kind}("
-    indent = len(prefix)
-    suffixes = _suffixes(tensor)
-    if contents is None:
-        contents = _contents(tensor.detach().cpu(), indent)
-    text = prefix + contents
+    indent, suffixes = len(prefix), _suffixes(tensor)
+    written = contents(tensor.detach().cpu(), indent) if given is None else given
+    return followed(prefix + written, suffixes, indent) + ")"
+
+
+def followed(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """A text and its suffixes, in lines of at most `linewidth` characters; new_line: the first
+    suffix begins one."""
     line = len(text) - (text.rfind("\n") + 1) + 2
-    for suffix in suffixes:
-        if line + len(suffix) + 2 > _options.linewidth:
+    for number, suffix in enumerate(suffixes):
+        if line + len(suffix) + 2 > _options.linewidth or (new_line and number == 0):
             text += ",\n" + " " * indent + suffix
             line = indent + len(suffix)
         else:
             text += ", " + suffix
             line += len(suffix) + 2
-    return text + ")"
+    return text

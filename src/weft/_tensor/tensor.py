@@ -283,14 +283,9 @@ torch_function.install()
 Tensor.__module__ = "weft"
 
 
-def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """The tensor itself, as it is dense; as another tensor with a dtype of another kind."""
-    return self if dtype is None else self.to(dtype)
-
-
-setattr(Tensor, "to_dense", _to_dense)  # noqa: B010, which mypy does not know
 for _name in ("is_mps", "is_xpu"):
     setattr(Tensor, _name, property(lambda self: False, doc="False: weft has no such device."))
+setattr(Tensor, "is_sparse_csr", property(lambda self: False, doc="False but of that layout."))  # noqa: B010
 
 
 # ---- functions about tensors ----

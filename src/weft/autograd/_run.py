@@ -89,11 +89,18 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
     result = _start(roots, gradients, targets, retain, create_graph, False, unused)
+    result = tuple(_as_of(target, got) for target, got in zip(targets, result))
     if materialize_grads:
         return tuple(
             _zeros_like(target) if got is None else got for target, got in zip(targets, result)
         )
     return result
+
+
+def _as_of(target: Tensor, got: Tensor | None) -> Tensor | None:
+    """The gradient of a tensor whose class has its own (weft.sparse) as one of that class."""
+    made = None if got is None else getattr(type(target), "_gradient", None)
+    return got if made is None else made(target, got)
 
 
 def _start(*args: Any) -> Any:

@@ -27,23 +27,18 @@ def embedding(
       most max_norm.
     - scale_grad_by_freq: the gradient of a row is divided by how often it is named.
 
-    NotImplementedError for sparse gradients.
+    - sparse: the gradient of the table is a sparse tensor of the rows that are named.
 
     >>> table = weft.tensor([[3.0, 4.0], [6.0, 8.0]])
     >>> weft.nn.functional.embedding(weft.tensor([1, 1]), table, max_norm=5.0)
     tensor([[3., 4.],
             [3., 4.]])
     """
-    _check_dense("embedding", sparse)
     padding = _padding("embedding", padding_idx, weight)
     if max_norm is not None:
         embedding_renorm_(weight, input, max_norm, norm_type)
-    return weft.embedding(weight, input, padding, scale_grad_by_freq)
-
-
-def _check_dense(function: str, sparse: bool) -> None:
-    if sparse:
-        raise NotImplementedError(f"{function}: expected sparse=False, got True")
+    look_up = weft.sparse._embedding if sparse else weft.embedding
+    return look_up(weight, input, padding, scale_grad_by_freq)
 
 
 def _padding(function: str, padding_idx: int | None, weight: Tensor) -> int:
@@ -131,7 +126,7 @@ def embedding_bag(
     - per_sample_weights: factors of the rows, for mode "sum".
     - max_norm, norm_type, scale_grad_by_freq: as for embedding; the latter not for mode "max".
 
-    NotImplementedError for sparse gradients.
+    - sparse: the gradient of the table is a sparse tensor of the rows that are named.
 
     >>> table = weft.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     >>> weft.nn.functional.embedding_bag(weft.tensor([0, 1, 2]), table, weft.tensor([0, 2]))
@@ -146,7 +141,8 @@ def embedding_bag(
             stacklevel=2,
         )
         weight, input = input, weight
-    _check_dense("embedding_bag", sparse)
+    if sparse and mode == "max":
+        raise RuntimeError("embedding_bag: expected sparse=False for mode 'max', got True")
     padding = _padding("embedding_bag", padding_idx, weight)
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag: expected mode 'sum', 'mean' or 'max', got {mode!r}")
@@ -172,7 +168,8 @@ def embedding_bag(
         kept = (entries != padding).nonzero().reshape(-1)
         entries, bag = entries[kept], bag[kept]
         factors = None if factors is None else factors[kept]
-    rows: Any = weft.embedding(weight, entries, -1, scale_grad_by_freq)
+    look_up = weft.sparse._embedding if sparse else weft.embedding
+    rows: Any = look_up(weight, entries, -1, scale_grad_by_freq)
     if weight.dtype in (weft.float16, weft.bfloat16):  # sums need float32's digits
         rows = rows.float()
     if factors is not None:

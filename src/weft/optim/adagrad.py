@@ -73,5 +73,17 @@ class Adagrad(Optimizer):
             state = self.state[param]
             step = state["step"].add_(1).item()
             lr = float(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+            if grad.is_sparse:
+                _sparse_step(param, grad.coalesce(), state["sum"], lr, group["eps"])
+                continue
             total = state["sum"].addcmul_(grad, grad, value=1)
             param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
+
+
+def _sparse_step(
+    param: weft.Tensor, grad: weft.Tensor, total: weft.Tensor, lr: float, eps: float
+) -> None:
+    total.add_(grad.square())
+    scale = total.sparse_mask(grad)._values().sqrt().add_(eps)
+    step = weft.sparse_coo_tensor(grad.indices(), grad._values() / scale, grad.shape)
+    param.add_(step, alpha=-lr)

@@ -16,11 +16,12 @@ class SparseAdam(Optimizer):
     Raises ValueError for an lr or eps that is not positive, for betas outside [0, 1), for sparse
     and complex parameters; RuntimeError for a dense gradient.
 
-    >>> p = weft.ones(2, requires_grad=True)
-    >>> p.grad = weft.ones(2)
-    >>> weft.optim.SparseAdam([p]).step()
-    Traceback (most recent call last):
-    RuntimeError: SparseAdam: expected sparse gradients, got a dense one, which Adam takes
+    >>> table = weft.nn.Embedding(3, 1, sparse=True)
+    >>> before = table.weight.detach().clone()
+    >>> table(weft.tensor([2])).sum().backward()
+    >>> weft.optim.SparseAdam(table.parameters(), lr=0.5).step()
+    >>> (before - table.weight.detach()).round(decimals=3).T
+    tensor([[0.0000, 0.0000, 0.5000]])
     """
 
     def __init__(

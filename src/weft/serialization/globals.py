@@ -281,16 +281,44 @@ def _device(kind: Any, index: Any = None) -> Any:
         raise LoadError(f"load: expected a known device; {error}") from None
 
 
+_SPARSE = (weft.sparse_coo, weft.sparse_csr, weft.sparse_csc)
+_LAYOUTS = {repr(one): one for one in (weft.strided, *_SPARSE)}
+
+
 def _layout(name: Any) -> Any:
-    if name != "torch.strided":
-        raise LoadError(f"load: expected the layout torch.strided, got {shown(str(name))}")
-    return weft.strided
+    if type(name) is not str or name not in _LAYOUTS:
+        known = ", ".join(_LAYOUTS)
+        raise LoadError(f"load: expected a layout among {known}, got {shown(str(name))}")
+    return _LAYOUTS[name]
+
+
+def _sparse(layout: Any, parts: Any) -> Tensor:
+    """A sparse tensor; its constructor checks every index."""
+    count = 2 if layout is weft.sparse_coo else 3
+    known = type(parts) is Arguments or type(parts) is tuple
+    if layout not in _SPARSE or not known:
+        raise LoadError("load: expected a sparse layout and its parts, got something else")
+    tensors, rest = parts[:count], parts[count:]
+    coalesced = rest[1:] if layout is weft.sparse_coo else ()
+    plain = all(type(one) is Tensor for one in tensors) and type(rest[:1] and rest[0]) is weft.Size
+    if not plain or len(coalesced) > 1 or any(type(one) is not bool for one in coalesced):
+        raise LoadError("load: expected the parts of a sparse tensor, got something else")
+    try:
+        if layout is weft.sparse_coo:
+            ordered = any(coalesced)
+            return weft.sparse_coo_tensor(
+                *tensors, rest[0], is_coalesced=ordered, check_invariants=ordered
+            )
+        return weft.sparse_compressed_tensor(*tensors, rest[0], layout=layout)
+    except (RuntimeError, NotImplementedError) as error:
+        raise LoadError(f"load: expected the parts of a sparse tensor; {error}") from None
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _rebuild,
     "torch._utils._rebuild_tensor_v2": _rebuild_v2,
     "torch._utils._rebuild_tensor_v3": _rebuild_v3,
+    "torch._utils._rebuild_sparse_tensor": _sparse,
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter,
     "torch._tensor._rebuild_from_type_v2": _from_type,

@@ -42,6 +42,8 @@ class PickleWriter:
 
     def _write(self, value: Any) -> None:
         writer = _WRITERS.get(type(value))
+        if writer is None and _has_parts(value):
+            writer = PickleWriter._sparse
         if writer is None:
             kind = type(value)
             raise TypeError(
@@ -221,6 +223,14 @@ class PickleWriter:
         self._out += b"tR"
         self._remember(value)
 
+    def _sparse(self, value: Any) -> None:
+        parts = [part for _, part in value._pattern.parts()]
+        arguments = (*parts, value._values(), value.shape)
+        if value.is_sparse:
+            arguments = (*arguments, value.is_coalesced())
+        self._call("torch._utils _rebuild_sparse_tensor", value.layout, arguments)
+        self._remember(value)
+
     def _rebuilding(self, value: Tensor) -> tuple[str, Callable[[], None]]:
         """The function that rebuilds a tensor, and what writes its tuple of arguments."""
         if value.device.type != "cpu":
@@ -275,6 +285,11 @@ class PickleWriter:
         self._write("cpu")
         self._int(size if dtype is None else size // dtype.itemsize)
         self._out += b"tQ"
+
+
+def _has_parts(value: Any) -> bool:
+    """Whether a value is a sparse tensor."""
+    return isinstance(value, Tensor) and value.layout is not weft.strided
 
 
 def _advice(value: Any) -> str:

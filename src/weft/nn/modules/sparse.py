@@ -42,8 +42,6 @@ class _Table(Module):
         self.num_embeddings, self.embedding_dim = shape
         self.padding_idx = None if padding_idx is None else padding_idx % rows
         self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = options
-        if self.sparse:
-            raise NotImplementedError(f"{name}: expected sparse=False, got True")
         table = weft.empty(shape, **place) if weight is None else weight
         self.weight = Parameter(table, requires_grad=not freeze)
         if weight is None:
@@ -76,8 +74,9 @@ class Embedding(_Table):
 
     max_norm, norm_type, scale_grad_by_freq: as for weft.nn.functional.embedding.
 
-    Raises IndexError for an integer outside the table, ValueError for padding_idx outside,
-    NotImplementedError for sparse gradients.
+    sparse: the gradient of the weight is a sparse tensor of the rows that were named.
+
+    Raises IndexError for an integer outside the table, ValueError for padding_idx outside.
 
     >>> weft.nn.Embedding(5, 2, padding_idx=0)(weft.tensor([[0, 0]])).detach()
     tensor([[[0., 0.],
@@ -89,6 +88,7 @@ class Embedding(_Table):
         "max_norm": None,
         "norm_type": 2.0,
         "scale_grad_by_freq": False,
+        "sparse": False,
     }
 
     def __init__(

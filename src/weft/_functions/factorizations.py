@@ -1,0 +1,172 @@
+"""LDL factors of symmetric matrices, and reflections that make orthogonal ones."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import weft
+from weft import Tensor
+from weft._functions.out import takes_out
+from weft._runtime.torch_function import declare as _declare
+
+_aten = weft._C._aten
+
+
+class LDL(NamedTuple):
+    """What linalg.ldl_factor gives: L and D in one matrix, and LAPACK's exchanges."""
+
+    LD: Tensor
+    pivots: Tensor
+
+
+class LDLEx(NamedTuple):
+    """What linalg.ldl_factor_ex gives: `info` is 0, or the number of a zero block."""
+
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+@takes_out
+def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLEx:
+    """The factors of symmetric (hermitian=True: Hermitian) matrices [*, n, n], whose lower triangle
+    is read, for ldl_solve.
+
+    info is 0, or the number of a block of D that is 0: LinAlgError with check_errors. No gradient.
+
+    >>> ldl_factor_ex(weft.tensor([[2.0, 0.0], [4.0, 9.0]])).info
+    tensor(0, dtype=torch.int32)
+    """
+    found = LDLEx(*_aten._ldl_factor(A, hermitian))
+    if check_errors and bool(found.info.any()):
+        raise weft.linalg.LinAlgError(
+            "ldl_factor: expected regular matrices, got a singular one (block "
+            f"{int(found.info.max())})"
+        )
+    return found
+
+
+@takes_out
+def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDL:
+    """LD and pivots as ldl_factor_ex gives them. LinAlgError for singular matrices.
+
+    >>> ldl_factor(weft.eye(2)).pivots
+    tensor([1, 2], dtype=torch.int32)
+    """
+    return LDL(*ldl_factor_ex(A, hermitian=hermitian, check_errors=True)[:2])
+
+
+@takes_out
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
+    """The X of A @ X = B for the A of which ldl_factor gave LD and pivots.
+
+    B is [*, n, k]; leading sizes broadcast. No gradient. Raises RuntimeError for shapes and for
+    pivots that are none of ldl_factor.
+
+    >>> ldl_solve(*ldl_factor(weft.eye(2) * 2), weft.ones(2, 1))
+    tensor([[0.5000],
+            [0.5000]])
+    """
+    return _aten._ldl_solve(LD, pivots, B, hermitian)
+
+
+def _check_reflections(name: str, A: Tensor, tau: Tensor) -> None:
+    fits = A.dim() >= 2 and tau.dim() == A.dim() - 1 and A.shape[:-2] == tau.shape[:-1]
+    if not fits or not A.size(-2) >= A.size(-1) >= tau.size(-1) or A.dtype != tau.dtype:
+        raise RuntimeError(
+            f"{name}: expected vectors [*, m, n] of at least as many rows as columns and scales "
+            f"[*, k] of at most n, of one dtype, got {A.dtype} {tuple(A.shape)} and {tau.dtype} "
+            f"{tuple(tau.shape)}"
+        )
+
+
+def _reflected(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
+    """H_0 @ ... @ H_k-1 @ other, or its adjoint's product, with H_i = 1 - tau_i v_i v_i^H; v_i is
+    column i of A below the diagonal, and 1 on it (Golub and Van Loan, Matrix Computations, 5.1)."""
+    count = tau.size(-1)
+    unit = weft.eye(A.size(-2), count, dtype=A.dtype)
+    vectors = A[..., :count].tril(-1) + unit
+    for i in range(count) if adjoint else reversed(range(count)):
+        vector = vectors[..., i : i + 1]
+        scale = tau[..., i, None, None]
+        other = other - (scale.conj() if adjoint else scale) * (vector @ (vector.mH @ other))
+    return other
+
+
+@takes_out
+def householder_product(A: Tensor, tau: Tensor) -> Tensor:
+    """The first n columns of the product of the reflections that geqrf gives: [*, m, n].
+
+    A is [*, m, n] with m >= n, tau [*, k] with k <= n. Raises RuntimeError for other shapes.
+
+    >>> A = weft.tensor([[3.0], [4.0]])
+    >>> Q = householder_product(*weft.geqrf(A))
+    >>> (Q @ Q.mT @ A).round(decimals=3)
+    tensor([[3.],
+            [4.]])
+    """
+    _check_reflections("householder_product", A, tau)
+    one = weft.eye(A.size(-2), A.size(-1), dtype=A.dtype)
+    return _reflected(A, tau, one.expand(A.shape), False).clone()
+
+
+@takes_out
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+    """linalg.householder_product, under its old name.
+
+    >>> weft.orgqr(weft.zeros(2, 1), weft.zeros(1))
+    tensor([[1.],
+            [0.]])
+    """
+    return householder_product(input, input2)
+
+
+@takes_out
+def ormqr(
+    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """Q @ other for the m x m Q of the reflections that geqrf gives (left=False: other @ Q);
+    transpose: of Q.mH.
+
+    input is [*, m, k], tau [*, k]. Raises RuntimeError for other shapes.
+
+    >>> a, tau = weft.geqrf(weft.tensor([[3.0], [4.0]]))
+    >>> weft.ormqr(a, tau, weft.tensor([[3.0], [4.0]]), transpose=True).abs().round(decimals=3)
+    tensor([[5.],
+            [0.]])
+    """
+    wanted = other.size(-2 if left else -1) if other.dim() > 1 else None
+    fits = input.dim() > 1 and tau.dim() == input.dim() - 1 and input.size(-1) >= tau.size(-1)
+    if not fits or wanted != input.size(-2) or tau.size(-1) > input.size(-2):
+        raise RuntimeError(
+            "ormqr: expected reflections [*, m, k], scales [*, k] and a matrix of m rows "
+            f"(left=False: columns), got shapes {tuple(input.shape)}, {tuple(tau.shape)} and "
+            f"{tuple(other.shape)}"
+        )
+    if left:
+        return _reflected(input, tau, other, transpose)
+    return _reflected(input, tau, other.mH, not transpose).mH
+
+
+_REMOVED = {
+    "eig": "linalg.eig",
+    "symeig": "linalg.eigh",
+    "solve": "linalg.solve",
+    "lstsq": "linalg.lstsq",
+    "matrix_rank": "linalg.matrix_rank",
+}
+
+
+def _removed(name: str, instead: str) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise RuntimeError(f"{name}: expected {instead}, got a name that PyTorch removed in 1.9")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Removed from PyTorch: raises RuntimeError, which names {instead}."
+    globals()[name] = refuse
+
+
+for _name, _instead in _REMOVED.items():
+    _removed(_name, _instead)
+
+_declare(globals())

@@ -1,0 +1,224 @@
+"""SparseTensor: values that know their places.
+
+A sparse tensor is the tensor of its values, of a class of its own, whose `_pattern` says where in a
+larger tensor they stand. So requires_grad, history, dtype and device are those of the values, and
+their gradient has the pattern by itself. The class answers for every operator by a rule
+(`__torch_function__`), and refuses those without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeGuard, TypeVar, cast
+
+import weft
+from weft import Tensor
+from weft._runtime.torch_function import DisableTorchFunctionSubclass
+from weft._tensor.repr import contents, followed, is_default_dtype
+from weft.sparse._pattern import Compressed, Coo, Pattern
+
+Rule = Callable[..., Any]
+AnyRule = TypeVar("AnyRule", bound=Rule)
+
+#: by the name of an operator, method or attribute; "set_grad" assigns the attribute "grad"
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[AnyRule], AnyRule]:
+    """Declares a function as the meaning of operators for arguments some of which are sparse."""
+
+    def declare(function: AnyRule) -> AnyRule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return declare
+
+
+def _name_of(function: Any) -> str:
+    """The operator's name; the attribute's, where a slot reads or writes one."""
+    name: str = function.__name__
+    if name in ("__get__", "__set__"):
+        return ("set_" if name == "__set__" else "") + function.__self__.__name__
+    return name
+
+
+class SparseTensor(Tensor):
+    """A tensor of which a few elements are kept, with their places.
+
+    Made by `sparse_coo_tensor`, `sparse_csr_tensor` and `Tensor.to_sparse`. Operators that have no
+    rule for its layout raise NotImplementedError.
+
+    >>> isinstance(weft.eye(2).to_sparse(), weft.Tensor)
+    True
+    """
+
+    _pattern: Pattern
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """The rule's result. NotImplementedError where there is none."""
+        name = _name_of(func)
+        found = RULES.get(name)
+        if found is None:
+            layout = next(a for a in _flat(args, kwargs) if is_sparse(a))._pattern.layout
+            raise NotImplementedError(f"{name}: expected a strided tensor, got layout {layout}")
+        return found(*args, **(kwargs or {}))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        pattern, values = self._pattern, values_of(self).detach()
+        parts = [*pattern.parts(), ("values", values)]
+        text = (",\n" + " " * _INDENT).join(_shown(name, part) for name, part in parts)
+        notes = [f"size={tuple(pattern.size)}", f"nnz={pattern.count}"]
+        if not is_default_dtype(values):
+            notes.append(f"dtype={values.dtype}")
+        notes += [f"layout={pattern.layout}", *_history(self)]
+        return followed(f"tensor({text}", notes, _INDENT, isinstance(pattern, Coo)) + ")"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return object.__format__(self, spec)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        values = values_of(self).detach()
+        return _rebuild, (self._pattern, values, bool(self.requires_grad))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "deepcopy: expected a leaf tensor, got one with history; use detach() first"
+            )
+        made = _rebuild(self._pattern, values_of(self).detach().clone(), self.requires_grad)
+        memo[id(self)] = made
+        return made
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether the layout is sparse_csr."""
+        return bool(self.layout is weft.sparse_csr)
+
+    def register_hook(self, hook: Callable[[Tensor], Any]) -> Any:
+        """Calls hook(gradient), of this layout, before the gradient goes on."""
+
+        def on_values(grad: Tensor) -> Tensor | None:
+            found = hook(self._gradient(grad))
+            return values_of(found) if is_sparse(found) else found
+
+        return super().register_hook(on_values)
+
+    def __array__(self, dtype: Any = None) -> Any:
+        raise TypeError("numpy: expected a strided tensor, got a sparse one; use to_dense()")
+
+    def _gradient(self, values: Tensor) -> SparseTensor:
+        """A gradient of the values as one of this tensor: places are named once."""
+        if is_sparse(values):
+            return values
+        pattern = self._pattern
+        if isinstance(pattern, Coo) and not pattern.coalesced:
+            pattern, inverse = pattern.merged()
+            room = values.new_zeros((pattern.count, *values.shape[1:]))
+            values = room.index_copy(0, inverse, values)  # equal wherever places are
+        return make(pattern, values)
+
+
+def _flat(args: tuple[Any, ...], kwargs: Any) -> Iterable[Any]:
+    for value in (*args, *(kwargs or {}).values()):
+        if isinstance(value, (tuple, list)):
+            yield from value
+        else:
+            yield value
+
+
+_INDENT = len("tensor(")
+
+
+def _shown(name: str, part: Tensor) -> str:
+    """The text of a part of a sparse tensor. Its dtype is told once, for all."""
+    prefix = f"{name}=tensor("
+    size = f", size={tuple(part.shape)}" if part.numel() == 0 else ""
+    return f"{prefix}{contents(part, _INDENT + len(prefix))}{size})"
+
+
+def _history(tensor: SparseTensor) -> list[str]:
+    node = tensor.grad_fn
+    if node is not None and node.next_functions and node.next_functions[0][0].next_functions:
+        node = node.next_functions[0][0]  # of the values; the first one makes them sparse
+    if node is not None:
+        return [f"grad_fn=<{node.name()}>"]
+    return ["requires_grad=True"] if tensor.requires_grad else []
+
+
+def _rebuild(pattern: Pattern, values: Tensor, requires_grad: bool) -> SparseTensor:
+    made = make(pattern, values)
+    made.requires_grad_(requires_grad)
+    return made
+
+
+def is_sparse(value: Any) -> TypeGuard[SparseTensor]:
+    """Whether a value is a tensor of a sparse layout."""
+    return isinstance(value, SparseTensor)
+
+
+def make(pattern: Pattern, values: Tensor) -> SparseTensor:
+    """The sparse tensor of these values, with their history."""
+    if values.requires_grad and weft.is_grad_enabled():
+        made = values.as_subclass(SparseTensor)
+    else:  # no view: saved for backward it stays what it is
+        made = Tensor._make_subclass(SparseTensor, values.detach(), False)
+    made._pattern = pattern
+    return cast(SparseTensor, made)
+
+
+def values_of(tensor: SparseTensor) -> Tensor:
+    """The values as a plain tensor over the same memory, with their history."""
+    return cast(Tensor, tensor_member("as_subclass")(tensor, Tensor))
+
+
+def tensor_member(name: str) -> Any:
+    """A method of Tensor, or the descriptor of an attribute."""
+    return getattr(Tensor, name)
+
+
+def like(tensor: SparseTensor, values: Tensor) -> SparseTensor:
+    """Other values at the same places."""
+    return make(tensor._pattern, values)
+
+
+def plainly(function: Rule) -> Rule:
+    """A rule that treats a sparse tensor as its values."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with DisableTorchFunctionSubclass():
+            return function(*args, **kwargs)
+
+    return run
+
+
+def on_values(method: Rule) -> Rule:
+    """A rule that makes other values at the same places."""
+
+    def run(self: SparseTensor, *args: Any, **options: Any) -> Any:
+        options.pop("memory_format", None)
+        args = tuple(values_of(one) if is_sparse(one) else one for one in args)
+        made = method(values_of(self), *args, **options)
+        return like(self, made) if isinstance(made, Tensor) else made
+
+    return run
+
+
+def coo_of(name: str, tensor: Any) -> Coo:
+    """The pattern of a tensor of layout sparse_coo. RuntimeError for another layout."""
+    if not is_sparse(tensor) or not isinstance(tensor._pattern, Coo):
+        raise RuntimeError(f"{name}: expected layout torch.sparse_coo, got {tensor.layout}")
+    return tensor._pattern
+
+
+def compressed_of(name: str, tensor: Any, by_columns: bool = False) -> Compressed:
+    """The pattern of a tensor of layout sparse_csr (sparse_csc). RuntimeError for another."""
+    pattern = tensor._pattern if is_sparse(tensor) else None
+    if not isinstance(pattern, Compressed) or pattern.by_columns != by_columns:
+        wanted = "torch.sparse_csc" if by_columns else "torch.sparse_csr"
+        raise RuntimeError(f"{name}: expected layout {wanted}, got {tensor.layout}")
+    return pattern
