@@ -130,8 +130,14 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_750,
+        2_760,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
+    ),
+    Purpose(
+        "operators that programs define",
+        1_650,
+        1_650,
+        "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(
         "profiles and benchmarks of programs",

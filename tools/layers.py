@@ -51,6 +51,7 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft.hub": ("weft", "weft.serialization"),
     "weft.jit.aot": ("weft", "weft.nn", "weft.serialization"),
     "weft.jit.archive": ("weft", "weft.nn", "weft.serialization"),
+    "weft.library": ("weft", "weft.utils._pytree"),
     "weft.multiprocessing": ("weft",),
     "weft.nn": ("weft", "weft.utils.hooks"),
     "weft.optim": ("weft", "weft.nn"),

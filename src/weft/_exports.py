@@ -9,8 +9,8 @@ from __future__ import annotations
 #: submodules, shown as attributes of weft
 _MODULES = (
     "accelerator amp autograd backends compiler cuda distributed distributions fft func functional "
-    "futures fx hub jit linalg memory mps multiprocessing nn onnx optim overrides profiler random "
-    "serialization signal sparse special testing utils version xpu"
+    "futures fx hub jit library linalg memory mps multiprocessing nn onnx ops optim overrides "
+    "profiler random serialization signal sparse special testing utils version xpu"
 )
 MODULES = frozenset(_MODULES.split())
 

@@ -212,6 +212,12 @@ def _call(level: Level, run: Any, *args: Any, **kwargs: Any) -> Any:
     return level.one_by_one(name, lambda given: function(*given[0], **given[1]), [args, kwargs])
 
 
+@face("custom_operator")
+def _custom_operator(level: Level, operator: Any, given: list[Any]) -> Any:
+    """An operator that a program defined: by its rule for batches, or sample by sample."""
+    return operator.batch(level, given)
+
+
 @face("library")
 def _library(level: Level, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that decides by sizes: those of all samples are the same."""

@@ -213,7 +213,10 @@ class Proxy:
         tracer = found[0].tracer
         if overrides.is_tensor_method_or_property(orig_method):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
-        name = tracer.graph._target_to_str(_get_qualified_name(orig_method).rpartition(".")[2])
+        name = getattr(orig_method, "__name__", "")
+        if "." not in name:  # as overloads of operators have it
+            name = _get_qualified_name(orig_method).rpartition(".")[2]
+        name = tracer.graph._target_to_str(name)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)
 
 

@@ -35,10 +35,15 @@ def arguments(node: Node, texts: Sequence[str]) -> str:
     if operator.schema.varargs:
         in_tuple = node.kind == "aten::percentFormat" and len(texts) > 2
         return f"{texts[0]}, ({', '.join(texts[1:])})" if in_tuple else ", ".join(texts)
+    return in_places(node, operator.args, texts)
+
+
+def in_places(node: Node, args: Sequence[Arg], texts: Sequence[str]) -> str:
+    """Arguments by position, and by keyword where the schema says so, without the defaults."""
     by_place: list[str] = []
     by_name: list[str] = []
     left_out = 0
-    for index, (arg, text) in enumerate(zip(operator.args, texts)):
+    for index, (arg, text) in enumerate(zip(args, texts)):
         default = _is_default(node, index, arg)
         if arg.kwarg_only or (node.kind, arg.name) in _BY_KEYWORD:
             by_name += [] if default else [f"{arg.name}={text}"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from weft.jit.archive import calls, known
 from weft.jit.archive.collect import is_hook, method_name
-from weft.jit.archive.foreign import KEYS
+from weft.jit.archive.foreign import KEYS, is_custom
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node
@@ -132,6 +132,15 @@ def _method(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     if is_hook(owner, name):
         return f"{printer.type(owner)}.{method_name(owner, name)}({_listed(texts)})"
     return f"({texts[0]}).{method_name(owner, name)}({_listed(texts[1:])})"
+
+
+@_writes("prim::CallPython")
+def _custom(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
+    if not is_custom(node):
+        return ""  # which is refused
+    operator = node.attrs["callable"].__self__
+    callee = calls.callee(f"{operator.qualname}.{operator.schema.overload_name}")
+    return f"{callee}({calls.in_places(node, operator.program_schema.args, texts)})"
 
 
 @_writes("prim::CallFunction")

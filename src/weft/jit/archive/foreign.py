@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Node
+from weft.library._operator import Operator
 
 # What says the same in PyTorch.
 RENAMED = {
@@ -63,10 +64,19 @@ def is_absent(kind: str) -> bool:
 _OF_OTHER_KEYS = frozenset(("k", "Dict_k", "default_k", "Dict_default_k"))
 
 
+def is_custom(node: Node) -> bool:
+    """Whether a node calls an operator that a program defined, which PyTorch may have too."""
+    if node.kind != "prim::CallPython":
+        return False
+    return isinstance(getattr(node.attrs["callable"], "__self__", None), Operator)
+
+
 def is_foreign(node: Node) -> bool:
     """Whether PyTorch has no operator for a node."""
     if node.kind in ("aten::eq.t", "aten::ne.t"):
         return not all(isinstance(value.type, ty.EnumType) for value in node.inputs)
+    if is_custom(node):
+        return False
     return node.kind in _OF_NODES or is_absent(node.kind)
 
 

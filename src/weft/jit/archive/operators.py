@@ -22,10 +22,12 @@ from weft.jit.archive.numbers import (
 from weft.jit.archive.same import find
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import candidates, parameters_of, try_operator
+from weft.jit.frontend.language.ignored import CustomOperator
 from weft.jit.frontend.language.overloads import choose_overload, overload_parameters
 from weft.jit.frontend.source.errors import FrontendError, UnknownOperator
 from weft.jit.frontend.values import UNKNOWN, Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
+from weft.library import _operator as library
 
 _BY_NUMBER: dict[ty.Type, Any] = {
     ty.DTYPE: NUMBERED_DTYPES,
@@ -66,6 +68,9 @@ class Operator(Sugared):
         found = _try(c, overloads, call)
         if found is not None:
             return found
+        custom = library.find(self.kind)
+        if custom is not None:
+            return CustomOperator(custom.face, self.kind).call(c, call)
         if self.kind in COMPOSED:
             return _call_composed(c, self.kind, call)
         if overloads:
@@ -81,7 +86,12 @@ class Operator(Sugared):
 
 def is_known(kind: str) -> bool:
     """Whether weft has the operator of that name."""
-    return kind in COMPOSED or bool(candidates(kind)) or find(kind) is not None
+    return (
+        kind in COMPOSED
+        or library.find(kind) is not None
+        or bool(candidates(kind))
+        or find(kind) is not None
+    )
 
 
 def _call_composed(c: Compiler, kind: str, call: Call) -> Sugared:

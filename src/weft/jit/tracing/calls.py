@@ -8,7 +8,7 @@ import weft
 from weft import _C
 from weft.jit.ir import types as ty
 from weft.jit.tracing import structures
-from weft.jit.tracing.arguments import convert
+from weft.jit.tracing.arguments import argument, convert
 from weft.jit.tracing.faces import face
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 
@@ -82,6 +82,19 @@ def _apply(rec: Recorder, function: Any, *args: Any) -> Any:
     rec.follow_modes()
     type = _type_of_result(function, result)
     node = rec.emit("prim::CallPython", values, [type], {"callable": call})
+    return structures.bind(rec, node.output, result)
+
+
+@face("custom_operator")
+def _custom_operator(rec: Recorder, operator: Any, given: list[Any]) -> Any:
+    """An operator that a program defined stays a call of it."""
+    schema = operator.program_schema
+    values = [argument(rec, arg, item) for arg, item in zip(schema.args, given)]
+    with rec.paused():
+        result = operator.run(structures.plain_numbers(given))
+    rec.follow_modes()
+    attrs = {"callable": operator.flat}
+    node = rec.emit("prim::CallPython", values, [operator.program_type], attrs)
     return structures.bind(rec, node.output, result)
 
 

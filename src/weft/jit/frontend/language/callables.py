@@ -12,7 +12,12 @@ from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import BuiltinFunction, operator_name
 from weft.jit.frontend.language.functions import FunctionValue
 from weft.jit.frontend.language.generic import GenericFunction
-from weft.jit.frontend.language.ignored import AutogradFunction, ignored_value
+from weft.jit.frontend.language.ignored import (
+    AutogradFunction,
+    CustomOperator,
+    ignored_value,
+    is_custom,
+)
 from weft.jit.frontend.language.overloads import PythonFunction
 from weft.jit.frontend.language.python_objects import PythonObject
 from weft.jit.frontend.library.special_functions import builtin_of
@@ -59,8 +64,19 @@ class Partial(PythonObject):
         )
 
 
+class NamedOperator(PythonObject):
+    """An operator of weft by its name, as weft.ops.aten.add, or an overload of it."""
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        return c.call_operator(self.obj._weft_kind, call)
+
+
 def function_value(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugared | None:
     """What a callable Python object means, or None."""
+    if hasattr(type(obj), "_weft_kind"):
+        return NamedOperator(obj, what)
+    if is_custom(obj):
+        return CustomOperator(obj, what)
     compiled = getattr(obj, "_weft_compiled", None)
     if isinstance(compiled, Compiled):
         return FunctionValue(compiled)

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import convert_arguments
+from weft.jit.frontend.language.python_objects import PythonObject
 from weft.jit.frontend.source.code import code_of, definition
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.source.resolver import resolver_of_function
@@ -28,6 +29,11 @@ MODE = "_weft_jit_mode"
 def mode_of(function: Any) -> str | None:
     """How a function was marked: by @ignore, @unused, @export, or not at all."""
     return getattr(function, MODE, None)
+
+
+def is_custom(obj: Any) -> bool:
+    """Whether an object stands for an operator that a program defined."""
+    return getattr(type(obj), "_weft_custom_operator", None) is not None
 
 
 def ignored_value(function: Any, owner: Value | None = None) -> Sugared | None:
@@ -74,6 +80,27 @@ class IgnoredFunction(Sugared):
         declared = signature.parameters[1:] if is_method else signature.parameters
         parameters = [parameter_of(each, type_or_tensor(each, code), code) for each in declared]
         return parameters, signature.returns or ty.TENSOR
+
+
+class CustomOperator(PythonObject):
+    """An operator that the program defined (weft.library): called in Python by all its
+    arguments."""
+
+    def describe(self) -> str:
+        return f"the operator {self.obj}"
+
+    def call(self, c: Compiler, call: Call) -> Sugared:
+        operator = self.obj._weft_custom_operator
+        parameters = [
+            Parameter(a.name, a.type, a.default, a.has_default, a.kwarg_only, a.length)
+            for a in operator.program_schema.args
+        ]
+        values = convert_arguments(c, operator.qualname, parameters, call)
+        attrs = {"callable": operator.flat}
+        return Simple(c.emit("prim::CallPython", values, operator.program_type, attrs, call.range))
+
+    def key(self) -> Any:
+        return ("custom operator", self.obj._weft_custom_operator)
 
 
 class AutogradFunction(Sugared):
