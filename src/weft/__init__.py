@@ -7,12 +7,12 @@ imported when they are first used (`weft._exports`).
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import TYPE_CHECKING, Any
 
 from weft import _C, _exports
 from weft._runtime import imports as _imports
+from weft._runtime import lazy as _lazy
 
 if TYPE_CHECKING:
     from weft import (
@@ -71,20 +71,12 @@ _aliases.install(globals())
 _EXPORTED = _exports.NAMES.difference(globals())
 __all__ = sorted(
     {n for n in {*globals(), *_exports.MODULES, *_EXPORTED} if not n.startswith("_")}
-    - {"annotations", "importlib", "math", "Any", "TYPE_CHECKING"}
+    - {"annotations", "math", "Any", "TYPE_CHECKING"}
 )
 
 
 def __getattr__(name: str) -> Any:
-    if name in _exports.MODULES:
-        return importlib.import_module(f"weft.{name}")
-    if name in _EXPORTED:
-        value = getattr(importlib.import_module(_exports.MODULE_OF[name]), name)
-        globals()[name] = value
-        return value
-    if name.startswith("_foreach_"):
-        return getattr(importlib.import_module("weft._functions.foreach"), name)
-    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    return _lazy.find("weft", name, _exports.module_of(name))
 
 
 def __dir__() -> list[str]:

@@ -88,3 +88,12 @@ METHODS += SPARSE_METHODS
 MODULE_OF |= dict.fromkeys(SPARSE_METHODS, "weft.sparse._convert")
 MODULE_OF["index_reduce_"] = "weft._functions.elements"
 MODULE_OF["sum_to_size"] = "weft._functions.shapes"
+
+
+def module_of(name: str) -> str | None:
+    """The module that defines an attribute of weft, or that is one; None of others."""
+    if name in MODULES:
+        return f"weft.{name}"
+    if name.startswith("_foreach_"):
+        return "weft._functions.foreach"
+    return MODULE_OF[name] if name in NAMES else None

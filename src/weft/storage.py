@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from weft import _C
 from weft._C import Tensor
+from weft._tensor.mapped import mapped_bytes
 
 
 class Info(NamedTuple):
@@ -32,6 +33,13 @@ class Info(NamedTuple):
 
 
 _live: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
+
+
+def _sharing() -> Any:
+    """What moves storages between processes. From its import on, all pickles send handles."""
+    from weft.multiprocessing import sharing
+
+    return sharing
 
 
 def _bytes_of(data: Any, name: str) -> Tensor:
@@ -70,8 +78,6 @@ class UntypedStorage:
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """The first bytes of a file, as `weft.from_file` maps them."""
-        from weft._tensor.mapped import mapped_bytes
-
         return cls._of(mapped_bytes("from_file", filename, shared, nbytes))
 
     # ---- what it is ----
@@ -118,9 +124,7 @@ class UntypedStorage:
         resized. RuntimeError while somebody outside holds the address, or when memory, space for
         shared memory or descriptors run out.
         """
-        from weft.multiprocessing import sharing
-
-        sharing.share(self._handle)
+        _sharing().share(self._handle)
         return self
 
     def is_pinned(self, device: Any = None) -> bool:
@@ -141,9 +145,7 @@ class UntypedStorage:
     @classmethod
     def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
         """`size` bytes of zeros in shared memory."""
-        from weft.multiprocessing import sharing
-
-        return cls._of(sharing.new_shared(size))
+        return cls._of(_sharing().new_shared(size))
 
     def _share_fd_cpu_(self) -> tuple[int, int]:
         """Moves the bytes to shared memory; its descriptor, which stays the storage's, and size.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weft._ops.table import TABLE, Row, op  # noqa: F401
+    from weft._ops.table import Row
 
 # In this order the rows are listed and generated.
 FAMILIES = (
@@ -41,6 +41,7 @@ FAMILIES = (
 
 def load() -> list[Row]:
     """Imports every family and returns all rows in order."""
+    # Schemas are split without the table, which takes long to import.
     from weft._ops.table import TABLE, complete
 
     for family in FAMILIES:
@@ -51,11 +52,4 @@ def load() -> list[Row]:
     return TABLE
 
 
-def __getattr__(name: str) -> Any:
-    # Schemas are split without the table, which takes long to import.
-    if name in ("TABLE", "Row", "op"):
-        return getattr(importlib.import_module("weft._ops.table"), name)
-    raise AttributeError(f"module 'weft._ops' has no attribute {name!r}")
-
-
-__all__ = ["FAMILIES", "Row", "load", "op"]
+__all__ = ["FAMILIES", "load"]

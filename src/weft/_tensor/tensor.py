@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
 import weakref
+from _pickle import PickleBuffer  # pickle itself takes long to import
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from weft import _C, _exports
 from weft._C import Size, Tensor
-from weft._runtime import torch_function
+from weft._runtime import lazy, torch_function
 from weft.storage import TypedStorage, UntypedStorage
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -72,9 +72,7 @@ class _Shared:
         self.bytes = bytes_
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        import pickle
-
-        data: Any = pickle.PickleBuffer(self.bytes) if protocol >= 5 else _bytes(self.bytes)
+        data: Any = PickleBuffer(self.bytes) if protocol >= 5 else _bytes(self.bytes)
         return _load_storage, (data if self.bytes.numel() else b"",)
 
 
@@ -212,8 +210,7 @@ def _function_as_method(name: str) -> Any:
     """The method that calls the function of that name, which is imported at the first call."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        module = importlib.import_module(_exports.MODULE_OF[name])
-        return getattr(module, name)(self, *args, **kwargs)
+        return lazy.value(_exports.MODULE_OF[name], name)(self, *args, **kwargs)
 
     method.__doc__ = f"weft.{name} of this tensor."
     return method

@@ -6,9 +6,9 @@ the gradient of the loss into the `.grad` of every leaf.
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
 from typing import Any
 
+from weft._runtime import lazy as _lazy
 from weft.autograd import anomaly_mode, function, functional, grad_mode, graph
 from weft.autograd._run import backward, grad
 from weft.autograd.anomaly_mode import (
@@ -59,6 +59,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Above weft.func, which is above this package; above the profiler.
-    if name in ("forward_ad", "profiler"):
-        return _import_module(f"weft.autograd.{name}")
-    raise AttributeError(f"module 'weft.autograd' has no attribute {name!r}")
+    is_above = name in ("forward_ad", "profiler")
+    return _lazy.find("weft.autograd", name, f"weft.autograd.{name}" if is_above else None)

@@ -13,9 +13,9 @@ ignore, unused, export, annotate, isinstance, interface, Final, Attribute
               what programs are written with
 """
 
-import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
+from weft._runtime import lazy as _lazy
 from weft.jit.script import CompilationUnit, ScriptFunction, script
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from weft.jit.tracing.trace import trace, trace_module
 
 # Modules, and tracing them: importing them imports weft.nn. And what many programs do without.
-_LATER = {
-    name: module
+_MODULE_OF = {
+    name: f"weft.jit.{module}"
     for module, names in {
         "aot.compile": ("aot_compile",),
         "archive.load": ("load",),
@@ -123,11 +123,7 @@ _ABSENT = {
 def __getattr__(name: str) -> Any:
     if name in _ABSENT:
         raise AttributeError(f"weft.jit has no {name}: {_ABSENT[name]}", name=name)
-    if name not in _LATER:
-        raise AttributeError(f"module 'weft.jit' has no attribute {name!r}")
-    module = _importlib.import_module(f"weft.jit.{_LATER[name]}")
-    globals()[name] = found = getattr(module, name)
-    return found
+    return _lazy.find("weft.jit", name, _MODULE_OF.get(name))
 
 
 __all__ = [

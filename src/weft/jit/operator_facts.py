@@ -6,7 +6,6 @@ operator table nor the builtins; only folding constants (`python_of`) does, one 
 
 from __future__ import annotations
 
-import importlib
 import marshal
 from collections.abc import Callable
 from functools import cache
@@ -107,7 +106,6 @@ def row_of_id(id: str) -> RowFacts:
 
 def python_of(kind: str, family: str) -> Callable[..., Any] | None:
     """What computes a builtin from Python values: of its row. Imports the family of rows."""
-    from weft._ops.builtins import TABLE
+    from weft._ops import builtins
 
-    importlib.import_module(f"weft._ops.builtins.{family}")
-    return TABLE[kind].python
+    return builtins.load_family(family)[kind].python

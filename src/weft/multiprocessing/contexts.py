@@ -11,6 +11,7 @@ import os
 import secrets
 import threading
 from multiprocessing import context, heap, reduction, util
+from multiprocessing.managers import SyncManager
 from typing import Any
 
 from weft import _C
@@ -64,8 +65,6 @@ class _Nameless(context.BaseContext):
 
     def Manager(self) -> Any:
         """A process that holds objects for others; it ends with the one that started it."""
-        from multiprocessing.managers import SyncManager
-
         # An abstract address: no file. Who connects must know the key of this family of processes.
         address: Any = b"\0weft-manager-" + secrets.token_hex(16).encode()
         manager = SyncManager(address, ctx=self.get_context())

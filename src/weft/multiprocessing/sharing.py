@@ -5,6 +5,7 @@ A handle is a few hundred bytes that name shared memory. `docs/sharing.md` has t
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft.multiprocessing import descriptors
 from weft.storage import UntypedStorage
 
 _STRATEGIES = ("file_descriptor", "file_system")
@@ -89,8 +91,6 @@ def handle_of(tensor: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
             "descriptor was closed because half of those that ulimit -n allows are in use; raise "
             "that limit, or send a clone()"
         )
-    from weft.multiprocessing import descriptors
-
     _, device, inode, _, _ = place
     return _by_descriptor, (
         *descriptors.offer(tensor), os.getpid(), (device, inode), nbytes, read_only
@@ -121,8 +121,6 @@ def _by_descriptor(
     nbytes: int,
     read_only: bool,
 ) -> Tensor:
-    from weft.multiprocessing import descriptors
-
     try:
         descriptor = descriptors.fetch(address, key, sender)
     except descriptors.SenderGone:
@@ -143,10 +141,6 @@ def wait_for_receivers() -> None:
 
     Not longer than 10 seconds, and not when the parent has ended: then nobody may come.
     """
-    import multiprocessing
-
-    from weft.multiprocessing import descriptors
-
     parent = multiprocessing.parent_process()
     end = time.monotonic() + _LINGER
     pause = 0.0005

@@ -1,8 +1,8 @@
 """Utilities around tensors: hooks; what else there is comes when used."""
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from weft._runtime import lazy
 from weft.utils import hooks
 
 if TYPE_CHECKING:
@@ -11,12 +11,10 @@ if TYPE_CHECKING:
 
 __all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "sharing", "show"]
 
+_MODULE_OF = {
+    name: f"weft.utils.{name}" for name in ("_pytree", "benchmark", "checkpoint", "data", "dlpack")
+} | dict.fromkeys(("sharing", "show"), "weft.utils.picture")
+
 
 def __getattr__(name: str) -> Any:
-    if name in ("_pytree", "benchmark", "checkpoint", "data", "dlpack"):
-        return importlib.import_module(f"weft.utils.{name}")
-    if name in ("sharing", "show"):
-        from weft.utils import picture
-
-        return getattr(picture, name)
-    raise AttributeError(f"module 'weft.utils' has no attribute {name!r}")
+    return lazy.find("weft.utils", name, _MODULE_OF.get(name))

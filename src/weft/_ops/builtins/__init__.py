@@ -24,8 +24,14 @@ FAMILIES = (
 def load() -> dict[str, Builtin]:
     """Imports every family and returns all rows by kind, in order."""
     for family in FAMILIES:
-        importlib.import_module(f"weft._ops.builtins.{family}")
+        load_family(family)
     return TABLE
 
 
-__all__ = ["FAMILIES", "NAMES", "TABLE", "Builtin", "builtin", "load"]
+def load_family(family: str) -> dict[str, Builtin]:
+    """Imports a family; gives the rows of all that have been imported, by kind."""
+    importlib.import_module(f"weft._ops.builtins.{family}")
+    return TABLE
+
+
+__all__ = ["FAMILIES", "NAMES", "TABLE", "Builtin", "builtin", "load", "load_family"]

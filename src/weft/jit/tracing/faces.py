@@ -56,9 +56,8 @@ def _operand(rec: Recorder, given: Any) -> Any:
         return given
     module = type(given).__module__
     if module == "numpy" and hasattr(given, "item"):
-        from weft.jit.tracing.data import from_outside
-
-        return from_outside(rec, "from_numpy", given) if hasattr(given, "__len__") else given.item()
+        is_array = hasattr(given, "__len__")
+        return FACES["weft.from_numpy"](rec, weft, given) if is_array else given.item()
     return NotImplemented
 
 

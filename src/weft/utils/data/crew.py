@@ -16,6 +16,7 @@ from multiprocessing import resource_tracker
 from typing import Any, NoReturn
 from weakref import WeakSet
 
+from weft.multiprocessing import sharing  # noqa: F401  (tensors of data sets go as handles)
 from weft.utils.data.channel import Channel, Closed, Message, channel_pair
 from weft.utils.data.errors import LIMITS, describe_exit, start_error
 from weft.utils.data.transport import Receiver
@@ -36,8 +37,6 @@ class Crew:
         method = context.get_start_method()
         if method == "fork":
             _prepare_fork()
-        else:
-            importlib.import_module("weft.multiprocessing")  # tensors of data sets go as handles
         if method == "spawn":
             resource_tracker.ensure_running()  # when that starts it, it lets Ctrl-C through
         try:
