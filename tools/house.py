@@ -68,7 +68,7 @@ PURPOSES = (
     Purpose(
         "fusion",
         3_500,
-        3_950,
+        3_500,
         "csrc/runtime/fused* csrc/bindings/jit_fused.cpp src/weft/jit/passes/fusion.py "
         "src/weft/jit/passes/moments.py src/weft/jit/passes/patterns.py "
         "src/weft/jit/codegen/derivative.py src/weft/jit/codegen/rows.py "

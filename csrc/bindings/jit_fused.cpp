@@ -14,7 +14,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/caster.h"
-#include "bindings/jit_turns.h"
+#include "bindings/jit_gil_yield.h"
 #include "core/error.h"
 #include "core/fork.h"
 #include "ops/donation.h"
@@ -68,14 +68,14 @@ using PyEdge = std::tuple<uint8_t, std::string, uint8_t>;
 std::shared_ptr<const FusedBackward> to_backward(const PyGroup& group,
                                                  const std::vector<PyEdge>& edges,
                                                  std::vector<uint64_t> depends,
-                                                 std::vector<uint8_t> kept) {
+                                                 std::vector<uint8_t> saved) {
   auto result = std::make_shared<FusedBackward>();
   result->group = group.group;
   for (const auto& [input, kind, index] : edges) {
     result->edges.push_back({input, kind == "output", index});
   }
   result->depends = std::move(depends);
-  result->kept = std::move(kept);
+  result->saved = std::move(saved);
   return result;
 }
 
@@ -107,10 +107,10 @@ PyOp op_of(const FusedStep& step) {
 PyGroup make_group(uint8_t input_count, const std::vector<Scalar>& constants,
                    const std::vector<PyStep>& steps, std::vector<uint8_t> outputs,
                    const PyGroup* backward, const std::vector<PyEdge>& edges,
-                   std::vector<uint64_t> depends, uint64_t squeezed, std::vector<uint8_t> kept) {
+                   std::vector<uint64_t> depends, uint64_t squeezed, std::vector<uint8_t> saved) {
   FusedSpec spec;
   spec.squeezed_inputs = squeezed;
-  if (backward) spec.backward = to_backward(*backward, edges, std::move(depends), std::move(kept));
+  if (backward) spec.backward = to_backward(*backward, edges, std::move(depends), std::move(saved));
   spec.input_count = input_count;
   for (const Scalar& one : constants) spec.constants.emplace_back(one);
   for (const PyStep& step : steps) spec.steps.push_back(to_step(step));
@@ -170,7 +170,7 @@ class Requests {
       std::lock_guard lock(mutex_);
       if (waiting_.size() >= kMost) return;  // a program that makes groups without end
       waiting_.push_back({std::move(group), key});
-      set_lock_wanted(true);
+      set_gil_wanted(true);
     }
     arrived_.notify_one();
   }
@@ -191,14 +191,14 @@ class Requests {
   }
   std::optional<Request> take(double seconds) {
     std::unique_lock lock(mutex_);
-    if (waiting_.empty()) set_lock_wanted(false);
+    if (waiting_.empty()) set_gil_wanted(false);
     arrived_.wait_for(lock, std::chrono::duration<double>(seconds),
                       [&] { return woken_ || !waiting_.empty(); });
     if (std::exchange(woken_, false) || waiting_.empty()) {
-      set_lock_wanted(false);
+      set_gil_wanted(false);
       return std::nullopt;
     }
-    set_lock_wanted(true);
+    set_gil_wanted(true);
     Request request = std::move(waiting_.front());
     waiting_.pop_front();
     return request;
@@ -219,7 +219,7 @@ Requests& requests() { return *all_requests; }
     at_fork(ForkRank::Compiler, {[] { requests().lock(); }, [] { requests().unlock(); },
                                  [] {
                                    all_requests = requests().copy();
-                                   set_lock_wanted(false);
+                                   set_gil_wanted(false);
                                  }});
 
 void push_request(Ref<FusedGroup> group, const FusedKey& key) {
@@ -252,15 +252,15 @@ void bind_fused(nb::module_& module) {
           [](PyGroup* self, uint8_t input_count, const std::vector<Scalar>& constants,
              const std::vector<PyStep>& steps, std::vector<uint8_t> outputs,
              const PyGroup* backward, const std::vector<PyEdge>& edges,
-             std::vector<uint64_t> depends, uint64_t squeezed, std::vector<uint8_t> kept) {
+             std::vector<uint64_t> depends, uint64_t squeezed, std::vector<uint8_t> saved) {
             new (self)
                 PyGroup(make_group(input_count, constants, steps, std::move(outputs), backward,
-                                   edges, std::move(depends), squeezed, std::move(kept)));
+                                   edges, std::move(depends), squeezed, std::move(saved)));
           },
           nb::arg("input_count"), nb::arg("constants"), nb::arg("steps"), nb::arg("outputs"),
           nb::arg("backward").none() = nb::none(), nb::arg("edges") = std::vector<PyEdge>(),
           nb::arg("depends") = std::vector<uint64_t>(), nb::arg("squeezed") = uint64_t{0},
-          nb::arg("kept") = std::vector<uint8_t>())
+          nb::arg("saved") = std::vector<uint8_t>())
       .def("run", &run, nb::arg("args"), "The results; None where the group does not apply.")
       .def("install", &install_native, nb::arg("compute"), nb::arg("masks"), nb::arg("image"),
            nb::arg("ints") = uint64_t{0})

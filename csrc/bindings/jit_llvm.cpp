@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "bindings/jit.h"
-#include "bindings/jit_turns.h"
+#include "bindings/jit_gil_yield.h"
 #include "core/error.h"
 
 namespace nb = nanobind;
@@ -54,7 +54,7 @@ const Library& library(const std::string& path) {
   void* handle = nullptr;
   {
     nb::gil_scoped_release release;
-    const LockUnwanted keep;
+    const GilUnwanted keep;
     handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   WEFT_CHECK(handle, "llvmlite: expected a library, got ", path);
@@ -121,7 +121,7 @@ nb::bytes llvm_object(const std::string& path, const std::string& text, const st
   std::string object;
   {
     nb::gil_scoped_release release;
-    const LockUnwanted keep;
+    const GilUnwanted keep;
     object = compile(llvm, text, triple, cpu, features);
   }
   return nb::bytes(object.data(), object.size());

@@ -11,8 +11,9 @@ namespace weft::tile {
 // stores in order only after a fence.
 inline constexpr int64_t kStreamed = INT64_MIN;
 
-// A row program's call on the CPU when it is small and plain: contiguous operands, no conversions.
-// False if it is not.
+// A row program's call on the CPU when it is plain, with contiguous operands and no conversions,
+// and has at most kMostPlain elements. False if it is not.
+inline constexpr int64_t kMostPlain = 4096;
 bool run_plain_rows(const Program& program, const Call& call, std::span<Tensor> results);
 
 // The device of the first operand that is not on the CPU; the CPU where there is none.

@@ -30,8 +30,6 @@ class PlainRows {
   }
 
  private:
-  static constexpr int64_t kMost = 4096;
-
   bool accepts_call() const {
     if (call_.inputs.empty() || call_.dtype || (program_.bool_inputs | program_.int_inputs)) {
       return false;
@@ -51,7 +49,7 @@ class PlainRows {
       if (program_.promotion == Promotion::Floating || dtype_ != DType::I64) return false;
     }
     numel_ = first_->layout.numel();
-    if (numel_ < 1 || numel_ > kMost || !first_->layout.is_contiguous()) return false;
+    if (numel_ < 1 || numel_ > kMostPlain || !first_->layout.is_contiguous()) return false;
     for (const Tensor* input : call_.inputs.subspan(1)) {
       const TensorImpl* other = input->impl();
       if (!other || !other->storage->on_cpu() || other->dtype != dtype_ ||

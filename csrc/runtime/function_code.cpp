@@ -45,7 +45,7 @@ void ProgramReader::read_site(Function& function, Site& site) {
     if (!(site.args[i] & kLastUseBit)) continue;
     if (std::ranges::find(site.results, place) != site.results.end()) continue;
     site.releases.push_back(place);
-    if (i < 64) site.dying |= uint64_t{1} << i;
+    if (i < 64) site.donated |= uint64_t{1} << i;
   }
   site.direct = results == 1 && function.is_object(site.results[0]);
   site.scalar = results == 1 && !site.direct;

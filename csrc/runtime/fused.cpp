@@ -13,10 +13,10 @@
 #include "ops_views.h"
 #include "runtime/fused_assembly.h"
 #include "runtime/fused_node.h"
-#include "runtime/fused_rows.h"
 #include "runtime/fused_shapes.h"
+#include "runtime/fused_stages.h"
 #include "runtime/operator.h"
-#include "runtime/sole.h"
+#include "runtime/unique.h"
 
 namespace weft {
 namespace {
@@ -76,7 +76,7 @@ void check_operand(const FusedSpec& spec, size_t step, size_t made, const FusedO
 void check_backward(const FusedSpec& spec) {
   const FusedBackward& backward = *spec.backward;
   const FusedSpec& inner = backward.group->spec();
-  const size_t inputs = spec.input_count + 2 * spec.outputs.size() + backward.kept.size();
+  const size_t inputs = spec.input_count + 2 * spec.outputs.size() + backward.saved.size();
   bool fits = inner.input_count == inputs && backward.depends.size() == spec.outputs.size() &&
               !inner.backward;
   for (const FusedBackward::Edge& edge : backward.edges) {
@@ -136,9 +136,9 @@ FusedGroup::FusedGroup(FusedSpec spec) : spec_(std::move(spec)) {
     seen[output] = true;
   }
   if (spec_.backward) check_backward(spec_);
-  WEFT_CHECK(over_rows || !spec_.backward || spec_.backward->kept.empty(),
+  WEFT_CHECK(over_rows || !spec_.backward || spec_.backward->saved.empty(),
              "fused: expected values of rows to keep, got a group without them");
-  if (over_rows) rows_ = std::make_unique<FusedRows>(spec_, programs_);
+  if (over_rows) stages_ = std::make_unique<FusedStages>(spec_, programs_);
   for (const Value& value : spec_.constants) {
     WEFT_CHECK(is_real_number(value), "fused: expected real numbers as constants");
   }
@@ -188,7 +188,7 @@ FusedGroup::Plan* FusedGroup::plan_for(const FusedKey& key) {
   if (!plan) {
     plan = plans_.emplace_back(std::make_unique<Plan>()).get();
     plan->key = key;
-    plan->valid = !rows_ && assemble(spec_, programs_, key, plan->assembly, plan->binding);
+    plan->valid = !stages_ && assemble(spec_, programs_, key, plan->assembly, plan->binding);
     uint64_t all = 0;
     for (uint8_t input : plan->binding.tensors) all |= bit(input);
     for (uint64_t reads : plan->binding.reads) plan->full &= reads == all;
@@ -213,10 +213,10 @@ bool FusedGroup::can_record(const Value* args, const Plan& plan, uint64_t wantin
 }
 
 void FusedGroup::record(const Value* args, Value* results, uint64_t wanting,
-                        std::vector<Tensor> kept) {
+                        std::vector<Tensor> saved) {
   const FusedBackward& backward = *spec_.backward;
   const auto node =
-      make_ref<FusedNode>(Ref<FusedGroup>(this), args, broadcast_shape(args), std::move(kept));
+      make_ref<FusedNode>(Ref<FusedGroup>(this), args, broadcast_shape(args), std::move(saved));
   for (const FusedBackward::Edge& edge : backward.edges) {
     const bool wanted = wanting & bit(edge.input);
     node->add_input(wanted ? args[edge.input].to_tensor() : Tensor());
@@ -257,7 +257,7 @@ void FusedGroup::donate(const Value* args, const Plan& plan, uint64_t donated,
   for (uint8_t input : plan.binding.tensors) {
     const Tensor& tensor = args[input].to_tensor();
     if (!(donated & bit(input)) || tensor.dtype() != plan.key.compute) continue;
-    if (!(tensor.sizes() == shape) || !is_sole(tensor)) continue;
+    if (!(tensor.sizes() == shape) || !is_unique(tensor)) continue;
     while (next < spec_.outputs.size() && !is_compute(next)) ++next;
     if (next == spec_.outputs.size()) return;
     outputs[next++] = Tensor(tensor.storage(), Layout::contiguous(shape), tensor.dtype());
@@ -268,10 +268,9 @@ bool FusedGroup::numbers(const Value* args, const FusedBinding& binding,
                          const tile::Program& program, const Dims* full, Scalar* out) const {
   for (size_t i = 0; i < binding.attributes.size(); ++i) {
     const FusedOperand& one = binding.attributes[i];
-    out[i] = one.kind == FusedOperand::Kind::Input ? args[one.index].to_scalar()
-             : one.kind == FusedOperand::Kind::Length
-                 ? Scalar(length_of(full ? *full : broadcast_shape(args), one.index))
-                 : spec_.constants[one.index].to_scalar();
+    const bool asks_shape = one.kind == FusedOperand::Kind::Length;
+    const Dims shape = !asks_shape ? Dims() : full ? *full : broadcast_shape(args);
+    out[i] = number_of(spec_, one, args, shape);
     if (program.attribute_types[i] != SlotType::Compute && out[i].is_floating()) return false;
   }
   return true;
@@ -285,7 +284,7 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
     inputs_with_rows = unsqueezed(args);
     args = inputs_with_rows.data();
   }
-  if (rows_) return run_rows(operands, args, results, full, donated);
+  if (stages_) return run_stages(operands, args, results, full, donated);
   Plan* plan = plan_for(operands.key);
   if (!plan->valid) return false;
   if (operands.wanting && !can_record(args, *plan, operands.wanting)) return false;
@@ -316,13 +315,13 @@ bool FusedGroup::run(const Value* args, Value* results, const Dims* full, uint64
   return true;
 }
 
-bool FusedGroup::run_rows(const Operands& operands, const Value* args, Value* results,
-                          const Dims* full, uint64_t donated) {
-  if (!operands.wanting) return rows_->run(operands.key, args, results, full, donated);
-  if (!leads_somewhere(operands.wanting) || !rows_->is_full(args)) return false;
-  std::vector<Tensor> kept;
-  if (!rows_->run(operands.key, args, results, full, 0, &kept)) return false;
-  record(args, results, operands.wanting, std::move(kept));
+bool FusedGroup::run_stages(const Operands& operands, const Value* args, Value* results,
+                            const Dims* full, uint64_t donated) {
+  if (!operands.wanting) return stages_->run(operands.key, args, results, full, donated);
+  if (!leads_somewhere(operands.wanting) || !stages_->is_full(args)) return false;
+  std::vector<Tensor> saved;
+  if (!stages_->run(operands.key, args, results, full, 0, &saved)) return false;
+  record(args, results, operands.wanting, std::move(saved));
   return true;
 }
 

@@ -41,7 +41,7 @@ struct FusedStep {
 };
 
 struct FusedBackward;
-class FusedRows;
+class FusedStages;
 
 struct FusedSpec {
   uint8_t input_count = 0;
@@ -122,9 +122,9 @@ class FusedGroup final : public RefCounted {
   bool classify(const Value* args, Operands& found) const;
   bool leads_somewhere(uint64_t wanting) const;
   bool can_record(const Value* args, const Plan& plan, uint64_t wanting) const;
-  bool run_rows(const Operands& operands, const Value* args, Value* results, const Dims* full,
-                uint64_t donated);
-  void record(const Value* args, Value* results, uint64_t wanting, std::vector<Tensor> kept = {});
+  bool run_stages(const Operands& operands, const Value* args, Value* results, const Dims* full,
+                  uint64_t donated);
+  void record(const Value* args, Value* results, uint64_t wanting, std::vector<Tensor> saved = {});
   // The program's attributes; false where one is a float that it wants as an integer.
   bool numbers(const Value* args, const FusedBinding& binding, const tile::Program& program,
                const Dims* full, Scalar* out) const;
@@ -139,7 +139,7 @@ class FusedGroup final : public RefCounted {
   std::vector<const tile::Program*> programs_;  // of the steps
   uint64_t tensor_inputs_ = 0;                  // bit i: some step reads input i as a tensor
   uint64_t number_inputs_ = 0;                  // ... as a number
-  std::unique_ptr<FusedRows> rows_;  // of groups with row operators, whose parts have the plans
+  std::unique_ptr<FusedStages> stages_;  // of groups with row operators, whose parts have the plans
   std::vector<std::unique_ptr<Plan>> plans_;
   std::atomic<Plan*> latest_{nullptr};
 };
@@ -155,7 +155,7 @@ struct FusedBackward {
   Ref<FusedGroup> group;
   std::vector<Edge> edges;        // one for each input that has a gradient
   std::vector<uint64_t> depends;  // of each output: bit i: it has a gradient to input i
-  std::vector<uint8_t> kept;      // values of the forward group, one element a row
+  std::vector<uint8_t> saved;     // values of the forward group, one element a row
 };
 
 }  // namespace weft

@@ -7,15 +7,15 @@
 
 namespace weft {
 
-FusedNode::FusedNode(Ref<FusedGroup> group, const Value* args, Dims full, std::vector<Tensor> kept)
+FusedNode::FusedNode(Ref<FusedGroup> group, const Value* args, Dims full, std::vector<Tensor> saved)
     : group_(std::move(group)),
       full_(std::move(full)),
       tensors_(group_->spec().input_count),
       numbers_(group_->spec().input_count),
       results_(group_->spec().outputs.size()),
-      kept_(std::move(kept)) {
+      saved_(std::move(saved)) {
   fill_missing = false;  // what only missing gradients would reach has none
-  const uint64_t again = group_->inputs_of(backward().kept);
+  const uint64_t again = group_->inputs_of(backward().saved);
   for (uint8_t i = 0; i < tensors_.size(); ++i) {
     if (backward().group->reads_tensor(i) || (again & bit(i))) {
       tensors_[i].save(args[i].to_tensor(), false, "fused");
@@ -49,7 +49,7 @@ std::vector<Value> FusedNode::arguments(const TensorList& grads, uint64_t& missi
     const bool read = group.reads_tensor(static_cast<uint8_t>(args.size()));
     args.push_back(read ? Value(result.unpack(this, Ref<Node>(this))) : Value());
   }
-  for (const Tensor& value : kept_) args.emplace_back(value);
+  for (const Tensor& value : saved_) args.emplace_back(value);
   return args;
 }
 
@@ -72,20 +72,20 @@ TensorList FusedNode::apply(TensorList grads) {
   return result;
 }
 
-// The gradient operator by operator, which has a gradient itself: values of rows that were kept
+// The gradient operator by operator, which has a gradient itself: values of rows that were saved
 // have none, so they are computed again.
 std::vector<Value> FusedNode::run_operators(std::vector<Value> args, uint64_t missing) {
-  const std::vector<uint8_t>& kept = backward().kept;
+  const std::vector<uint8_t>& saved = backward().saved;
   std::vector<Value> inputs(numbers_.begin(), numbers_.end());
-  const uint64_t again = group_->inputs_of(kept);
+  const uint64_t again = group_->inputs_of(saved);
   for (uint8_t i = 0; i < tensors_.size(); ++i) {
     if (again & bit(i)) inputs[i] = Value(tensors_[i].unpack(this));
   }
-  const std::vector<Value> values = group_->run_operators(inputs.data(), kept, &full_);
-  for (size_t k = 0; k < kept.size(); ++k) {
+  const std::vector<Value> values = group_->run_operators(inputs.data(), saved, &full_);
+  for (size_t k = 0; k < saved.size(); ++k) {
     const Tensor& value = values[k].to_tensor();
     const bool has_row = value.sizes().size() == full_.size();
-    args[args.size() - kept.size() + k] = Value(has_row ? ops::squeeze(value, -1) : value);
+    args[args.size() - saved.size() + k] = Value(has_row ? ops::squeeze(value, -1) : value);
   }
   const FusedGroup& group = *backward().group;
   return group.run_operators(args.data(), group.spec().outputs, &full_, missing);
@@ -105,7 +105,7 @@ Tensor FusedNode::passed_on(const Tensor& grad, size_t output) const {
 void FusedNode::release_saved() {
   for (autograd::SavedTensor& tensor : tensors_) tensor.reset();
   for (autograd::SavedTensor& result : results_) result.reset();
-  kept_.clear();
+  saved_.clear();
 }
 
 }  // namespace weft

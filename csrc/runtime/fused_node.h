@@ -11,8 +11,8 @@ namespace weft {
 class FusedNode final : public autograd::Node {
  public:
   // Saves those of the group's inputs that its gradient reads or would compute again, and the shape
-  // of all elements. `kept`: the values of rows that the gradient reads, nobody else's.
-  FusedNode(Ref<FusedGroup> group, const Value* args, Dims full, std::vector<Tensor> kept);
+  // of all elements. `saved`: the values of rows that the gradient reads, nobody else's.
+  FusedNode(Ref<FusedGroup> group, const Value* args, Dims full, std::vector<Tensor> saved);
 
   // Saves those of the results that the gradient reads; they have their history.
   void save_results(const Value* results);
@@ -34,7 +34,7 @@ class FusedNode final : public autograd::Node {
   std::vector<autograd::SavedTensor> tensors_;  // by input; not all are in use
   std::vector<Value> numbers_;                  // by input
   std::vector<autograd::SavedTensor> results_;  // by output; not all are in use
-  std::vector<Tensor> kept_;
+  std::vector<Tensor> saved_;
 };
 
 }  // namespace weft

@@ -251,7 +251,7 @@ Value run(RegisterStack& stack) {
         for (size_t i = 0; i < site.args.size(); ++i) {
           copy_bits(args + i, &interpreter::operand(site.args[i], registers, constants));
         }
-        if (!site.group->run(args, results, nullptr, site.dying)) NEXT();
+        if (!site.group->run(args, results, nullptr, site.donated)) NEXT();
         const Context context{registers, function};
         interpreter::store_results(context, site, results);
         context.release(site);

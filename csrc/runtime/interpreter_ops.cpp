@@ -14,7 +14,7 @@
 #include "runtime/list.h"
 #include "runtime/print.h"
 #include "runtime/program_reader.h"
-#include "runtime/sole.h"
+#include "runtime/unique.h"
 
 namespace weft {
 namespace {
@@ -76,7 +76,7 @@ const Tensor* find_donor(const Site& site, const Value* args) {
     if (args[i].tag() != ValueTag::Tensor) continue;
     const Tensor& tensor = args[i].to_tensor();
     if (autograd::needs_graph(tensor)) return nullptr;
-    if (!(site.args[i] & kLastUseBit) || tensor.numel() <= most || !is_sole(tensor)) continue;
+    if (!(site.args[i] & kLastUseBit) || tensor.numel() <= most || !is_unique(tensor)) continue;
     found = &tensor;
     most = tensor.numel();
   }

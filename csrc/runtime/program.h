@@ -40,7 +40,7 @@ struct Site {
   std::vector<Word> args;
   std::vector<uint32_t> results;             // registers
   std::vector<uint16_t> releases;            // object registers among args that die here
-  uint64_t dying = 0;                        // bit i: args[i] is among them
+  uint64_t donated = 0;                      // bit i: args[i] is among them
   bool direct = false;                       // the one result goes straight to its object register
   bool scalar = false;                       // the one result goes to a scalar register
   std::atomic<const Operator*> op{nullptr};  // resolved by the first call

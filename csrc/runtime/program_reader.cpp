@@ -361,8 +361,8 @@ std::shared_ptr<const FusedBackward> ProgramReader::read_backward() {
     const uint64_t low = in_.u32();
     backward->depends.push_back(low | static_cast<uint64_t>(in_.u32()) << 32);
   }
-  const uint32_t kept = in_.count("a count of values");
-  for (uint32_t k = 0; k < kept; ++k) backward->kept.push_back(in_.u8());
+  const uint32_t saved = in_.count("a count of values");
+  for (uint32_t k = 0; k < saved; ++k) backward->saved.push_back(in_.u8());
   return backward;
 }
 

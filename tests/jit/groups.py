@@ -20,11 +20,11 @@ from weft.jit.passes.options import Options
 
 def make(spec: Any) -> Any:
     """The runtime's group of a GroupSpec."""
-    inner, edges, depends, kept = None, [], [], []
+    inner, edges, depends, saved = None, [], [], []
     if spec.backward is not None:
         inner = make(spec.backward.group)
         edges, depends = list(spec.backward.edges), list(spec.backward.depends)
-        kept = list(spec.backward.kept)
+        saved = list(spec.backward.saved)
     steps = [
         (op if isinstance(op, str) else tuple(op), list(tensors), list(numbers))
         for op, tensors, numbers in spec.steps
@@ -39,7 +39,7 @@ def make(spec: Any) -> Any:
         edges,
         depends,
         spec.squeezed,
-        kept,
+        saved,
     )
 
 

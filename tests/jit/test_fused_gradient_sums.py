@@ -235,7 +235,7 @@ def test_values_of_rows_are_kept_beside_the_results(rows):
 
     found = []
     made = make(group_of(scaled))
-    assert group_of(scaled).backward.kept
+    assert group_of(scaled).backward.saved
     for call in (lambda *args: made.run(list(args)), scaled):
         x, w = leaves(((rows, 40), (40,)))
         of_rows, result = sorted(call(x, w), key=lambda t: t.numel())

@@ -161,8 +161,8 @@ def test_backward_is_a_group_too(function):
     assert spec.backward is not None
     args = inputs(((12, 40), (12, 40)), weft.float32)
     results = make(spec).run(args)
-    kept = spec.backward.kept
-    assert spec.backward.group.input_count == len(args) + 2 * len(results) + len(kept)
+    saved = spec.backward.saved
+    assert spec.backward.group.input_count == len(args) + 2 * len(results) + len(saved)
     assert make(spec.backward.group) is not None
 
 

@@ -2,7 +2,7 @@
 
 The backward group reads the inputs again and computes what it needs of the forward steps anew:
 arithmetic is cheaper than memory. Values of rows (means, deviations) are small and cost a pass, so
-the forward group keeps them. A result that a row operator stands behind (a softmax) is read, since
+the forward group saves them. A result that a row operator stands behind (a softmax) is read, since
 there is arithmetic no more. The group gives one gradient for each input: the gradients of the
 places where a value is read are added as they are found.
 """
@@ -22,14 +22,14 @@ Edge = tuple[int, str, int]  # (input of the forward group, "gradient" | "output
 @record
 class Derivative:
     """`steps` of the backward group, whose inputs are the forward group's, then one gradient for
-    each of its outputs, then these outputs, then the forward steps `kept`; `outputs` are steps that
-    leave it."""
+    each of its outputs, then these outputs, then the forward steps `saved`; `outputs` are steps
+    that leave it."""
 
     steps: Steps
     outputs: list[int] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     depends: list[int] = field(default_factory=list)  # of outputs: bit i: input i has a gradient
-    kept: list[int] = field(default_factory=list)  # values of rows that the forward group keeps
+    saved: list[int] = field(default_factory=list)  # values of rows that the forward group saves
 
 
 def differentiate(forward: Steps, outputs: list[int], inputs: int) -> Derivative:
@@ -66,9 +66,9 @@ class _Names(Mapping[str, object]):
 class _Backward:
     def __init__(self, forward: Steps, outputs: list[int], inputs: int) -> None:
         self._forward, self._outputs, self._inputs = forward, outputs, inputs
-        extents = {inputs + k: forward.extents[step] for k, step in enumerate(outputs)}
-        extents = {i: extent for i, extent in extents.items() if extent != ELEMENTS}
-        self._result = Derivative(Steps(share=True, strict=False, input_extents=extents))
+        spaces = {inputs + k: forward.spaces[step] for k, step in enumerate(outputs)}
+        spaces = {i: space for i, space in spaces.items() if space != ELEMENTS}
+        self._result = Derivative(Steps(share=True, strict=False, input_spaces=spaces))
         self._again: dict[int, Operand] = {}
         self._grads: dict[Operand, Operand] = {}  # of forward values, as known so far
         self._read: set[int] = set()  # forward steps that are read as results
@@ -80,7 +80,7 @@ class _Backward:
         self._read = {
             step
             for step in self._outputs
-            if step in costly and depends.get(step) and self._forward.extents[step] == ELEMENTS
+            if step in costly and depends.get(step) and self._forward.spaces[step] == ELEMENTS
         }
         for k, step in enumerate(self._outputs):
             if depends.get(step):
@@ -150,15 +150,15 @@ class _Backward:
         """A part of the gradient as the engine gives it to an operand: summed over the row where
         the operand had one value for it."""
         steps = self._result.steps
-        extent = self._forward.extent(value)
-        whole = unit.result.kind == "step" and self._forward.extent(unit.result) == ELEMENTS
-        if extent == ELEMENTS:
-            if value.kind == "input" and steps.extent(part) == ALL:
+        space = self._forward.space(value)
+        whole = unit.result.kind == "step" and self._forward.space(unit.result) == ELEMENTS
+        if space == ELEMENTS:
+            if value.kind == "input" and steps.space(part) == ALL:
                 raise NotFusible("a gradient that is the same for all")
             return part
         if not whole:
             return part
-        if extent != ROW or steps.extent(part) != ELEMENTS:
+        if space != ROW or steps.space(part) != ELEMENTS:
             raise NotFusible("a gradient that is the same for a whole row")
         return steps.add(RowStep("sum_dim_IntList"), [part], [], ROW)
 
@@ -185,30 +185,30 @@ class _Backward:
             return Operand("input", at)
         if value.index not in self._again:
             op, tensors, numbers = self._forward.steps[value.index]
-            if self._forward.extents[value.index] in (ROW, SQUEEZED):
-                self._again[value.index] = self._keep(value.index)
+            if self._forward.spaces[value.index] in (ROW, SQUEEZED):
+                self._again[value.index] = self._save(value.index)
                 return self._again[value.index]
-            extent = "" if isinstance(op, str) else self._forward.extents[value.index]
-            self._again[value.index] = self._add(op, tensors, numbers, extent)
+            space = "" if isinstance(op, str) else self._forward.spaces[value.index]
+            self._again[value.index] = self._add(op, tensors, numbers, space)
         return self._again[value.index]
 
     def _add(
-        self, op: Op, tensors: Sequence[Operand], numbers: Sequence[Operand], extent: str
+        self, op: Op, tensors: Sequence[Operand], numbers: Sequence[Operand], space: str
     ) -> Operand:
         """A step of the forward group once more; its further results stand right behind it."""
         steps = self._result.steps
         again = [self._recomputed(t) for t in tensors]
-        first = steps.add(op, again, [self._recomputed(n) for n in numbers], extent)  # type: ignore[arg-type]
+        first = steps.add(op, again, [self._recomputed(n) for n in numbers], space)  # type: ignore[arg-type]
         for index in range(1, row_of_id(op.id).results if isinstance(op, RowStep) else 1):
             steps.add(RowResult(index), [first], [], ROW)
         return first
 
-    def _keep(self, step: int) -> Operand:
-        """A value of rows as one more input. Results are kept beside what the caller gets, who may
+    def _save(self, step: int) -> Operand:
+        """A value of rows as one more input. Results are saved beside what the caller gets, who may
         write over it."""
-        at = self._inputs + 2 * len(self._outputs) + len(self._result.kept)
-        self._result.kept.append(step)
-        self._result.steps.input_extents[at] = self._forward.extents[step]
+        at = self._inputs + 2 * len(self._outputs) + len(self._result.saved)
+        self._result.saved.append(step)
+        self._result.steps.input_spaces[at] = self._forward.spaces[step]
         return Operand("input", at)
 
 
@@ -228,7 +228,7 @@ def _drop_unused(result: Derivative) -> None:
     def moved(value: Operand) -> Operand:
         return Operand("step", places[value.index]) if value.kind == "step" else value
 
-    steps.extents = [steps.extents[old] for old in places]
+    steps.spaces = [steps.spaces[old] for old in places]
     steps.steps = [
         (op, [moved(t) for t in tensors], numbers)
         for op, tensors, numbers in (steps.steps[old] for old in places)

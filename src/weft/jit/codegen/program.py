@@ -209,5 +209,5 @@ def _write_backward(out: Writer, backward: BackwardSpec, tables: Tables) -> None
     out.u32(len(backward.depends))
     for inputs in backward.depends:
         out.u32(inputs & 0xFFFFFFFF, inputs >> 32)
-    out.u32(len(backward.kept))
-    out.u8(*backward.kept)
+    out.u32(len(backward.saved))
+    out.u8(*backward.saved)

@@ -1,7 +1,7 @@
 """Row operators as steps of a fusion group: softmax, layer norm, sums, variances, norms and
 logsumexp over the last dimension.
 
-What a value is (its extent) decides what may meet: "elements" one for each element, "row" one for
+The iteration space of a value decides what may meet: "elements" one for each element, "row" one for
 each row with the row as a dimension of size 1, "squeezed" the same without it, "all" one for all.
 """
 
@@ -65,11 +65,11 @@ def apply(steps: Steps, row: RowFacts, names: Mapping[str, Any]) -> Any:
         results = [ALL if form.over == "all" else ROW if form.keepdim else SQUEEZED]
     else:
         form = _rowwise_form(row, names)
-        results = [_extent(row, f"result{i}") for i in range(row.results)]
+        results = [_space(row, f"result{i}") for i in range(row.results)]
     for name, value in tensors.items():
-        extent = _extent(row, name)
-        if steps.extent(value) != extent:
-            raise NotFusible(f"{row.key}: expected {extent}, got {steps.extent(value)}")
+        space = _space(row, name)
+        if steps.space(value) != space:
+            raise NotFusible(f"{row.key}: expected {space}, got {steps.space(value)}")
         # The sum of a mask counts in int64, which is no work for a group.
         if value.kind == "step" and _is_mask(steps.steps[value.index][0]):
             raise NotFusible(f"{row.key}: of a mask")
@@ -81,7 +81,7 @@ def apply(steps: Steps, row: RowFacts, names: Mapping[str, Any]) -> Any:
     return (first, *more) if more else first
 
 
-def _extent(row: RowFacts, name: str) -> str:
+def _space(row: RowFacts, name: str) -> str:
     """Of an operand or result of a rowwise row."""
     return ROW if name in row.per_row else ELEMENTS
 
@@ -148,7 +148,7 @@ def _spread(steps: Steps, names: Mapping[str, Any]) -> Any:
     """A gradient of rows, or of all, for every element: what reads it takes it along."""
     grad = names.get("grad", names.get("self"))
     sizes = names.get("sizes", names.get("size"))
-    if sizes is not SHAPE or steps.extent(grad) == ELEMENTS:
+    if sizes is not SHAPE or steps.space(grad) == ELEMENTS:
         raise NotFusible("expected a gradient of rows")
     return grad
 
@@ -156,15 +156,15 @@ def _spread(steps: Steps, names: Mapping[str, Any]) -> Any:
 def _with_row(steps: Steps, names: Mapping[str, Any]) -> Any:
     """A value of rows in the shape that has the row as a dimension of size 1: it counts as such."""
     value = names["self"]
-    if names["shape"] is not KEPT or steps.extent(value) not in (ROW, SQUEEZED):
+    if names["shape"] is not KEPT or steps.space(value) not in (ROW, SQUEEZED):
         raise NotFusible("expected a value of rows, to have the row's dimension")
     return value
 
 
-def extent_of(extents: Sequence[str], strict: bool) -> str:
-    """Of a pointwise step with operands of these extents. `strict`: as operators broadcast; else
+def space_of(spaces: Sequence[str], strict: bool) -> str:
+    """Of a pointwise step with operands of these spaces. `strict`: as operators broadcast; else
     what lacks the row's dimension is taken as if it had it."""
-    kinds = set(extents)
+    kinds = set(spaces)
     if kinds == _ELEMENTS_ALONE:
         return ELEMENTS
     if ELEMENTS in kinds and not (strict and kinds & {SQUEEZED, ALL}):

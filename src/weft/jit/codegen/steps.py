@@ -19,7 +19,7 @@ from weft.jit.codegen.rows import (
     NotFusible,
     RowResult,
     RowStep,
-    extent_of,
+    space_of,
 )
 from weft.jit.ir.record import NamedTuple, field, record
 from weft.jit.operator_facts import Expression, RowFacts, row
@@ -54,17 +54,17 @@ class Steps:
     constants: list[Any] = field(default_factory=list)
     steps: list[tuple[Op, list[Operand], list[Operand]]] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
-    extents: list[str] = field(default_factory=list)  # of steps
-    input_extents: dict[int, str] = field(default_factory=dict)  # where they are not elements
+    spaces: list[str] = field(default_factory=list)  # of steps
+    input_spaces: dict[int, str] = field(default_factory=dict)  # where they are not elements
     _known: dict[Any, Operand] = field(default_factory=dict)
     _other: bool = False  # some step gives no elements
     _within: int = 0  # units open: what they are made of are none of their own
 
-    def extent(self, value: Operand) -> str:
+    def space(self, value: Operand) -> str:
         """Of a tensor."""
         if value.kind == "step":
-            return self.extents[value.index]
-        return self.input_extents.get(value.index, ELEMENTS)
+            return self.spaces[value.index]
+        return self.input_spaces.get(value.index, ELEMENTS)
 
     @property
     def has_rows(self) -> bool:
@@ -72,20 +72,20 @@ class Steps:
         return any(isinstance(op, (RowStep, RowResult)) for op, _, _ in self.steps)
 
     def add(
-        self, op: Op, tensors: Sequence[Operand], numbers: Sequence[Any], extent: str = ""
+        self, op: Op, tensors: Sequence[Operand], numbers: Sequence[Any], space: str = ""
     ) -> Operand:
-        """One more step; numbers are Python's, or operands. `extent`: a row operator's result's."""
+        """One more step; numbers are Python's, or operands. `space`: a row operator's result's."""
         refs = [n if isinstance(n, Operand) else self._constant(n) for n in numbers]
         key = (op, tuple(tensors), tuple(refs)) if self.share else None
         if key in self._known:
             return self._known[key]
-        if extent or self.input_extents or self._other or not tensors:
-            found = extent or extent_of([self.extent(t) for t in tensors], self.strict)
+        if space or self.input_spaces or self._other or not tensors:
+            found = space or space_of([self.space(t) for t in tensors], self.strict)
             self._other |= found != ELEMENTS
         else:
             found = ELEMENTS
         self.steps.append((op, list(tensors), refs))
-        self.extents.append(found)
+        self.spaces.append(found)
         result = Operand("step", len(self.steps) - 1)
         if key is not None:
             self._known[key] = result

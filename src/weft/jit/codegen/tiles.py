@@ -33,13 +33,13 @@ _NUMBER_TYPES = (INT, FLOAT, BOOL)
 
 @record(frozen=True)
 class BackwardSpec:
-    """The gradient: a group over inputs, a gradient per output, outputs, `kept` values of the
+    """The gradient: a group over inputs, a gradient per output, outputs, `saved` values of the
     forward group; see FusedBackward."""
 
     group: GroupSpec
     edges: tuple[tuple[int, str, int], ...]  # see Edge in derivative.py
     depends: tuple[int, ...]
-    kept: tuple[int, ...]
+    saved: tuple[int, ...]
 
 
 @record(frozen=True)
@@ -283,12 +283,12 @@ def _group(
     outputs: list[int],
     inputs: int,
     backward: BackwardSpec | None = None,
-    kept: int = 0,
+    saved: int = 0,
 ) -> GroupSpec:
-    """`kept`: how many inputs, the last ones, are values of rows."""
+    """`saved`: how many inputs, the last ones, are values of rows."""
     plain = tuple((op, tuple(tensors), tuple(numbers)) for op, tensors, numbers in steps.steps)
-    squeezed = sum(1 << i for i, extent in steps.input_extents.items() if extent == SQUEEZED)
-    squeezed |= (1 << inputs) - (1 << (inputs - kept))
+    squeezed = sum(1 << i for i, space in steps.input_spaces.items() if space == SQUEEZED)
+    squeezed |= (1 << inputs) - (1 << (inputs - saved))
     return GroupSpec(inputs, tuple(steps.constants), plain, tuple(outputs), squeezed, backward)
 
 
@@ -299,7 +299,7 @@ def _backward(steps: Steps, outputs: list[int], inputs: int) -> BackwardSpec | N
     except NotFusible:
         return None
     first = inputs + 2 * len(outputs)
-    group = _group(found.steps, found.outputs, first + len(found.kept), kept=len(found.kept))
+    group = _group(found.steps, found.outputs, first + len(found.saved), saved=len(found.saved))
     if not group.fits or not group.outputs:  # sums alone pass gradients on: nothing to fuse
         return None
-    return BackwardSpec(group, tuple(found.edges), tuple(found.depends), tuple(found.kept))
+    return BackwardSpec(group, tuple(found.edges), tuple(found.depends), tuple(found.saved))

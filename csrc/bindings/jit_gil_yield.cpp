@@ -1,4 +1,4 @@
-#include "bindings/jit_turns.h"
+#include "bindings/jit_gil_yield.h"
 
 #include <atomic>
 #include <chrono>
@@ -11,27 +11,27 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kTurn = std::chrono::microseconds(20);  // a dozen calls on small tensors
-// In which a thread that waits for the lock wakes up. Sleeps take some 50 us longer than asked.
+constexpr auto kLeastHeld = std::chrono::microseconds(20);  // a dozen calls on small tensors
+// In which a thread that waits for the GIL wakes up. Sleeps take some 50 us longer than asked.
 constexpr auto kMoment = std::chrono::microseconds(20);
 
 std::atomic<bool> g_wanted{false};
 
 void hand_over() {
-  thread_local Clock::time_point turn;  // since when this thread has had the lock
-  if (Clock::now() - turn < kTurn) return;
+  thread_local Clock::time_point held_since;  // by this thread
+  if (Clock::now() - held_since < kLeastHeld) return;
   {
     const ReleaseGil unlocked;
     std::this_thread::sleep_for(kMoment);
   }
-  turn = Clock::now();
+  held_since = Clock::now();
 }
 
 }  // namespace
 
-bool set_lock_wanted(bool wanted) noexcept { return g_wanted.exchange(wanted); }
+bool set_gil_wanted(bool wanted) noexcept { return g_wanted.exchange(wanted); }
 
-void offer_lock() {
+void yield_gil() {
   if (g_wanted.load(std::memory_order_relaxed)) [[unlikely]]
     hand_over();
 }

@@ -1,4 +1,4 @@
-#include "runtime/sole.h"
+#include "runtime/unique.h"
 
 #include "autograd/node.h"
 
@@ -12,7 +12,7 @@ bool is_unseen(const Tensor& tensor) {
 
 }  // namespace
 
-bool is_sole(const Tensor& tensor) {
+bool is_unique(const Tensor& tensor) {
   if (!is_unseen(tensor)) return false;
   uint32_t tensors = 1;
   if (const autograd::AutogradMeta* meta = autograd::meta_of(tensor)) {
