@@ -49,6 +49,11 @@ class Size(tuple[_int, ...]):
     def numel(self) -> _int: ...
 
 strided: layout
+sparse_coo: layout
+sparse_csr: layout
+sparse_csc: layout
+sparse_bsr: layout
+sparse_bsc: layout
 contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format

@@ -171,6 +171,10 @@ def leading(level: Level, op: Operator, given: Sequence[Any]) -> Any:
         "logdet",
         "_cholesky",
         "linalg_cholesky_ex",
+        "linalg_eig",
+        "_lu_factor",
+        "_ldl_factor",
+        "geqrf",
     ),
 )
 def _matrices(level: Level, op: Operator, given: Sequence[Any]) -> Any:
