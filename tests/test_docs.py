@@ -211,3 +211,22 @@ def test_circles_of_imports(layers: Any, tmp_path: Path) -> None:
         "src/weft: 3 files import each other, more than 2: weft.a weft.b weft.c",
         "src/weft: 5 imports inside functions, more than 4",
     ]
+
+
+def test_files_inside_that_import_the_public_package(layers: Any, tmp_path: Path) -> None:
+    for name, text in {
+        "weft/__init__.py": "from weft import _C, a\n",
+        "weft/a.py": "from weft import _C\nfrom weft._C import Tensor\nfrom weft import b\n",
+        "weft/b.py": "import weft\n",
+        "weft/c.py": "def f():\n    from weft import Tensor\n",
+        "weft/compat/d.py": "import weft\n",
+    }.items():
+        path = tmp_path / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    layers.ROOT = tmp_path
+    assert layers.public_imports() == ["weft.b", "weft.c"]
+    layers.PUBLIC_IMPORTS = layers.CIRCLES = layers.LATE_IMPORTS = 1
+    assert list(layers.check_circles()) == [
+        "src/weft: 2 files import weft itself, more than 1",
+    ]

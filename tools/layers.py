@@ -4,8 +4,9 @@
 
 Exits with 1 and one line per offence: an include or import against the direction, a file of more
 than 600 lines that is no test, more or larger circles of imports than the limits below, more
-imports inside functions. --report also lists the longest files, the lines of each folder and the
-circles. What only type checkers import (`if TYPE_CHECKING:`) is in no circle: it cannot fail.
+imports inside functions, more files inside that import the public package. --report also lists the
+longest files, the lines of each folder and the circles. What only type checkers import
+(`if TYPE_CHECKING:`) is in no circle: it cannot fail.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ LONGEST = 600
 LARGEST_CIRCLE = 6  # files of src/weft that import each other
 CIRCLES = 5
 LATE_IMPORTS = 40  # imports inside functions and other blocks, and calls of import_module
+PUBLIC_IMPORTS = 180  # files inside that import the public package, for the names that it shows
 
 # A layer may use itself and every layer before it.
 CPP_LAYERS = ("core", "ops", "autograd", "runtime", "capi", "bindings")
@@ -72,6 +74,8 @@ JIT_RULES: dict[str, tuple[str, ...]] = {
     ),
     "native": ("ir", "cache", "operator_facts", "recursion"),
 }
+# Parts that use weft as programs do.
+PUBLIC_USERS = ("weft.__main__", "weft._command", "weft.compat")
 # Parts that stand above the rest of the package: only weft/__init__.py may import them.
 UPPER = ("weft.nn", "weft.optim", "weft.serialization", "weft.utils")
 
@@ -240,6 +244,20 @@ def check_circles() -> Iterator[str]:
     count = sum(late_imports().values())
     if count > LATE_IMPORTS:
         yield f"src/weft: {count} imports inside functions, more than {LATE_IMPORTS}"
+    public = public_imports()
+    if len(public) > PUBLIC_IMPORTS:
+        yield f"src/weft: {len(public)} files import weft itself, more than {PUBLIC_IMPORTS}"
+
+
+def public_imports() -> list[str]:
+    """The modules inside that take names from the public package, which takes them from where they
+    are defined: so the order of imports matters, and the layers are not seen."""
+    return [
+        module
+        for module, path in modules().items()
+        if module != "weft" and not any(within(module, user) for user in PUBLIC_USERS)
+        if any(each.name == "weft" and not each.for_types for each in imported(path, module))
+    ]
 
 
 def late_imports() -> Counter[str]:
@@ -346,6 +364,7 @@ def report(lines: dict[Path, int]) -> None:
     print(f"{sum(late.values()):7,}  imports inside functions; the most:")
     for module, count in late.most_common(5):
         print(f"{count:7,}  {module}")
+    print(f"{len(public_imports()):7,}  files inside that import weft itself")
     print(f"{len(circles(doors=True)[0]):7,}  files in a circle by what packages find for users")
     for circle in circles():
         print(f"{len(circle):7,}  files in a circle: {' '.join(circle)}")

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.out import factory_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.factorizations import householder_product as householder_product
 from weft._functions.factorizations import ldl_factor as ldl_factor
 from weft._functions.factorizations import ldl_factor_ex as ldl_factor_ex

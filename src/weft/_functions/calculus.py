@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.matrices import powers
 from weft._functions.out import factory_takes_out
 from weft._runtime.torch_function import declare as _declare

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.torch_function import declare as _declare
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._functions.shapes import listed
 from weft._runtime.data_dependent import data_dependent

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 from weft.autograd import Function
 

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 import weft
-from weft import Tensor, fft
+from weft import fft
+from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 
 # ---- windows ----

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.shapes import listed, meshgrid
 from weft._runtime.torch_function import declare as _declare
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.incomplete_gamma import beta_derivative, gamma_derivative
 from weft.autograd import Function
 from weft.autograd.function import once_differentiable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 # PyTorch's names of the dtypes' types
 TYPES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import weft
+from weft import _C
 from weft._C import dtype as DType
 
 # bits, eps, largest, smallest normal, smallest, resolution
@@ -35,7 +35,7 @@ class finfo:
     dtype: str
 
     def __init__(self, dtype: DType | None = None) -> None:
-        real = (weft.get_default_dtype() if dtype is None else dtype).to_real()
+        real = (_C.get_default_dtype() if dtype is None else dtype).to_real()
         name = _name(real)
         if name not in _FLOATS:
             raise TypeError(f"finfo: expected a floating or complex dtype, got {dtype}")
@@ -61,7 +61,7 @@ class iinfo:
     dtype: str
 
     def __init__(self, dtype: DType) -> None:
-        if dtype.is_floating_point or dtype.is_complex or dtype is weft.bool:
+        if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
             raise TypeError(f"iinfo: expected an integer dtype, got {dtype}")
         self.bits = dtype.itemsize * 8
         self.max = (1 << (self.bits - (1 if dtype.is_signed else 0))) - 1

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
 
 _DTYPES = {"cpu": _C.bfloat16, "cuda": _C.float16}
 _autograd: Any = _C._autograd
@@ -99,7 +99,7 @@ class autocast:
                 stacklevel=2,
             )
             enabled = False
-        if enabled and self.fast_dtype not in (weft.bfloat16, weft.float16):
+        if enabled and self.fast_dtype not in (_C.bfloat16, _C.float16):
             raise RuntimeError(
                 f"autocast: expected dtype bfloat16 or float16, got {self.fast_dtype}"
             )
@@ -178,8 +178,8 @@ def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Callable[..., A
 
 
 def _cast(value: Any, dtype: Any) -> Any:
-    if isinstance(value, weft.Tensor):
-        floating = value.is_floating_point() and value.dtype != weft.float64
+    if isinstance(value, Tensor):
+        floating = value.is_floating_point() and value.dtype != _C.float64
         return value.to(dtype) if floating else value
     if isinstance(value, dict):
         return {_cast(key, dtype): _cast(item, dtype) for key, item in value.items()}

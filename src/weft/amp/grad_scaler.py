@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft import Tensor
+from weft._C import Tensor
 
 
 class _VariableMeta(type):

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, NoReturn
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributed.groups import ProcessGroup, member, only_rank
 
 

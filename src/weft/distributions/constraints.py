@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 __all__ = [
     "Constraint",

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions.continuous import Exponential, Laplace, Normal, Uniform
 from weft.distributions.counts import ContinuousBernoulli
 from weft.distributions.distribution import Distribution

@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions.constraints import is_dependent
 from weft.distributions.utils import broadcast_all, lazy_property
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution
 from weft.distributions.exp_family import ExponentialFamily

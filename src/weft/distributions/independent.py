@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution, Size
 from weft.distributions.utils import sum_rightmost

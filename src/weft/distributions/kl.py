@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions.continuous import Cauchy, Laplace, Normal
 from weft.distributions.counts import Binomial, Geometric, Poisson
 from weft.distributions.cross_entropy import PAIRS, cross_entropy, outside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.discrete import Categorical
 from weft.distributions.distribution import Distribution, Size

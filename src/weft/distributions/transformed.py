@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.continuous import Cauchy, Exponential, Normal, Uniform
 from weft.distributions.distribution import Distribution, Size

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn import functional as F
 
 __all__ = [

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft import _C, get_rng_state, set_rng_state
-from weft._C import Tensor
+from weft import _C
+from weft._C import Tensor, get_rng_state, set_rng_state
 from weft.func._level import Level
 from weft.func._random import MODES
 from weft.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten

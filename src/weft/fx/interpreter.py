@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import weft
+from weft._C import Tensor
 from weft.fx.graph import Graph
 from weft.fx.graph_module import GraphModule
 from weft.fx.node import Argument, Node, Target, map_aggregate, map_arg
@@ -222,7 +222,7 @@ class Transformer(Interpreter):
 class _TransformerTracer(GraphAppendingTracer):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.tensor_attrs: dict[weft.Tensor, str] = {}
+        self.tensor_attrs: dict[Tensor, str] = {}
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """True: calls of modules stay calls."""

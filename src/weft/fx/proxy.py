@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import weft
-from weft import overrides
+from weft import _C, overrides
+from weft._C import Tensor
 from weft.fx._codegen import _INFIX, _PREFIX
 from weft.fx._names import _get_qualified_name
 from weft.fx.graph import Graph
@@ -18,7 +18,7 @@ from weft.fx.node import Argument, Node, Target, map_aggregate
 
 base_types = (
     *(str, int, float, bool, complex, bytes, type(None), type(...)),
-    *(weft.dtype, weft.Tensor, weft.device, weft.memory_format, weft.layout, weft.Size),
+    *(_C.dtype, Tensor, _C.device, _C.memory_format, _C.layout, _C.Size),
 )
 
 
@@ -243,7 +243,7 @@ class Attribute(Proxy):
 class ParameterProxy(Proxy):
     """A Proxy of a parameter, whose shape is known."""
 
-    def __init__(self, tracer: TracerBase, node: Node, name: str, param: weft.Tensor) -> None:
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: Tensor) -> None:
         super().__init__(node, tracer)
         self.param, self.name = param, name
 
@@ -251,7 +251,7 @@ class ParameterProxy(Proxy):
         return f"ParameterProxy({self.name})"
 
     @property
-    def shape(self) -> weft.Size:
+    def shape(self) -> _C.Size:
         """The parameter's."""
         return self.param.shape
 

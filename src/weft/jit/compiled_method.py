@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft._C import Tensor
 from weft.jit.compiled_function import CompiledFunction, Program
 from weft.jit.ir import Function
 from weft.jit.module_methods import compiled_method, executable_method
@@ -33,7 +33,7 @@ class ScriptMethod(Program):
     def _program(self) -> Function:
         return self.function
 
-    def _parameters_of(self) -> Iterable[weft.Tensor]:
+    def _parameters_of(self) -> Iterable[Tensor]:
         return self.owner.parameters()
 
     schema = CompiledFunction.schema

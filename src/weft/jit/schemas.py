@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Any
 
-import weft
 from weft import _C
 from weft.jit import operator_facts
 from weft.jit.ir import types as ty
@@ -180,10 +179,10 @@ def _from_data(name: str) -> Callable[..., Any] | None:
     """The functions of `weft` behind builtins that make tensors; rows cannot name them."""
 
     def make(t: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-        return weft.tensor(t, dtype=dtype, device=device, requires_grad=requires_grad)
+        return _C.tensor(t, dtype=dtype, device=device, requires_grad=requires_grad)
 
     def convert(t: Any, dtype: Any = None, device: Any = None) -> Any:
-        return weft.as_tensor(t, dtype=dtype, device=device)
+        return _C.as_tensor(t, dtype=dtype, device=device)
 
     return {"aten::tensor": make, "aten::as_tensor": convert, "prim::NumToTensor": make}.get(name)
 

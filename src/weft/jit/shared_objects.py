@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from weft import Tensor
+from weft._C import Tensor
 from weft.jit.execution import class_of
 from weft.jit.frontend.types.classes import class_info
 

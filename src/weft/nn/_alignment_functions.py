@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._loss_functions import _reduced

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 
 __all__ = ["multi_head_attention_forward"]

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 
 # What SELU tends to for small inputs: alpha dropout sets elements to it.

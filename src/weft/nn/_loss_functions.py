@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names

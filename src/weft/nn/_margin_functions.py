@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._loss_functions import _reduced
 from weft.nn._reduction import legacy_get_string as _legacy

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool3d

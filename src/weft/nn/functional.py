@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.out import takes_out as _takes_out
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import *  # noqa: F403

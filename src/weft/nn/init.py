@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 _GAINS = {
     "linear": 1.0,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from weft import Tensor
+from weft._C import Tensor
 
 ENOUGH_DESCENT = 1e-4  # the loss must fall by this share of what the slope promises
 ENOUGH_FLATTENING = 0.9  # and the slope to this share of its first value

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.optim._line_search import Point, strong_wolfe
 from weft.optim.optimizer import Optimizer, check_at_least_zero, real_parts
 

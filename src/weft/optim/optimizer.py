@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.optim._hooks import (
     Hookable,
     register_optimizer_step_post_hook,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft import Tensor
+from weft._C import Tensor
 from weft.optim.optimizer import Optimizer, check_at_least_zero
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn import Module
 from weft.nn.modules.batchnorm import _BatchNorm
 from weft.optim._schedule import LRScheduler, for_each

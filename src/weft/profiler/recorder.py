@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime import torch_function
 from weft.profiler.events import Event
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import _C, Tensor
+from weft import _C
+from weft._C import Tensor
 from weft.nn.parameter import Parameter
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.safe_globals import allowed, is_allowed_object

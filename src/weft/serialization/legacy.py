@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.globals import Storage, find_global, set_state
 from weft.serialization.source import Source

@@ -11,8 +11,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-import weft
-from weft import _C, Tensor
+from weft import _C
+from weft._C import Tensor
 from weft.nn.modules._state import StateDict
 from weft.nn.parameter import Parameter
 from weft.serialization.globals import STORAGE_DTYPES
@@ -237,7 +237,7 @@ class PickleWriter:
             raise TypeError(f"save: expected a tensor on the CPU, got one on {value.device}")
         # PyTorch has no negative strides.
         if min(value.stride(), default=0) < 0:
-            value = value.detach().clone(memory_format=weft.contiguous_format)
+            value = value.detach().clone(memory_format=_C.contiguous_format)
         key = self._storage_key(value)
         named = self._dtypes[key] == value.dtype
         name = "torch._utils _rebuild_tensor_v" + ("2" if named else "3")
@@ -316,10 +316,10 @@ _WRITERS: dict[type, Callable[[PickleWriter, Any], None]] = {
     StateDict: PickleWriter._ordered_dict,
     Counter: PickleWriter._counter,
     set: PickleWriter._set,
-    weft.dtype: PickleWriter._dtype,
-    weft.device: PickleWriter._device,
-    weft.layout: PickleWriter._layout,
-    weft.Size: PickleWriter._size,
+    _C.dtype: PickleWriter._dtype,
+    _C.device: PickleWriter._device,
+    _C.layout: PickleWriter._layout,
+    _C.Size: PickleWriter._size,
     Tensor: PickleWriter._tensor,
     Parameter: PickleWriter._parameter,
 }

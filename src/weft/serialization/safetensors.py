@@ -13,8 +13,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import weft
-from weft import _C, Tensor
+from weft import _C
+from weft._C import Tensor
 from weft.serialization.atomic import replaced_file
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.source import Source, open_source
@@ -91,7 +91,7 @@ def _stream(header: bytes, tensors: list[Tensor]) -> Iterable[Any]:
         if tensor.numel():
             whole = tensor.detach().contiguous()
             size, begin = whole.numel() * whole.itemsize, whole.storage_offset() * whole.itemsize
-            flat = _C._from_storage(whole, weft.uint8, (size,), (1,), begin)
+            flat = _C._from_storage(whole, _C.uint8, (size,), (1,), begin)
             yield memoryview(flat)
 
 

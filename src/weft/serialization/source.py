@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import weft
-from weft import _C, Tensor
+from weft import _C
+from weft._C import Tensor
 from weft.serialization.errors import LoadError
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.globals import Storage, StorageType
 from weft.serialization.unpickle import Arguments

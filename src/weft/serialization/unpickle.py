@@ -14,8 +14,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-import weft
-from weft import Tensor
+from weft import _C
+from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
 
 _MAX_NESTING = 1000  # of open marks and of tuples inside tuples
@@ -318,7 +318,7 @@ def _is_key(key: Any, left: list[int]) -> bool:
         return -(1 << 63) <= key < 1 << 64
     if isinstance(key, tuple):
         return all(_is_key(part, left) for part in key)
-    return type(key) in _KEY_TYPES or isinstance(key, (Tensor, weft.dtype, weft.device))
+    return type(key) in _KEY_TYPES or isinstance(key, (Tensor, _C.dtype, _C.device))
 
 
 def _signed(reader: Unpickler) -> int:

@@ -6,8 +6,8 @@ import struct
 import zlib
 from typing import NamedTuple
 
-import weft
-from weft import Tensor
+from weft import _C
+from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.source import Source
 
@@ -75,7 +75,7 @@ class ZipReader:
         if record.method == _STORED:
             return self._source.tensor(self._locate(record), record.size)
         data = self._bytes(record)
-        return weft.frombuffer(bytearray(data) or bytearray(1), dtype=weft.uint8)[: len(data)]
+        return _C.frombuffer(bytearray(data) or bytearray(1), dtype=_C.uint8)[: len(data)]
 
     def _record(self, name: str) -> Record:
         record = self._records.get(name)

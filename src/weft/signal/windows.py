@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 
 def _made(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 # Relative and absolute tolerance by dtype; others must be equal.
 _TOLERANCES = {

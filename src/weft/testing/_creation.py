@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 
 def make_tensor(

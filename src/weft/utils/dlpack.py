@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
-from weft import Tensor
+from weft import _C
+from weft._C import Tensor
 
 
 def to_dlpack(tensor: Tensor) -> Any:
@@ -18,4 +18,4 @@ def to_dlpack(tensor: Tensor) -> Any:
     return tensor.__dlpack__()
 
 
-from_dlpack = weft.from_dlpack
+from_dlpack = _C.from_dlpack

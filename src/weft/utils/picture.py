@@ -12,7 +12,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-import weft
+from weft._C import Tensor
 from weft.storage import Info
 
 _CELLS = 64  # elements of the storage that a picture draws; the rest is counted
@@ -29,7 +29,7 @@ def _bytes(count: int) -> str:
 class Picture:
     """What `show` found out about a tensor. `str()` is the text, `html()` the same for a page."""
 
-    def __init__(self, tensor: weft.Tensor) -> None:
+    def __init__(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()
         self.info: Info = storage.info()
         self.shape, self.stride = tuple(tensor.shape), tensor.stride()
@@ -60,7 +60,7 @@ class Picture:
                 break
         return reached
 
-    def _cells(self, tensor: weft.Tensor) -> list[str]:
+    def _cells(self, tensor: Tensor) -> list[str]:
         """The first elements of the storage, as text."""
         count = min(self.info.nbytes // self.itemsize, _CELLS)
         if count == 0:
@@ -189,13 +189,13 @@ class Picture:
     _repr_html_ = html
 
 
-def show(tensor: weft.Tensor) -> Picture:
+def show(tensor: Tensor) -> Picture:
     """A picture of a tensor, its layout, its storage and the block under it, as they are now.
 
     Elements of the storage that the tensor reaches carry the index that reaches them; the others
     belong to other views, or to nobody. TypeError unless given a tensor.
     """
-    if not isinstance(tensor, weft.Tensor):
+    if not isinstance(tensor, Tensor):
         raise TypeError(f"show: expected a Tensor, got {type(tensor).__name__}")
     return Picture(tensor)
 

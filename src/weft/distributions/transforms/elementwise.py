@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.transforms.transform import Shape, Transform
 from weft.distributions.utils import sum_rightmost

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.utils import sum_rightmost
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.transforms.transform import Shape, Transform
 from weft.distributions.utils import sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-import weft
+from weft._C import Tensor
 from weft.jit.frontend.types.classes import class_info
 from weft.jit.ir import Function, Graph, Value, type_of_constant
 from weft.jit.ir import types as ty
@@ -98,7 +98,7 @@ class _Maker:
         return self.graph.constant(given, self._constant_type(given, t, where))
 
     def _constant_type(self, given: Any, t: ty.Type, where: str) -> ty.Type:
-        if isinstance(given, weft.Tensor):
+        if isinstance(given, Tensor):
             return ty.TENSOR
         if isinstance(t, ty.UnionType) or t in (ty.ANY, ty.NUMBER):
             with suppress(TypeError):

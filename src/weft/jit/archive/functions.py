@@ -8,7 +8,7 @@ from typing import Any
 
 import weft
 import weft.nn.functional as F
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.matrices import _weight_norm, norm_except_dim
 from weft.jit.archive.numbers import dtype_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import weft
 import weft.nn.functional as F
-from weft import Tensor
+from weft._C import Tensor
 from weft.jit.archive.functions import composed
 
 # Resizing: by a size or by factors ----------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weft.nn.functional as F
-from weft import Tensor
+from weft._C import Tensor
 from weft.jit.archive.functions import composed
 
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-from weft import Tensor
+from weft._C import Tensor
 from weft.jit.archive.classes import Definitions, LoadedModule
 from weft.jit.archive.state import restored
 from weft.nn import Module, Parameter

@@ -7,7 +7,7 @@ from typing import Any
 
 import weft
 import weft.nn.functional as F
-from weft import Tensor
+from weft._C import Tensor
 from weft.jit.archive.functions import composed
 from weft.nn.modules._packed_rnn import loop_packed
 from weft.nn.modules.rnn import _gru_step, _loop, _lstm_step, _relu_step, _tanh_step

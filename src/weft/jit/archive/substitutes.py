@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.jit.frontend.language.functions import compile_function
 from weft.jit.ir import Function
 

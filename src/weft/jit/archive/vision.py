@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.jit.archive.functions import composed
 
 

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
 from weft.jit.cache.walk import NotKept, Walk
 
 _MAGIC = b"weft program 1\n"
@@ -62,7 +62,7 @@ class Entry:
             raise Damaged
         name, program, inputs, callables, types, modules, *names = fields[1:]
         known = {each: class_named(each) for each in texts_of(modules)}
-        tensors = _objects(inputs, walk, weft.Tensor)
+        tensors = _objects(inputs, walk, Tensor)
         classes = _objects(types, walk, type)
         if len(classes) != len(names) or None in known.values():
             raise Damaged

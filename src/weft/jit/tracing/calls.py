@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
 from weft.jit.ir import types as ty
 from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import argument, convert
@@ -15,7 +15,7 @@ from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
-Tensor = weft.Tensor
+Tensor = Tensor
 _INPUTS = (Tensor, TracedInt, TracedFloat)
 
 
@@ -106,7 +106,7 @@ def _value(rec: Recorder, item: Any) -> Any:
 def _manual_seed(rec: Recorder, seed: Any) -> None:
     value = convert(rec, ty.INT, seed)
     with rec.paused():
-        weft.manual_seed(plain(seed))
+        _C.manual_seed(plain(seed))
     rec.emit("aten::manual_seed", [value], [])
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
 from weft.jit.execution import LOCK
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.generic import template_of
@@ -72,11 +73,11 @@ def _drop(rec: Recorder, last: Node | None) -> None:
 
 def _sugared(rec: Recorder, c: Compiler, given: Any) -> Sugared:
     """An argument: values of the trace, and constants."""
-    if isinstance(given, weft.Tensor):
+    if isinstance(given, Tensor):
         return Simple(rec.tensor(given))
     if isinstance(given, (TracedInt, TracedFloat)):
         return Simple(rec.number(given))
-    if isinstance(given, weft.device):
+    if isinstance(given, _C.device):
         return Simple(rec.device(given))
     if hasattr(given, "_fields"):
         return _named_tuple(rec, c, given)

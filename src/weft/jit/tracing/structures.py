@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft._C import Tensor
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def type_of_input(given: Any) -> ty.Type:
     """The type of an example input. RuntimeError for what is no tensor or container of tensors."""
-    if isinstance(given, weft.Tensor):
+    if isinstance(given, Tensor):
         return ty.TENSOR
     if isinstance(given, tuple):
         return ty.TupleType(tuple(map(type_of_input, given)))
@@ -48,7 +48,7 @@ def bind(recorder: Recorder, value: Value, given: Any) -> Any:
     wanted = value.type
     if given is None:
         return None
-    if isinstance(given, weft.Tensor):
+    if isinstance(given, Tensor):
         if isinstance(wanted, ty.OptionalType):
             value = recorder.quiet("prim::unchecked_cast", [value], [ty.TENSOR])
         recorder.bind(given, value)
@@ -106,7 +106,7 @@ def _bind_number(recorder: Recorder, value: Value, given: Any) -> Any:
 
 def output(recorder: Recorder, given: Any, strict: bool) -> Value:
     """The value of what the traced function returned."""
-    if isinstance(given, weft.Tensor):
+    if isinstance(given, Tensor):
         return recorder.tensor(given)
     if isinstance(given, (TracedInt, TracedFloat)):
         return recorder.number(given)
@@ -143,7 +143,7 @@ def _output_list(recorder: Recorder, given: list[Any]) -> Value:
 def _dict(recorder: Recorder, given: dict[Any, Any]) -> Value:
     keys, values = [], []
     for key, item in given.items():
-        if isinstance(key, weft.Tensor):
+        if isinstance(key, Tensor):
             raise RuntimeError("trace: expected names or numbers as keys, got a Tensor")
         keys.append(recorder.number(key) if isinstance(key, int) else recorder.constant(key))
         values.append(output(recorder, item, False))
@@ -152,9 +152,9 @@ def _dict(recorder: Recorder, given: dict[Any, Any]) -> Value:
     return recorder.emit("prim::DictConstruct", pairs, [ty.DictType(key_type, elem)]).output
 
 
-def tensors(given: Any) -> list[weft.Tensor]:
+def tensors(given: Any) -> list[Tensor]:
     """All tensors in an object, in order."""
-    if isinstance(given, weft.Tensor):
+    if isinstance(given, Tensor):
         return [given]
     if isinstance(given, dict):
         given = list(given.values())
@@ -179,7 +179,7 @@ def has_numbers(given: Any) -> bool:
 
 def map_tensors(given: Any, function: Any) -> Any:
     """The same structure with the function's result for every tensor."""
-    if isinstance(given, weft.Tensor):
+    if isinstance(given, Tensor):
         return function(given)
     if isinstance(given, dict):
         return {key: map_tensors(item, function) for key, item in given.items()}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.utils.hooks import RemovableHandle
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft.nn import functional as F
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from operator import methodcaller
 from typing import Any
 
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn.parameter import Buffer, Parameter
 
 PARAMETER = "parameter"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn.modules._hooks import HookDict
 from weft.nn.modules._registry import BUFFER, MODULE, PARAMETER, Registry
 from weft.nn.parameter import Parameter, is_lazy

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
 

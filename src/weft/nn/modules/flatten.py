@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn.modules.module import Module
 
 

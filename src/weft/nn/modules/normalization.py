@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
 from weft.nn.modules.module import Module

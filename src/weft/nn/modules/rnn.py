@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft.nn import functional as F
 from weft.nn import init

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.attention import MultiheadAttention
 from weft.nn.modules.container import ModuleList

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn import init
 from weft.nn.modules.attention import MultiheadAttention
 from weft.nn.modules.container import ModuleList

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn.parameter import Parameter
 
 

@@ -6,7 +6,7 @@ from enum import Enum, auto
 from typing import Any, TypeVar
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
 from weft.nn.utils import parametrize

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn.modules.container import ModuleDict, ModuleList
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter

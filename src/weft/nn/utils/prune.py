@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn.modules.module import Module
 from weft.nn.utils.convert_parameters import parameters_to_vector
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from weft.nn.modules.module import Module

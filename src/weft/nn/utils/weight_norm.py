@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter, is_lazy
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, 
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 CollateMap = dict[Any, Callable[..., Any]]
 

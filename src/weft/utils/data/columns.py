@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
-from weft import _C, Tensor
+from weft import _C
+from weft._C import Tensor
 from weft.multiprocessing import sharing  # its import also teaches pickles to send handles
 
 

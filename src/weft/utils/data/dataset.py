@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -12,7 +12,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from weft import _C, Tensor
+from weft import _C
+from weft._C import Tensor
 
 _FREE, _BUSY, _RETIRED = range(3)
 _ALIGNMENT = 64

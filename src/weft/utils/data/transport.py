@@ -16,7 +16,8 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import weft
-from weft import _C, Tensor
+from weft import _C
+from weft._C import Tensor
 from weft.utils.data.channel import Channel, Message
 from weft.utils.data.slabs import Arena
 

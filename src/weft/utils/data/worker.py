@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from typing import Any, NamedTuple
 
-import weft
 from weft import _C
 from weft.utils.data import collate, fetch
 from weft.utils.data.channel import Channel, Closed
@@ -115,7 +114,7 @@ class _Worker:
     def _prepare(self) -> None:
         global _worker_info
         job, seed = self._job, self._job.base_seed + self._worker
-        weft.set_num_threads(1)
+        _C.set_num_threads(1)
         _seed_everything(seed, job.base_seed, self._worker)
         _worker_info = WorkerInfo(self._worker, job.num_workers, seed, job.dataset)
         collate.use_arena(self._arena)
@@ -179,7 +178,7 @@ def _watch(parent: int, end: socket.socket) -> None:
 def _seed_everything(seed: int, base_seed: int, worker: int) -> None:
     """The seeds that PyTorch gives its workers, so that random augmentations are the same."""
     random.seed(seed)
-    weft.manual_seed(seed)
+    _C.manual_seed(seed)
     words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
 
     def seed_numpy(numbers: Any) -> None:

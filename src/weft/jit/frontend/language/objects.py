@@ -6,8 +6,8 @@ import enum
 import types as python_types
 from typing import Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
 from weft.jit.cache import reads
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import BuiltinFunction, operator_name
@@ -42,7 +42,7 @@ def sugar(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugared:
         if isinstance(obj, int) and not isinstance(obj, bool) and not -(2**63) <= obj < 2**63:
             fail(f"{what}: expected an int of 64 bits, got {obj}", range)
         return Simple(c.constant(plain(obj)))
-    if isinstance(obj, weft.Tensor):
+    if isinstance(obj, Tensor):
         return Simple(c.constant(obj, ty.TENSOR))
     if isinstance(obj, tuple):
         items = [c.sugar(item, range, f"{what}[{i}]") for i, item in enumerate(obj)]

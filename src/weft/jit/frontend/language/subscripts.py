@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft.jit import schemas
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.control_flow import Condition, choose
@@ -323,6 +323,6 @@ def _as_index_tensor(c: Compiler, part: Sugared, range: SourceRange) -> Value:
         elem = elem.elem
     if elem is not ty.INT:
         return c.call(prelude.index_of_list, range, part).value(c, range)
-    dtype = Arg(Simple(c.constant(weft.int64)), range)
+    dtype = Arg(Simple(c.constant(_C.int64)), range)
     call = Call.of(range, part)._replace(kwargs={"dtype": dtype})
     return c.call_operator("aten::tensor", call).value(c, range)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft._C import Tensor
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import BuiltinFunction
 from weft.jit.frontend.registry import find_builtin
@@ -45,7 +45,7 @@ def builtin_of(obj: Any) -> Sugared | None:
     if obj is warnings.warn:
         return BuiltinFunction("aten::warn")
     mark = getattr(obj, "__weft_jit__", None)
-    if isinstance(mark, str) and not isinstance(obj, weft.Tensor):
+    if isinstance(mark, str) and not isinstance(obj, Tensor):
         return SpecialFunction(obj, mark, _by_name_only)
     found = find_builtin(obj)
     return None if found is None else SpecialFunction(obj, *found)
