@@ -117,6 +117,25 @@ def test_gradients_have_the_operators_bits(function, shapes, dtype):
     check_gradients(make(group_of(function)), function, shapes, dtype)
 
 
+def masked(x, a, b):
+    y = weft.softmax(x * 2.0, -1)
+    return weft.where(a & b, y, x)
+
+
+def counted(x, a, b):
+    return weft.softmax(x * 2.0, -1) * (a + b)
+
+
+@pytest.mark.parametrize("function, other", [(masked, weft.bool), (counted, weft.int64)])
+@pytest.mark.parametrize("shape", [(5, 7), (300, 70)])
+def test_stages_of_masks_or_integers_alone(function, other, shape):
+    for dtype in (weft.float32, weft.float64):
+        x = weft.randn(shape, dtype=dtype)
+        a, b = ((weft.rand(shape) > 0.5).to(other) for _ in "ab")
+        (got,) = make(group_of(function)).run([x, a, b])
+        assert bits(got) == bits(function(x, a, b))
+
+
 def affine(x, r, w, b):
     return F.gelu(F.layer_norm(x + r, [24], w, b, 1e-5)) * w
 
