@@ -51,7 +51,7 @@ EXAMPLES = (
     "fx", "fx.experimental.optimization", "fx.graph", "fx.graph_module", "fx.immutable_collections",
     "fx.interpreter", "fx.node", "fx.passes.shape_prop", "fx.proxy", "fx._symbolic_trace", "fx.subgraph_rewriter",
     "nn.modules.utils", "nn.utils.fusion", "nn.utils.spectral_norm", "nn.utils.weight_norm", "onnx",
-    "_runtime.torch_function", "overrides",
+    "_runtime.torch_function", "overrides", "sparse._construct", "sparse._convert", "sparse._tensor",
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn.modules.lazy", "nn.modules.module", "nn.parallel", "nn.parameter", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
     "autograd.profiler", "profiler", "profiler.profiler",
@@ -72,7 +72,7 @@ COMPLETE = (
     "_functions.spectra", "_functions.stacking", "_functions.statistics",
     "fft", "func", "functional", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim",
-    "optim.lr_scheduler", "random", "signal.windows", "special",
+    "optim.lr_scheduler", "random", "signal.windows", "sparse", "special",
 )  # fmt: skip
 _HELPERS = (
     "weft", "weft._functions.out", "weft._runtime.data_dependent", "weft._tensor.aliases"

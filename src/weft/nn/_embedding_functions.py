@@ -37,7 +37,7 @@ def embedding(
     padding = _padding("embedding", padding_idx, weight)
     if max_norm is not None:
         embedding_renorm_(weight, input, max_norm, norm_type)
-    look_up = weft.sparse._embedding if sparse else weft.embedding
+    look_up = weft.sparse.sparse_embedding if sparse else weft.embedding
     return look_up(weight, input, padding, scale_grad_by_freq)
 
 
@@ -168,7 +168,7 @@ def embedding_bag(
         kept = (entries != padding).nonzero().reshape(-1)
         entries, bag = entries[kept], bag[kept]
         factors = None if factors is None else factors[kept]
-    look_up = weft.sparse._embedding if sparse else weft.embedding
+    look_up = weft.sparse.sparse_embedding if sparse else weft.embedding
     rows: Any = look_up(weight, entries, -1, scale_grad_by_freq)
     if weight.dtype in (weft.float16, weft.bfloat16):  # sums need float32's digits
         rows = rows.float()

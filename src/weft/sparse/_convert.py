@@ -189,8 +189,7 @@ def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> SparseTensor:
     >>> weft.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr()
     tensor(crow_indices=tensor([0, 1, 2]),
            col_indices=tensor([1, 0]),
-           values=tensor([2., 3.]), size=(2, 2), nnz=2,
-           layout=torch.sparse_csr)
+           values=tensor([2., 3.]), size=(2, 2), nnz=2, layout=torch.sparse_csr)
     """
     if self.layout is weft.sparse_csr:
         return cast(SparseTensor, self)
