@@ -41,7 +41,7 @@ def test_the_page_of_programs_is_current() -> None:
 #: other modules whose docstrings have examples; the name `weft` is known in all of them
 EXAMPLES = (
     "_functions.histograms", "_functions.lu", "_functions.sampling", "_runtime.settings", "accelerator", "amp.autocast_mode",
-    "amp.grad_scaler", "autograd.variable", "backends", "backends.cudnn", "compat.install",
+    "amp.grad_scaler", "autograd.variable", "cpu", "cpu.amp", "backends", "backends.cudnn", "compat.install",
     "compat.names", "compat.overlay.torch_version", "compiler", "cuda", "distributed",
     "_functions.incomplete_gamma", "autograd.forward_ad", "_functions.variates", "distributions", "distributions.constraint_registry",
     "distributions.constraints", "distributions.continuous", "distributions.counts",
@@ -55,7 +55,7 @@ EXAMPLES = (
     "jit.annotations", "jit.markers", "jit.schema_view", "jit.script", "jit.script_module",
     "nn.modules.lazy", "nn.modules.module", "nn.parallel", "nn.parameter", "nn.utils.rnn", "optim.swa_utils", "serialization.safe_globals",
     "autograd.profiler", "profiler", "profiler.profiler",
-    "utils.benchmark.compare", "utils.benchmark.measurement", "utils.benchmark.timer", "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack",
+    "utils.benchmark.compare", "utils.benchmark.measurement", "utils.benchmark.timer", "testing._comparison", "testing._creation", "utils._pytree", "utils.dlpack", "utils.swapping",
 )  # fmt: skip
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 #: submodules, shown as attributes of weft
 _MODULES = (
-    "accelerator amp autograd backends compiler cuda distributed distributions fft func functional "
-    "futures fx hub jit library linalg memory mps multiprocessing nn onnx ops optim overrides "
-    "profiler random serialization signal sparse special testing utils version xpu"
+    "accelerator amp autograd backends compiler cpu cuda distributed distributions fft func "
+    "functional futures fx hub jit library linalg memory mps multiprocessing nn onnx ops optim "
+    "overrides profiler random return_types serialization signal sparse special testing types "
+    "utils version xpu"
 )
 MODULES = frozenset(_MODULES.split())
 
@@ -33,12 +34,13 @@ _NAMES_OF_MODULES = {
     "column_stack combinations concat concatenate dstack hstack row_stack vstack",
     "_functions.statistics": "corrcoef cov nanquantile quantile",
     "_functions.variates": "_sample_dirichlet _standard_gamma binomial",
-    "_runtime.settings": "OutOfMemoryError _assert _check _check_is_size "
+    "_runtime.settings": "OutOfMemoryError _assert _assert_async _check _check_is_size "
     "are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode "
     "get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled "
     "set_default_device set_deterministic_debug_mode set_float32_matmul_precision "
     "use_deterministic_algorithms",
     "_runtime.streams": "Event Stream",
+    "_runtime.symbolic": "SymBool SymFloat SymInt",
     "_tensor.legacy_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor "
     "FloatTensor HalfTensor IntTensor LongTensor ShortTensor set_default_tensor_type",
     "_tensor.limits": "finfo iinfo",
@@ -50,6 +52,7 @@ _NAMES_OF_MODULES = {
     "compat.install": "install_as_torch",
     "compiler": "compile",
     "func": "vmap",
+    "futures": "Future",
     "nn._embedding_functions": "embedding_renorm_",
     "nn.functional": "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bilinear conv3d "
     "conv_transpose1d conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss "
@@ -66,8 +69,8 @@ _NAMES_OF_MODULES = {
 _METHODS = (
     "as_strided_scatter corrcoef cov dsplit eig histogram hsplit igamma igammac index_reduce "
     "index_reduce_ is_conj is_neg istft lstsq lu lu_solve matrix_exp mvlgamma nanquantile nonzero "
-    "nonzero_static norm orgqr ormqr pinverse quantile resolve_conj resolve_neg solve stft "
-    "sum_to_size symeig triangular_solve unique unique_consecutive vsplit"
+    "nonzero_static norm orgqr ormqr pinverse quantile resize resize_as resolve_conj resolve_neg "
+    "solve stft sum_to_size symeig triangular_solve unique unique_consecutive vsplit"
 )
 METHODS = tuple(_METHODS.split())
 
@@ -87,7 +90,7 @@ SPARSE_METHODS = tuple(_SPARSE_METHODS.split())
 METHODS += SPARSE_METHODS
 MODULE_OF |= dict.fromkeys(SPARSE_METHODS, "weft.sparse._convert")
 MODULE_OF["index_reduce_"] = "weft._functions.elements"
-MODULE_OF["sum_to_size"] = "weft._functions.shapes"
+MODULE_OF.update(dict.fromkeys(("resize", "resize_as", "sum_to_size"), "weft._functions.shapes"))
 
 
 def module_of(name: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -178,6 +179,36 @@ def split_with_sizes_copy(
     (tensor([1]), tensor([2, 3]))
     """
     return tuple(part.clone() for part in input.split(split_sizes, dim))
+
+
+def resize(input: Tensor, *sizes: Any) -> Tensor:
+    """The tensor in another shape of as many elements. Deprecated: use reshape.
+
+    RuntimeError for another number of elements.
+
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     weft.arange(4).resize(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    wanted = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
+    if math.prod(wanted) != input.numel():
+        raise RuntimeError(
+            f"resize: expected {input.numel()} elements, got the size {tuple(wanted)}; resize_ "
+            "changes their number"
+        )
+    return input.reshape(wanted)
+
+
+def resize_as(input: Tensor, tensor: Tensor) -> Tensor:
+    """resize to the shape of another tensor.
+
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     weft.arange(4).resize_as(weft.ones(2, 2)).shape
+    torch.Size([2, 2])
+    """
+    return resize(input, tensor.size())
 
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:

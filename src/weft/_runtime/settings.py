@@ -119,6 +119,14 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
+def _assert_async(input: Any, assert_msg: str = "") -> None:
+    """Raises RuntimeError, with the message, unless the only element of a tensor is true."""
+    if input.numel() != 1:
+        raise RuntimeError(f"_assert_async: expected one element, got {input.numel()}")
+    if not bool(input):
+        raise RuntimeError(assert_msg or "_assert_async: expected a nonzero value, got zero")
+
+
 def _check(cond: bool, message: Callable[[], Any] | None = None) -> None:
     """Raises RuntimeError with what message() gives unless cond."""
     if not cond:

@@ -252,7 +252,19 @@ def _replace(self: Tensor, name: str, values: list[Any]) -> Tensor:
     return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
 
 
+def _xpu(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Raises AssertionError: there is no such device."""
+    raise AssertionError("xpu: expected a device of Intel's, got a build for the CPU alone")
+
+
+def _is_distributed(self: Tensor) -> bool:
+    """False."""
+    return False
+
+
 _METHODS = {
+    "xpu": _xpu,
+    "is_distributed": _is_distributed,
     "pin_memory": _pin_memory,
     "record_stream": _record_stream,
     "apply_": _apply,
@@ -280,6 +292,8 @@ torch_function.install()
 Tensor.__module__ = "weft"
 
 
+setattr(Tensor, "name", property(lambda self: None, doc="None: tensors have no names."))  # noqa: B010
+setattr(Tensor, "is_nested", property(lambda self: False, doc="False: tensors are dense."))  # noqa: B010
 for _name in ("is_mps", "is_xpu"):
     setattr(Tensor, _name, property(lambda self: False, doc="False: weft has no such device."))
 setattr(Tensor, "is_sparse_csr", property(lambda self: False, doc="False but of that layout."))  # noqa: B010

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 
 class _Matmul:
@@ -81,3 +82,28 @@ def sdp_kernel(
         yield
     finally:
         _ways.update(before)
+
+
+class SDPAParams(NamedTuple):
+    """What scaled_dot_product_attention is asked for."""
+
+    query: Any
+    key: Any
+    value: Any
+    attn_mask: Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
+
+
+def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """False: the kernels of GPUs are not here; attention has its own on the CPU."""
+    return False
+
+
+can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
+
+
+def is_flash_attention_available() -> bool:
+    """False."""
+    return False

@@ -144,7 +144,7 @@ def _found(module: str, wanted: str, before: Callable[[str], Any] | None) -> Any
         if owner is not None:
             return _own(owner, name)
     inner = f"{module}.{wanted}"
-    if not wanted.startswith("__") and (names.is_module(inner) or _is_source(inner)):
+    if names.is_module(inner) or (not wanted.startswith("__") and _is_source(inner)):
         return importlib.import_module(inner)
     raise LookupError(wanted)
 
@@ -201,6 +201,7 @@ def _root() -> ModuleType:
     own = {name: value for name, value in vars(weft).items() if not name.startswith("__")}
     # Modules of torch are imported by their own names, so that theirs are added to them.
     vars(root).update({k: v for k, v in own.items() if not isinstance(v, ModuleType)})
+    root.torch = root  # as in PyTorch
     root.__dict__.update(
         __version__=__version__,
         __all__=weft.__all__,

@@ -14,11 +14,18 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from weft._runtime.settings import OutOfMemoryError
-from weft.cuda import amp
+from weft.cuda import amp, nvtx
+from weft.cuda.streams import CUDAGraph, Event, ExternalStream, Stream
 
 __all__ = [
+    "CUDAGraph",
+    "Event",
+    "ExternalStream",
     "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
     "amp",
+    "cudart",
     "current_device",
     "current_stream",
     "default_stream",
@@ -30,6 +37,7 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
     "is_available",
     "is_bf16_supported",
     "is_current_stream_capturing",
@@ -42,11 +50,13 @@ __all__ = [
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "nvtx",
     "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "set_device",
     "set_rng_state",
     "set_rng_state_all",
+    "set_sync_debug_mode",
     "stream",
     "synchronize",
 ]
@@ -225,3 +235,33 @@ class device(_Nothing):
 
 class stream(_Nothing):
     """`with stream(None):` changes nothing; any stream raises AssertionError."""
+
+
+StreamContext = stream
+
+
+class graph(_Nothing):
+    """`with graph(g):` raises AssertionError: no GPU records work."""
+
+    def __init__(self, cuda_graph: Any, *args: Any, **kwargs: Any) -> None:
+        _needs_device("graph")
+
+
+def cudart() -> Any:
+    """Raises AssertionError."""
+    _needs_device("cudart")
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Raises AssertionError."""
+    _needs_device("set_sync_debug_mode")
+
+
+def _sleep(cycles: int) -> None:
+    """Raises AssertionError."""
+    _needs_device("_sleep")
+
+
+def _is_in_bad_fork() -> bool:
+    """False: a fork can leave no GPU behind."""
+    return False

@@ -348,3 +348,40 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
             # Which rows are zeroed comes from the default generator, as in PyTorch.
             tensor[weft.randperm(rows)[:zeros], column] = 0
     return tensor
+
+
+# Old names --------------------------------------------------------------------------------------
+
+
+_OLD_DOC = """{name}_, under its old name: a FutureWarning.
+
+>>> import warnings
+>>> with warnings.catch_warnings(action="error"):
+...     weft.nn.init.{name}(weft.ones(1))
+Traceback (most recent call last):
+FutureWarning: nn.init.{name} is now deprecated in favor of nn.init.{name}_.
+"""
+
+
+def _deprecated(name: str) -> Any:
+    current = globals()[name + "_"]
+
+    def old(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"nn.init.{name} is now deprecated in favor of nn.init.{name}_.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return current(*args, **kwargs)
+
+    old.__name__ = old.__qualname__ = name
+    old.__doc__ = _OLD_DOC.format(name=name)
+    return old
+
+
+_OLD = (
+    "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal "
+    "orthogonal sparse"
+)
+for _name in _OLD.split():
+    globals()[_name] = _deprecated(_name)

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 from weft._runtime import lazy
 from weft.utils import hooks
+from weft.utils.swapping import swap_tensors
 
 if TYPE_CHECKING:
     from weft.utils import benchmark, checkpoint, data, dlpack
     from weft.utils.picture import sharing, show
 
-__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "sharing", "show"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "sharing", "show", "swap_tensors"]
 
 _MODULE_OF = {
     name: f"weft.utils.{name}" for name in ("_pytree", "benchmark", "checkpoint", "data", "dlpack")

@@ -18,18 +18,25 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 __all__ = [
+    "GetAttrKey",
     "LeafSpec",
+    "MappingKey",
     "PyTree",
+    "SequenceKey",
     "TreeSpec",
+    "keystr",
     "register_pytree_node",
     "tree_all",
     "tree_any",
     "tree_flatten",
+    "tree_flatten_with_path",
     "tree_iter",
     "tree_leaves",
+    "tree_leaves_with_path",
     "tree_map",
     "tree_map_",
     "tree_map_only",
+    "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
 ]
@@ -217,3 +224,106 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) 
 def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Whether any leaf satisfies pred."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+# Paths ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """A step to the part of a list or tuple at a place."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """The part."""
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """A step to the part of a dict under a key."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """The part."""
+        return mapping[self.key]
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """A step to the part of a named tuple of a name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """The part."""
+        return getattr(obj, self.name)
+
+
+KeyPath = tuple[Any, ...]
+
+
+def keystr(kp: KeyPath) -> str:
+    """A path as it is written in Python.
+
+    >>> keystr((MappingKey("a"), SequenceKey(1)))
+    "['a'][1]"
+    """
+    return "".join(map(str, kp))
+
+
+def tree_flatten_with_path(
+    tree: PyTree, is_leaf: IsLeaf = None
+) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
+    """The leaves in order, each with the path to it, and the structure."""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
+    """The leaves in order, each with the path to it.
+
+    >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1, 2]})]
+    [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    kind, how = _kind_of(tree, is_leaf)
+    if how is None:
+        return [((), tree)]
+    parts, context = how.flatten(tree)
+    found = []
+    for step, part in zip(_steps(tree, kind, how, parts, context), parts):
+        found += [((step, *path), leaf) for path, leaf in tree_leaves_with_path(part, is_leaf)]
+    return found
+
+
+def _steps(tree: Any, kind: Any, how: _Kind, parts: list[Any], context: Any) -> list[Any]:
+    if how is _NAMED_TUPLE and hasattr(tree, "_fields"):
+        return [GetAttrKey(name) for name in tree._fields]
+    if kind in (dict, OrderedDict):
+        return [MappingKey(key) for key in context]
+    return [SequenceKey(index) for index in range(len(parts))]
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None
+) -> PyTree:
+    """tree_map of func(path, leaf, and the leaves at its place in the other trees).
+
+    >>> tree_map_with_path(lambda path, x: keystr(path), {"a": (1, 2)})
+    {'a': ("['a'][0]", "['a'][1]")}
+    """
+    paths = [path for path, _ in tree_leaves_with_path(tree, is_leaf)]
+    ordered = tree_unflatten(range(len(paths)), tree_structure(tree, is_leaf))
+    return tree_map(
+        lambda place, *leaves: func(paths[place], *leaves), ordered, tree, *rests, is_leaf=None
+    )

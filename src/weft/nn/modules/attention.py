@@ -8,7 +8,7 @@ import weft
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
-from weft.nn.modules.linear import Linear
+from weft.nn.modules.linear import NonDynamicallyQuantizableLinear
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 
@@ -81,7 +81,7 @@ class MultiheadAttention(Module):
         self.add_zero_attn = add_zero_attn
         # None, so that programs leave out what it asks about.
         self._more_keys = True if add_bias_kv or add_zero_attn else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias, **options)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, **options)
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:

@@ -17,6 +17,9 @@ _FUSERS = {
     "profiling_mode": True,
     "fuse_on_cpu": False,
     "fuse_on_gpu": False,
+    "texpr_fuser": True,
+    "nvfuser": False,
+    "nvfuser_guard_mode": False,
 }
 
 
@@ -72,3 +75,33 @@ def _jit_can_fuse_on_cpu() -> bool:
 def _jit_can_fuse_on_gpu() -> bool:
     """What _jit_override_can_fuse_on_gpu set."""
     return _FUSERS["fuse_on_gpu"]
+
+
+def _jit_set_texpr_fuser_enabled(value: bool) -> None:
+    """Kept without effect."""
+    _kept("texpr_fuser", value)
+
+
+def _jit_texpr_fuser_enabled() -> bool:
+    """What _jit_set_texpr_fuser_enabled set."""
+    return _FUSERS["texpr_fuser"]
+
+
+def _jit_set_nvfuser_enabled(value: bool) -> bool:
+    """Kept without effect. The value before."""
+    return _kept("nvfuser", value)
+
+
+def _jit_nvfuser_enabled() -> bool:
+    """What _jit_set_nvfuser_enabled set."""
+    return _FUSERS["nvfuser"]
+
+
+def _jit_set_nvfuser_guard_mode(value: bool) -> bool:
+    """Kept without effect. The value before."""
+    return _kept("nvfuser_guard_mode", value)
+
+
+def _get_accelerator(check: bool | None = None) -> Any:
+    """The CPU's device: there is no accelerator."""
+    return weft.device("cpu")

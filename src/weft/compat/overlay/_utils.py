@@ -1,0 +1,57 @@
+"""Names that programs written for PyTorch import from torch._utils."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+import weft
+from weft import Tensor
+
+__all__ = [
+    "_flatten_dense_tensors",
+    "_rebuild_parameter",
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_unflatten_dense_tensors",
+]
+
+
+def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
+    """The elements of all tensors, one after the other."""
+    return weft.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """Views of `flat` in the shapes of the tensors: the inverse of _flatten_dense_tensors."""
+    listed = list(tensors)
+    parts = flat.split([tensor.numel() for tensor in listed])
+    return tuple(part.view(tensor.shape) for part, tensor in zip(parts, listed))
+
+
+def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    """A tensor over a storage. RuntimeError where it reaches outside of it."""
+    made = weft.empty(0, dtype=storage.dtype)
+    return made.set_(storage, storage_offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: OrderedDict[int, Any],
+    metadata: Any = None,
+) -> Tensor:
+    """_rebuild_tensor, with requires_grad. Hooks and metadata of old files are left out."""
+    made = _rebuild_tensor(storage, storage_offset, size, stride)
+    return made.requires_grad_(requires_grad) if requires_grad else made
+
+
+def _rebuild_parameter(
+    data: Tensor, requires_grad: bool, backward_hooks: OrderedDict[int, Any]
+) -> Tensor:
+    """A Parameter over the data."""
+    return weft.nn.Parameter(data, requires_grad)

@@ -1,0 +1,48 @@
+"""The types of operators' results with names: weft.max(x, 1) is a `weft.return_types.max`.
+
+A function's result and a method's are of two types. Both are instances of the one here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+
+# What follows the tensor in a call that gives the result.
+_DIMENSION = "cummax cummin max median min mode nanmedian sort"
+_ARGUMENTS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(_DIMENSION.split(), (0,)),
+    **dict.fromkeys(("kthvalue", "topk"), (1, 0)),
+    **dict.fromkeys(("aminmax", "frexp", "qr", "slogdet", "svd"), ()),
+    **dict.fromkeys(("linalg_cholesky_ex", "linalg_eigh", "linalg_inv_ex", "linalg_qr"), ()),
+    **dict.fromkeys(("linalg_slogdet", "linalg_svd"), ()),
+}
+
+__all__ = sorted(_ARGUMENTS)
+
+
+class _Result(type):
+    """The type of a result: calls make one from a sequence of tensors."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        kind = type(instance)
+        return kind.__name__ == cls.__name__ and kind.__module__ == "torch.return_types"
+
+    def __call__(cls, values: Any) -> Any:
+        return _made_by_a_call(cls.__name__)(values)
+
+
+def _made_by_a_call(name: str) -> Any:
+    function = getattr(weft.linalg, name.removeprefix("linalg_"), None)
+    if not name.startswith("linalg_"):
+        function = getattr(weft, name)
+    return type(function(weft.eye(1), *_ARGUMENTS[name]))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ARGUMENTS:
+        raise AttributeError(f"module 'weft.return_types' has no attribute {name!r}")
+    members = {"__module__": "torch.return_types", "__doc__": f"What weft.{name} returns."}
+    made = globals()[name] = _Result(name, (tuple,), members)
+    return made

@@ -1,0 +1,252 @@
+"""Small modules and names that programs use, in both libraries: types, devices that are not there,
+paths of trees, swapped tensors, old names."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+
+LIBRARIES = [
+    pytest.param("weft", id="weft"),
+    pytest.param("torch", id="torch", marks=pytest.mark.parity),
+]
+
+
+@pytest.fixture
+def lib(request: pytest.FixtureRequest) -> Any:
+    return weft if request.param == "weft" else pytest.importorskip(request.param)
+
+
+both = pytest.mark.parametrize("lib", LIBRARIES, indirect=True)
+
+
+@both
+def test_types(lib: Any) -> None:
+    assert isinstance(3, lib.types.Number) and not isinstance("3", lib.types.Number)
+    assert lib.types._dtype is lib.dtype and lib.types._int is int
+    for kind in (lib.SymInt, lib.SymFloat, lib.SymBool):
+        assert not isinstance(3, kind) and kind in lib.types.py_sym_types
+    assert isinstance(lib.futures.Future(), lib.Future)
+
+
+RESULTS: dict[str, Callable[[Any, Any], Any]] = {
+    "max": lambda lib, x: x.max(1), "min": lambda lib, x: x.min(1), "mode": lambda lib, x: x.mode(),
+    "median": lambda lib, x: x.median(0), "nanmedian": lambda lib, x: x.nanmedian(0),
+    "sort": lambda lib, x: x.sort(), "topk": lambda lib, x: x.topk(1), "kthvalue": lambda lib, x: x.kthvalue(1),
+    "cummax": lambda lib, x: x.cummax(0), "cummin": lambda lib, x: x.cummin(0), "aminmax": lambda lib, x: x.aminmax(),
+    "frexp": lambda lib, x: x.frexp(), "linalg_qr": lambda lib, x: lib.linalg.qr(x),
+    "linalg_svd": lambda lib, x: lib.linalg.svd(x), "linalg_eigh": lambda lib, x: lib.linalg.eigh(x),
+}  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("name", RESULTS)
+def test_types_of_results(lib: Any, name: str) -> None:
+    result = RESULTS[name](lib, lib.eye(2))
+    assert isinstance(result, getattr(lib.return_types, name))
+    kind = getattr(lib.return_types, name)
+    assert isinstance(kind(list(result)), kind) and not isinstance((1, 2), kind)
+
+
+ABSENT: list[tuple[type[BaseException], Callable[[Any], Any]]] = [
+    (RuntimeError, lambda lib: lib.cuda.Event()),
+    (RuntimeError, lambda lib: lib.cuda.Event(enable_timing=True)),
+    (RuntimeError, lambda lib: lib.cuda.Stream()),
+    (RuntimeError, lambda lib: lib.cuda.CUDAGraph()),
+    (AssertionError, lambda lib: lib.cuda.cudart()),
+    (AssertionError, lambda lib: lib.cuda.set_sync_debug_mode(0)),
+    (RuntimeError, lambda lib: lib.cuda.nvtx.range_push("a")),
+    (RuntimeError, lambda lib: lib.accelerator.current_stream()),
+    (RuntimeError, lambda lib: lib.accelerator.synchronize()),
+    (RuntimeError, lambda lib: lib.accelerator.set_device_index(0)),
+    (AssertionError, lambda lib: lib.ones(1).xpu()),
+    (RuntimeError, lambda lib: lib.symeig(lib.eye(2))),
+    (RuntimeError, lambda lib: lib.ones(2).solve(lib.eye(2))),
+    (RuntimeError, lambda lib: lib.lstsq(lib.eye(2), lib.eye(2))),
+    (RuntimeError, lambda lib: lib._assert_async(lib.tensor(0))),
+    (RuntimeError, lambda lib: lib._assert_async(lib.ones(2))),
+]
+
+
+@both
+@pytest.mark.parametrize("number", range(len(ABSENT)))
+def test_absent_devices_and_functions(lib: Any, number: int) -> None:
+    error, call = ABSENT[number]
+    with pytest.raises(error):
+        call(lib)
+
+
+@both
+def test_devices_answer_alike(lib: Any) -> None:
+    assert (
+        lib.cpu.is_available() and lib.cpu.device_count() == 1 and lib.cpu.current_device() == "cpu"
+    )
+    lib.cpu.synchronize()
+    with lib.cpu.stream(lib.cpu.current_stream()):
+        assert isinstance(lib.cpu.current_stream(), lib.cpu.Stream)
+    assert not isinstance(3, lib.cuda.Event) and issubclass(
+        lib.cuda.ExternalStream, lib.cuda.Stream
+    )
+    assert lib.cuda._is_in_bad_fork() is False and lib.backends.opt_einsum.enabled in (True, False)
+    assert lib._assert_async(lib.tensor(2)) is None
+
+
+@both
+def test_autocast_of_the_cpu(lib: Any) -> None:
+    module = importlib.import_module(f"{lib.__name__}.cpu.amp")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with module.autocast():
+            assert (lib.ones(1, 1) @ lib.ones(1, 1)).dtype == lib.bfloat16
+        with module.autocast(enabled=False):
+            assert (lib.ones(1, 1) @ lib.ones(1, 1)).dtype == lib.float32
+
+
+@both
+def test_properties_of_tensors(lib: Any) -> None:
+    x = lib.arange(6)
+    assert x.name is None and not x.is_nested and not x.is_distributed()
+    with pytest.warns(UserWarning, match="resize"):
+        assert x.resize(2, 3).tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.warns(UserWarning, match="resize"):
+        assert x.resize_as(lib.ones(3, 2)).shape == (3, 2)
+    with pytest.warns(UserWarning, match="resize"), pytest.raises(RuntimeError):
+        x.resize(4)
+
+
+@both
+def test_old_initialisers(lib: Any) -> None:
+    init = lib.nn.init
+    names = "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal sparse"
+    for name in names.split():
+        arguments = {"constant": (2.0,), "sparse": (0.5,)}.get(name, ())
+        shape = (3, 3, 3) if name == "dirac" else (3, 3)
+        results = []
+        for each in (getattr(init, name), getattr(init, name + "_")):
+            lib.manual_seed(0)
+            if not results:
+                with pytest.warns(FutureWarning, match=f"nn.init.{name}_"):
+                    results.append(each(lib.zeros(shape), *arguments))
+            else:
+                results.append(each(lib.zeros(shape), *arguments))
+        assert lib.equal(*results)
+
+
+Point = namedtuple("Point", "x y")
+
+
+@both
+def test_paths_of_trees(lib: Any) -> None:
+    tree_module = importlib.import_module(f"{lib.__name__}.utils._pytree")
+    tree = {"a": [1, Point(2, (3,))], "b": 4}
+    leaves, spec = tree_module.tree_flatten_with_path(tree)
+    expected = ["['a'][0]", "['a'][1].x", "['a'][1].y[0]", "['b']"]
+    assert [tree_module.keystr(path) for path, _ in leaves] == expected
+    assert tree_module.tree_unflatten([leaf for _, leaf in leaves], spec) == tree
+    key = tree_module.MappingKey("a")
+    assert leaves[0][0] == (key, tree_module.SequenceKey(0)) and key.get(tree) is tree["a"]
+    assert tree_module.GetAttrKey("x").get(Point(5, 6)) == 5 == tree_module.SequenceKey(0).get([5])
+    named = tree_module.tree_map_with_path(lambda path, x, y: (len(path), x + y), tree, tree)
+    assert named == {"a": [(2, 2), Point((3, 4), ((4, 6),))], "b": (1, 8)}
+
+
+@both
+def test_swapped_tensors(lib: Any) -> None:
+    a, b = lib.nn.Parameter(lib.ones(2)), lib.zeros(3, dtype=lib.int64)
+    a.grad, b.tag = lib.ones(2), "b"
+    seen_a, seen_b = id(a), id(b)
+    lib.utils.swap_tensors(a, b)
+    assert (id(a), id(b)) == (seen_a, seen_b) and a.tag == "b" and not hasattr(b, "tag")
+    assert type(a) is lib.Tensor and isinstance(b, lib.nn.Parameter) and b.requires_grad
+    assert a.tolist() == [0, 0, 0] and a.grad is None and b.grad.tolist() == [1, 1]
+    (b * 2).sum().backward()
+    assert b.grad.tolist() == [3, 3]
+    if lib is weft:  # PyTorch refuses some of them
+        with pytest.raises(RuntimeError, match="swap_tensors: expected leaf tensors, got one"):
+            lib.utils.swap_tensors(a, b * 2)
+
+
+@both
+def test_join(lib: Any) -> None:
+    if lib is not weft:
+        return  # which needs a group of processes
+    join = importlib.import_module("weft.distributed.algorithms.join")
+    seen: list[Any] = []
+
+    class Hook(join.JoinHook):  # type: ignore[name-defined, misc]
+        def post_hook(self, is_last_joiner: bool) -> None:
+            seen.append(is_last_joiner)
+
+    class Trainer(join.Joinable):  # type: ignore[name-defined, misc]
+        join_device, join_process_group = "cpu", None
+
+        def join_hook(self, **kwargs: Any) -> Any:
+            seen.append(kwargs)
+            return Hook()
+
+    with join.Join([Trainer()], divide=True):
+        assert join.Join.notify_join_context(Trainer()) is None
+    assert seen == [{"divide": True}, True]
+    with pytest.raises(ValueError, match="Join: expected at least one joinable, got none"):
+        join.Join([])
+
+
+@both
+def test_projections_of_attention(lib: Any) -> None:
+    layer = lib.nn.MultiheadAttention(4, 2)
+    kind = lib.nn.modules.linear.NonDynamicallyQuantizableLinear
+    assert isinstance(layer.out_proj, kind) and issubclass(kind, lib.nn.Linear)
+    text = "NonDynamicallyQuantizableLinear(in_features=4, out_features=4, bias=True)"
+    assert repr(layer) == f"MultiheadAttention(\n  (out_proj): {text}\n)"
+
+
+PRIVATE = """
+    import {installed}
+    import torch
+    from torch._utils import (_flatten_dense_tensors, _rebuild_parameter, _rebuild_tensor,
+                              _rebuild_tensor_v2, _unflatten_dense_tensors)
+    from collections import OrderedDict
+
+    parts = [torch.ones(2, 2), torch.zeros(3)]
+    flat = _flatten_dense_tensors(parts)
+    assert flat.shape == (7,)
+    for back, part in zip(_unflatten_dense_tensors(flat, parts), parts):
+        assert torch.equal(back, part)
+    storage = torch.arange(6.0).storage()
+    made = _rebuild_tensor_v2(storage, 1, (2, 2), (2, 1), True, OrderedDict())
+    assert made.tolist() == [[1, 2], [3, 4]] and made.requires_grad
+    assert _rebuild_tensor(storage, 0, (2,), (3,)).tolist() == [0, 3]
+    assert isinstance(_rebuild_parameter(torch.ones(1), False, OrderedDict()), torch.nn.Parameter)
+    assert torch.torch is torch and "\\n" in torch.__config__.show() and torch.__config__.parallel_info()
+    torch._C._jit_set_texpr_fuser_enabled(False)
+    assert not torch._C._jit_texpr_fuser_enabled()
+    assert torch._C._get_accelerator() == torch.device("cpu")
+    assert torch.cuda.memory.memory_allocated() == 0
+    from torch.distributed.algorithms.join import Join, Joinable
+    from torch.cuda.amp import autocast
+    from torch.cuda.streams import Stream
+    assert Stream is torch.cuda.Stream
+"""
+
+
+@pytest.mark.parametrize("installed", [
+    "weft.compat.torch", pytest.param("torch", marks=pytest.mark.parity)
+])  # fmt: skip
+def test_private_names(installed: str, tmp_path: Path) -> None:
+    pytest.importorskip(installed) if installed == "torch" else None
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PRIVATE.format(installed=installed)))
+    command = [sys.executable, "-W", "ignore", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
