@@ -188,6 +188,71 @@ def test_lstm_is_its_cell_step_by_step() -> None:
     assert weft.allclose(memory[0], state[1], atol=1e-6)
 
 
+CELLS = {"RNN": (nn.RNN, nn.RNNCell), "LSTM": (nn.LSTM, nn.LSTMCell), "GRU": (nn.GRU, nn.GRUCell)}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_first_and_second_gradients_of_layers_are_those_of_their_cells(kind: str) -> None:
+    """Twice through one layer: the second time its input comes of its own weights."""
+    layer, cell = (make(3, 3, dtype=weft.float64) for make in CELLS[kind])
+    for name, parameter in cell.named_parameters():
+        parameter.data = getattr(layer, f"{name}_l0").data
+
+    def by_cell(x: Any) -> Any:
+        state, outputs = None, []
+        for step in x:
+            state = cell(step, state)
+            outputs.append(state[0] if kind == "LSTM" else state)
+        return weft.stack(outputs)
+
+    x = weft.randn(4, 2, 3, dtype=weft.float64, requires_grad=True)
+    found = []
+    for run, module in ((lambda x: layer(x)[0], layer), (by_cell, cell)):
+        weights = [x, *module.parameters()]
+        first = weft.autograd.grad(run(run(x)).square().sum(), weights, create_graph=True)
+        second = weft.autograd.grad(sum(g.square().sum() for g in first), weights)
+        found.append([*first, *second])
+    for one, other in zip(*found, strict=True):
+        assert weft.allclose(one, other, rtol=1e-9, atol=1e-11)
+
+
+def test_a_layer_is_one_node_in_each_direction() -> None:
+    output, _ = nn.LSTM(3, 4)(weft.randn(6, 2, 3))
+    assert output.grad_fn.name() == "RecurrentStepsBackward0"
+
+
+def layer_errors(lib: Any, kind: str) -> list[float]:
+    """The greatest errors of float32 against float64: of the output, and of each gradient."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 3, 24))
+    values = [rng.uniform(-0.2, 0.2, p.shape) for p in getattr(lib.nn, kind)(24, 32).parameters()]
+    found = []
+    for dtype in (lib.float32, lib.float64):
+        layer = getattr(lib.nn, kind)(24, 32, dtype=dtype)
+        with lib.no_grad():
+            for parameter, array in zip(layer.parameters(), values):
+                parameter.copy_(lib.from_numpy(array.astype(np.float32)))
+        input = lib.from_numpy(x.astype(np.float32)).to(dtype).requires_grad_()
+        output = layer(input)[0]
+        output.square().sum().backward()
+        grads = [input.grad, *(p.grad for p in layer.parameters())]
+        found.append([t.detach().double().numpy() for t in (output, *grads)])
+    return [np.abs(one - two).max() / np.abs(two).max() for one, two in zip(*found)]
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_errors_of_layers_are_small(kind: str) -> None:
+    assert max(layer_errors(weft, kind)) < 2e-6
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("kind", CELLS)
+def test_errors_of_layers_are_about_those_of_pytorch(kind: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
+    for ours, theirs in zip(layer_errors(weft, kind), layer_errors(torch, kind), strict=True):
+        assert ours < 4 * theirs + 2e-7
+
+
 def test_lstm_continues_from_its_state() -> None:
     layer = nn.LSTM(3, 4, 2)
     x = weft.randn(6, 2, 3)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .spec import A, Fails, I, K, S, case, distinct
+from .spec import A, Fails, I, K, S, case, distinct, unit
 
 
 def _two(v: Any) -> tuple[int, int]:
@@ -152,3 +152,65 @@ case("max_pool2d_with_indices", [S(A((2, 3, 6, 6)), [2, 2])], _max_pool_indices,
 case("nll_loss_nd", _TARGETS, _nll, tolerance=4)
 case("nll_loss_forward", [S(A((5, 4)), I((5,), 0, 4), None, 1, -100)], lambda x, t, *r: (_nll(x, t, *r), np.float64(len(t)).astype(x.dtype)),
      tolerance=4, gradgrad=False)  # fmt: skip
+
+
+# ---- recurrent layers ----
+
+
+def _sigma(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def _recurrent_cell(mode: str, x: np.ndarray, gates: np.ndarray, h: np.ndarray, c: np.ndarray | None) -> tuple[np.ndarray, Any]:
+    if mode == "LSTM":
+        entry, forget, cell, output = np.split(gates, 4, -1)
+        memory = _sigma(forget) * c + _sigma(entry) * np.tanh(cell)
+        return _sigma(output) * np.tanh(memory), memory
+    if mode == "GRU":
+        (reset, update, new), (to_reset, to_update, to_new) = np.split(x, 3, -1), np.split(gates, 3, -1)
+        fresh = np.tanh(new + _sigma(reset + to_reset) * to_new)
+        return fresh + _sigma(update + to_update) * (h - fresh), None
+    return (np.maximum(gates, 0) if mode == "RNN_RELU" else np.tanh(gates)), None
+
+
+def _recurrent_steps(x: np.ndarray, sizes: Any, h: np.ndarray, c: Any, w: np.ndarray, b: Any, p: Any, mode: str, backwards: bool) -> tuple[np.ndarray, ...]:
+    counts = [x.shape[1]] * len(x) if sizes is None else sizes.tolist()
+    parts = np.split(x.reshape(-1, x.shape[-1]), np.cumsum(counts)[:-1])
+    h, c, made = h.copy(), None if c is None else c.copy(), [h] * len(parts)
+    for t in range(len(parts))[:: -1 if backwards else 1]:
+        n = counts[t]
+        gates = h[:n] @ w.T + (0 if b is None else b) + (0 if mode == "GRU" else parts[t])
+        state, memory = _recurrent_cell(mode, parts[t], gates, h[:n], None if c is None else c[:n])
+        h[:n] = state if p is None else state @ p.T
+        if c is not None:
+            c[:n] = memory
+        made[t] = h[:n].copy()
+    return np.concatenate(made).reshape(*x.shape[:-1], -1), h, np.zeros(0, x.dtype) if c is None else c
+
+
+def _recurrent_layer(x: np.ndarray, sizes: Any, h: np.ndarray, c: Any, w_x: np.ndarray, w: np.ndarray, b_x: Any, b: Any, p: Any, mode: str, backwards: bool) -> tuple[np.ndarray, ...]:
+    return _recurrent_steps(x @ w_x.T + (0 if b_x is None else b_x), sizes, h, c, w, b, p, mode, backwards)
+
+
+_LAYERS = [
+    S(A((3, 2, 3)), None, A((2, 4)), A((2, 4)), A((16, 3)), A((16, 4)), A((16,)), A((16,)), None, "LSTM", False),
+    S(A((3, 2, 3)), None, A((2, 2)), A((2, 4)), A((16, 3)), A((16, 2)), None, None, A((2, 4)), "LSTM", True),
+    S(A((4, 3)), I((2,), 2, 3), A((3, 2)), A((3, 2)), A((8, 3)), A((8, 2)), None, A((8,)), None, "LSTM", True),
+    S(A((3, 2, 3)), None, A((2, 4)), None, A((12, 3)), A((12, 4)), A((12,)), A((12,)), None, "GRU", True),
+    S(A((3, 3)), I((3,), 1, 2), A((2, 4)), None, A((12, 3)), A((12, 4)), None, None, None, "GRU", False),
+    S(A((3, 2, 3)), None, A((2, 4)), None, A((4, 3)), A((4, 4)), A((4,)), A((4,)), None, "RNN_TANH", False),
+    S(A((3, 2, 3)), None, A((2, 4)), None, A((4, 3)), A((4, 4)), None, A((4,)), None, "RNN_RELU", True),
+]  # fmt: skip
+_REST = (A((2, 4)), None, A((4, 4)), A((4, 4)), None, None, None)
+case("_recurrent_layer", _LAYERS, _recurrent_layer, domain=unit, tolerance=20, fails=(
+    Fails(S(A((2, 2, 4)), None, *_REST, "ELMAN", False), RuntimeError,
+          "RNN: expected mode 'LSTM', 'GRU', 'RNN_TANH' or 'RNN_RELU', got 'ELMAN'"),
+    Fails(S(A((2, 2, 4)), None, *_REST, "LSTM", False), RuntimeError, "RNN: expected a memory for LSTM, got None"),
+    Fails(S(A((2, 2, 4)), None, *_REST, "GRU", False), RuntimeError, "RNN: expected a weight of shape (12, 4), got (4, 4)"),
+    Fails(S(A((0, 2, 4)), None, *_REST, "RNN_TANH", False), RuntimeError, "RNN: expected at least 1 step, got 0"),
+    Fails(S(A((2, 3, 4)), None, *_REST, "RNN_TANH", False), RuntimeError, "RNN: expected steps of shape (t, 2, features), got (2, 3, 4)"),
+    Fails(S(A((3, 4)), I((1,), 3, 4), *_REST, "RNN_TANH", False), RuntimeError,
+          "RNN: expected batch sizes that do not grow, at most 2, got 3 after 2"),
+    Fails(S(A((3, 4)), I((2,), 1, 2), *_REST, "RNN_TANH", False), RuntimeError,
+          "RNN: expected batch sizes whose sum is 3, got 2"),
+))  # fmt: skip

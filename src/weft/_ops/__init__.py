@@ -21,6 +21,7 @@ FAMILIES = (
     "views",
     "linalg",
     "convolution",
+    "recurrent",
     "losses",
     "indexing",
     "copying",

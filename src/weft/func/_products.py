@@ -194,6 +194,29 @@ def _layer_norm_affine(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     return (_aten.add(_aten.mul(made, weight), bias), *statistics)
 
 
+@rule("_recurrent_layer")
+def _recurrent_layer(level: Level, op: Operator, given: Sequence[Any]) -> Any:
+    """The sequences of all samples are more sequences, where the weights are those of all."""
+    inputs, sizes, hidden, memory, *rest = given
+    own = any(level.samples(each) is not None for each in rest)
+    if own or sizes is not None or level.size == 0 or hidden.shape[0] == 0:
+        raise Unbatchable
+    count = (level.size, hidden.shape[0])
+    with level.outside():
+        steps = _aten.flatten(_aten.movedim(level.expanded(inputs), 0, 1), 1, 2)
+        states = [
+            None if each is None else _aten.flatten(level.expanded(each), 0, 1)
+            for each in (hidden, memory)
+        ]
+        output, *last = op.call([steps, None, *states, *rest])
+        output = _aten.movedim(_aten.unflatten(output, 1, count), 1, 0)
+        last = [
+            _aten.unflatten(each, 0, count) if each.dim() == 2 else each.new_zeros(level.size, 0)
+            for each in last
+        ]
+        return tuple(level.wrap(each) for each in (output, *last))
+
+
 @rule("nll_loss")
 def _nll_loss(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """The losses of all rows, and for each sample their sum or mean."""

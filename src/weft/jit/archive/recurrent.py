@@ -9,15 +9,20 @@ import weft
 import weft.nn.functional as F
 from weft._C import Tensor
 from weft.jit.archive.functions import composed
-from weft.nn.modules._packed_rnn import loop_packed
-from weft.nn.modules.rnn import _gru_step, _loop, _lstm_step, _relu_step, _tanh_step
+from weft.nn.modules.rnn import (
+    _gru_step,
+    _lstm_step,
+    _recurrent_layer,
+    _relu_step,
+    _tanh_step,
+)
 from weft.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 # Layers ------------------------------------------------------------------------------------------
 
 
 def _run_layers(
-    step: Callable[..., Any], input: Tensor, sizes: Tensor | None, starts: tuple[Tensor, ...],
+    mode: str, input: Tensor, sizes: Tensor | None, starts: tuple[Tensor, ...],
     params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
     bidirectional: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
@@ -32,21 +37,21 @@ def _run_layers(
     lasts: list[Tensor] = []
     for place in range(num_layers * directions):
         at = place * each
-        bias_input = params[at + 2] if has_biases else None
-        bias_hidden = params[at + 3] if has_biases else None
-        projection = params[at + each - 1] if projected else None
-        weight = params[at + 1]
-        steps = F.linear(input, params[at], bias_input)
-        state = tuple(part[place] for part in starts)
-        backwards = place % directions == 1
-        if sizes is None:
-            output, state = _loop(step, steps, state, weight, bias_hidden, projection, backwards)
-        else:
-            output, state = loop_packed(
-                step, steps, sizes, state, weight, bias_hidden, projection, backwards
-            )
-        firsts.append(state[0])
-        lasts.append(state[-1])
+        output, hidden, memory = _recurrent_layer(
+            input,
+            sizes,
+            starts[0][place],
+            starts[1][place] if len(starts) > 1 else None,
+            params[at],
+            params[at + 1],
+            params[at + 2] if has_biases else None,
+            params[at + 3] if has_biases else None,
+            params[at + each - 1] if projected else None,
+            mode,
+            place % directions == 1,
+        )
+        firsts.append(hidden)
+        lasts.append(memory)
         if place % directions + 1 < directions:
             before = output
         else:
@@ -57,13 +62,13 @@ def _run_layers(
 
 
 def _run_padded(
-    step: Callable[..., Any], input: Tensor, starts: tuple[Tensor, ...], params: list[Tensor],
+    mode: str, input: Tensor, starts: tuple[Tensor, ...], params: list[Tensor],
     has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     steps = input.transpose(0, 1) if batch_first else input
     output, first, last = _run_layers(
-        step, steps, None, starts, params, has_biases, num_layers, dropout, train, bidirectional
+        mode, steps, None, starts, params, has_biases, num_layers, dropout, train, bidirectional
     )
     return output.transpose(0, 1) if batch_first else output, first, last
 
@@ -73,7 +78,7 @@ def lstm(
     input: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    return _run_padded(_lstm_step, input, (hx[0], hx[1]), params, has_biases, num_layers, dropout,
+    return _run_padded("LSTM", input, (hx[0], hx[1]), params, has_biases, num_layers, dropout,
                        train, bidirectional, batch_first)  # fmt: skip
 
 
@@ -82,7 +87,7 @@ def lstm_data(
     data: Tensor, batch_sizes: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    return _run_layers(_lstm_step, data, batch_sizes, (hx[0], hx[1]), params, has_biases,
+    return _run_layers("LSTM", data, batch_sizes, (hx[0], hx[1]), params, has_biases,
                        num_layers, dropout, train, bidirectional)  # fmt: skip
 
 
@@ -91,7 +96,7 @@ def rnn_tanh(
     input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_padded(_tanh_step, input, (hx,), params, has_biases, num_layers, dropout, train,
+    return _run_padded("RNN_TANH", input, (hx,), params, has_biases, num_layers, dropout, train,
                        bidirectional, batch_first)[:2]  # fmt: skip
 
 
@@ -100,7 +105,7 @@ def rnn_tanh_data(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_layers(_tanh_step, data, batch_sizes, (hx,), params, has_biases, num_layers,
+    return _run_layers("RNN_TANH", data, batch_sizes, (hx,), params, has_biases, num_layers,
                        dropout, train, bidirectional)[:2]  # fmt: skip
 
 
@@ -109,7 +114,7 @@ def rnn_relu(
     input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_padded(_relu_step, input, (hx,), params, has_biases, num_layers, dropout, train,
+    return _run_padded("RNN_RELU", input, (hx,), params, has_biases, num_layers, dropout, train,
                        bidirectional, batch_first)[:2]  # fmt: skip
 
 
@@ -118,7 +123,7 @@ def rnn_relu_data(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_layers(_relu_step, data, batch_sizes, (hx,), params, has_biases, num_layers,
+    return _run_layers("RNN_RELU", data, batch_sizes, (hx,), params, has_biases, num_layers,
                        dropout, train, bidirectional)[:2]  # fmt: skip
 
 
@@ -127,7 +132,7 @@ def gru(
     input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_padded(_gru_step, input, (hx,), params, has_biases, num_layers, dropout, train,
+    return _run_padded("GRU", input, (hx,), params, has_biases, num_layers, dropout, train,
                        bidirectional, batch_first)[:2]  # fmt: skip
 
 
@@ -136,7 +141,7 @@ def gru_data(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return _run_layers(_gru_step, data, batch_sizes, (hx,), params, has_biases, num_layers,
+    return _run_layers("GRU", data, batch_sizes, (hx,), params, has_biases, num_layers,
                        dropout, train, bidirectional)[:2]  # fmt: skip
 
 

@@ -8,6 +8,16 @@ from typing import Any
 
 import weft
 from weft._C import Tensor
+from weft.jit.archive.recurrent import (
+    gru,
+    gru_data,
+    lstm,
+    lstm_data,
+    rnn_relu,
+    rnn_relu_data,
+    rnn_tanh,
+    rnn_tanh_data,
+)
 from weft.jit.frontend.language.functions import compile_function
 from weft.jit.ir import Function
 
@@ -110,6 +120,62 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:
     after = forget.sigmoid() * memory + entry.sigmoid() * cell.tanh()
     return output.sigmoid() * after.tanh(), after
+
+
+@_stands_for("aten::_recurrent_layer")
+def recurrent_layer(
+    input: Tensor, batch_sizes: Tensor | None, hidden: Tensor, memory: Tensor | None,
+    weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None,
+    projection: Tensor | None, mode: str, backwards: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """PyTorch has no layer that runs backwards alone: of one in both directions the other half."""
+    params = [weight_ih, weight_hh]
+    if bias_ih is not None and bias_hh is not None:
+        params = params + [bias_ih, bias_hh]
+    biased = len(params) == 4
+    if projection is not None:
+        params = params + [projection]
+    start = hidden.unsqueeze(0)
+    if backwards:
+        params, start = params + params, weft.cat([start, start])
+    if mode == "LSTM":
+        assert memory is not None
+        second = memory.unsqueeze(0)
+        if backwards:
+            second = weft.cat([second, second])
+        if batch_sizes is not None:
+            output, last, after = lstm_data(
+                input, batch_sizes, [start, second], params, biased, 1, 0.0, True, backwards
+            )
+        else:
+            output, last, after = lstm(
+                input, [start, second], params, biased, 1, 0.0, True, backwards, False
+            )
+        memory = after[-1]
+    else:
+        memory = hidden.new_zeros([0])
+        if batch_sizes is not None:
+            if mode == "GRU":
+                output, last = gru_data(
+                    input, batch_sizes, start, params, biased, 1, 0.0, True, backwards
+                )
+            elif mode == "RNN_TANH":
+                output, last = rnn_tanh_data(
+                    input, batch_sizes, start, params, biased, 1, 0.0, True, backwards
+                )
+            else:
+                output, last = rnn_relu_data(
+                    input, batch_sizes, start, params, biased, 1, 0.0, True, backwards
+                )
+        elif mode == "GRU":
+            output, last = gru(input, start, params, biased, 1, 0.0, True, backwards, False)
+        elif mode == "RNN_TANH":
+            output, last = rnn_tanh(input, start, params, biased, 1, 0.0, True, backwards, False)
+        else:
+            output, last = rnn_relu(input, start, params, biased, 1, 0.0, True, backwards, False)
+    if backwards:
+        output = output.narrow(-1, last.size(-1), last.size(-1))
+    return output, last[-1], memory
 
 
 # Strings ------------------------------------------------------------------------------------------

@@ -12,12 +12,12 @@ from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft.nn import functional as F
 from weft.nn import init
-from weft.nn.modules._packed_rnn import loop_packed, sequences_of
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 from weft.nn.utils.rnn import PackedSequence
 
 _lstm_cell = weft._C._aten._lstm_cell
+_recurrent_layer = weft._C._aten._recurrent_layer
 State = tuple[Tensor, ...]
 Input = TypeVar("Input", Tensor, PackedSequence)
 
@@ -56,26 +56,9 @@ _STEPS: dict[str, tuple[Callable[[Tensor, State, Tensor], State], int]] = {
 
 
 @data_dependent
-def _loop(
-    step: Callable[[Tensor, State, Tensor], State],
-    steps: Tensor,
-    state: State,
-    weight: Tensor,
-    bias: Tensor | None,
-    projection: Tensor | None,
-    backwards: bool,
-) -> tuple[Tensor, State]:
-    """The outputs of all steps [t, n, features] and the last state."""
-    outputs: list[Tensor] = []
-    parts = steps.unbind(0)
-    for x in parts[::-1] if backwards else parts:
-        state = step(x, state, F.linear(state[0], weight, bias))
-        if projection is not None:
-            state = (F.linear(state[0], projection), *state[1:])
-        outputs.append(state[0])
-    if not outputs:
-        raise RuntimeError("RNN: expected at least 1 step, got 0")
-    return weft.stack(outputs[::-1] if backwards else outputs, 0), state
+def _sequences_of(batch_sizes: Tensor) -> int:
+    """How many sequences were packed."""
+    return int(batch_sizes[0])
 
 
 def _fill(module: Module, hidden_size: int) -> None:
@@ -227,7 +210,7 @@ class RNNBase(Module):
                 f"{type(self).__name__}: expected packed data of 2 dimensions, the last "
                 f"{self.input_size}, got shape {tuple(data.shape)}"
             )
-        start = self._start(data, sequences_of(sizes), given)
+        start = self._start(data, _sequences_of(sizes), given)
         if given is not None and order is not None:
             start = tuple(state.index_select(1, order) for state in start)
         output, states = self._run_layers(data, sizes, start)
@@ -270,17 +253,14 @@ class RNNBase(Module):
         names: tuple[str, ...],
         backwards: bool,
     ) -> tuple[Tensor, State]:
-        step = _STEPS[self.mode][0]
         weights = tuple(getattr(self, name) for name in names)
-        from_input, from_hidden = weights[:2]
-        bias_input, bias_hidden = weights[2:4] if self.bias else (None, None)
+        biases = weights[2:4] if self.bias else (None, None)
         projection = weights[-1] if self.proj_size else None
-        # All inputs at once: one large product instead of one a step.
-        steps = F.linear(input, from_input, bias_input)
-        own = (from_hidden, bias_hidden, projection)
-        if sizes is not None:
-            return loop_packed(step, steps, sizes, state, *own, backwards)
-        return _loop(step, steps, state, *own, backwards)
+        memory = state[1] if self.mode == "LSTM" else None
+        output, hidden, memory = _recurrent_layer(
+            input, sizes, state[0], memory, *weights[:2], *biases, projection, self.mode, backwards
+        )
+        return output, (hidden, memory) if self.mode == "LSTM" else (hidden,)
 
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]

@@ -1,0 +1,96 @@
+"""Recurrent layers: one layer in one direction over all steps (LSTM, GRU, RNN)."""
+
+from typing import Any
+
+from weft._kernels.lang import sigmoid, tanh
+from weft._ops.table import backward_op, op
+
+
+def _recurrent_layer(
+    input: Any, batch_sizes: Any, hidden: Any, memory: Any, weight_ih: Any, weight_hh: Any,
+    bias_ih: Any, bias_hh: Any, projection: Any, mode: Any, backwards: Any,
+) -> Any:  # fmt: skip
+    # The inputs of all steps at once: one large product instead of one a step.
+    steps = input.linear(weight_ih, bias_ih)
+    results = steps._recurrent_steps(
+        batch_sizes, hidden, memory, weight_hh, bias_hh, projection, mode, backwards
+    )
+    return results[0], results[1], results[2]
+
+
+op(
+    "_recurrent_layer(Tensor input, Tensor? batch_sizes, Tensor hidden, Tensor? memory, "
+    "Tensor weight_ih, Tensor weight_hh, Tensor? bias_ih, Tensor? bias_hh, Tensor? projection, "
+    "str mode, bool backwards) -> (Tensor, Tensor, Tensor)",
+    doc="The outputs of all steps [t, n, features], or of packed data [rows, features] with its "
+    "batch sizes, the last hidden state and, of LSTM, the last memory.",
+    compose=_recurrent_layer,
+    variants="",
+)
+backward_op(
+    "_recurrent_steps(Tensor steps, Tensor? batch_sizes, Tensor hidden, Tensor? memory, "
+    "Tensor weight, Tensor? bias, Tensor? projection, str mode, bool backwards)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    doc="_recurrent_layer of inputs that have met their weight; also gives what its gradient "
+    "reads: the gates before their activations, the memories and, with a projection, the hidden "
+    "states before it.",
+    native="_recurrent_steps",
+    constants=("batch_sizes",),
+    grad={
+        "steps, hidden, memory, weight, bias, projection": "_recurrent_steps_backward(grads[0], "
+        "grads[1], grads[2], steps, batch_sizes, hidden, memory, weight, bias, projection, "
+        "result0, result3, result4, result5, mode, backwards)"
+    },
+    tags=("partial_grads", "autocast_lower"),
+)
+backward_op(
+    "_recurrent_steps_backward(Tensor? grad_output, Tensor? grad_hidden, Tensor? grad_memory, "
+    "Tensor steps, Tensor? batch_sizes, Tensor hidden, Tensor? memory, Tensor weight, "
+    "Tensor? bias, Tensor? projection, Tensor output, Tensor gates, Tensor memories, "
+    "Tensor states, str mode, bool backwards)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    doc="The gradients of _recurrent_steps for its tensors.",
+    native="_recurrent_steps_backward",
+    tags=("composite",),
+)
+
+
+# ---- the cell of gated recurrent units; that of long short-term memory stands in activations ----
+
+
+def _gru_cell(
+    reset_x: Any, update_x: Any, new_x: Any, reset_h: Any, update_h: Any, new_h: Any, hidden: Any
+) -> Any:
+    new = tanh(new_x + sigmoid(reset_x + reset_h) * new_h)
+    return new + sigmoid(update_x + update_h) * (hidden - new)
+
+
+def _gru_cell_backward(
+    grad: Any, reset_x: Any, update_x: Any, new_x: Any, reset_h: Any, update_h: Any, new_h: Any,
+    hidden: Any,
+) -> Any:  # fmt: skip
+    reset, update = sigmoid(reset_x + reset_h), sigmoid(update_x + update_h)
+    new = tanh(new_x + reset * new_h)
+    to_new = grad * (1 - update) * (1 - new * new)
+    to_update = grad * (hidden - new) * update * (1 - update)
+    to_reset = to_new * new_h * reset * (1 - reset)
+    return to_reset, to_update, to_new, to_new * reset, grad * update
+
+
+backward_op(
+    "_gru_cell(Tensor reset_x, Tensor update_x, Tensor new_x, Tensor reset_h, Tensor update_h, "
+    "Tensor new_h, Tensor hidden) -> Tensor",
+    doc="The next hidden state, from what the input and the hidden state give to each gate.",
+    pointwise=_gru_cell,
+    dtypes=("float32", "float64"),
+    tags=("nondifferentiable",),
+)
+backward_op(
+    "_gru_cell_backward(Tensor grad, Tensor reset_x, Tensor update_x, Tensor new_x, "
+    "Tensor reset_h, Tensor update_h, Tensor new_h, Tensor hidden)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    doc="The gradients of _gru_cell for reset, update, new_x, new_h and hidden.",
+    pointwise=_gru_cell_backward,
+    dtypes=("float32", "float64"),
+    tags=("nondifferentiable",),
+)
