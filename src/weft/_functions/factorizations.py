@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.torch_function import declare as _declare
 

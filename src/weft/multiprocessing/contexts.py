@@ -32,7 +32,7 @@ reduction.register(_Arena, heap.reduce_arena)
 heap.Arena = _Arena  # type: ignore[misc]  # the only way to reach its makers
 
 
-class _Nameless(context.BaseContext):
+class _Anonymous(context.BaseContext):
     """What all contexts here have in common."""
 
     def Lock(self) -> Any:
@@ -89,19 +89,19 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, name="weft-parent", daemon=True).start()
 
 
-class _ForkContext(_Nameless, context.ForkContext):
+class _ForkContext(_Anonymous, context.ForkContext):
     pass
 
 
-class _SpawnContext(_Nameless, context.SpawnContext):
+class _SpawnContext(_Anonymous, context.SpawnContext):
     pass
 
 
-class _ForkServerContext(_Nameless, context.ForkServerContext):
+class _ForkServerContext(_Anonymous, context.ForkServerContext):
     pass
 
 
-class _DefaultContext(_Nameless):
+class _DefaultContext(_Anonymous):
     """The context of whatever method is the default when it is asked."""
 
     Process = multiprocessing.Process

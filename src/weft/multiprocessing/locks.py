@@ -1,4 +1,4 @@
-"""Locks without names: the standard library's classes over semaphores in nameless memory.
+"""Locks without names: the standard library's classes over semaphores in anonymous memory.
 
 Theirs are files in /dev/shm under spawn and forkserver, which stay when the process that made them
 and the helper that cleans up are killed. Ours lie in a file without a name, 64 in each. Children
@@ -21,7 +21,7 @@ _MOST = 0x7FFFFFFF
 
 
 class _File:
-    """A nameless file with room for semaphores. A place in it is never used twice: some process
+    """An anonymous file with room for semaphores. A place in it is never used twice: some process
     may still have what was there."""
 
     def __init__(self, descriptor: int) -> None:
@@ -64,7 +64,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class _Nameless:
+class _Anonymous:
     """Takes the place of the standard library's SemLock under the classes below."""
 
     _file: _File
@@ -89,28 +89,28 @@ class _Nameless:
         self._open(kind, most)
 
 
-class Lock(_Nameless, synchronize.Lock):
+class Lock(_Anonymous, synchronize.Lock):
     """multiprocessing.Lock without a name."""
 
     def __init__(self, *, ctx: Any) -> None:
         self._make(_SEMAPHORE, 1, 1)
 
 
-class RLock(_Nameless, synchronize.RLock):
+class RLock(_Anonymous, synchronize.RLock):
     """multiprocessing.RLock without a name."""
 
     def __init__(self, *, ctx: Any) -> None:
         self._make(_RECURSIVE, 1, 1)
 
 
-class Semaphore(_Nameless, synchronize.Semaphore):
+class Semaphore(_Anonymous, synchronize.Semaphore):
     """multiprocessing.Semaphore without a name."""
 
     def __init__(self, value: int = 1, *, ctx: Any) -> None:
         self._make(_SEMAPHORE, value, _MOST)
 
 
-class BoundedSemaphore(_Nameless, synchronize.BoundedSemaphore):
+class BoundedSemaphore(_Anonymous, synchronize.BoundedSemaphore):
     """multiprocessing.BoundedSemaphore without a name."""
 
     def __init__(self, value: int = 1, *, ctx: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.optim.optimizer import Optimizer, check_at_least_zero
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.optim.optimizer import Optimizer, check_betas
 
 

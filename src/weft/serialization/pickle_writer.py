@@ -289,7 +289,7 @@ class PickleWriter:
 
 def _has_parts(value: Any) -> bool:
     """Whether a value is a sparse tensor."""
-    return isinstance(value, Tensor) and value.layout is not weft.strided
+    return isinstance(value, Tensor) and value.layout is not _C.strided
 
 
 def _advice(value: Any) -> str:

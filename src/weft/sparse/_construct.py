@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.sparse._pattern import Compressed, Coo, element_count
 from weft.sparse._tensor import SparseTensor, make
 

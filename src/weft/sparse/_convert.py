@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 import weft
-from weft import Tensor, _exports
+from weft import _exports
+from weft._C import Tensor
 from weft.sparse._pattern import Compressed, Coo, compressed, element_count, flat_keys
 from weft.sparse._tensor import (
     RULES,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 import weft
-from weft import _C, Tensor
+from weft import _C
+from weft._C import Tensor
 from weft.sparse._convert import to_dense
 from weft.sparse._operators import _add
 from weft.sparse._pattern import Coo

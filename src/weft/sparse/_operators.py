@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.sparse._convert import coalesce, elements_at, elements_of, to_dense
 from weft.sparse._pattern import Coo
 from weft.sparse._tensor import (

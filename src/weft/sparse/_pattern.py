@@ -6,7 +6,7 @@ import math
 from typing import Any, Protocol
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 
 
 class Pattern(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.sparse._convert import coalesce
 from weft.sparse._operators import merged
 from weft.sparse._pattern import Coo, flat_keys

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeGuard, TypeVar, cast
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft._runtime.torch_function import DisableTorchFunctionSubclass
 from weft._tensor.repr import contents, followed, is_default_dtype
 from weft.sparse._pattern import Compressed, Coo, Pattern

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
 from weft.sparse._construct import sparse_coo_tensor
 from weft.sparse._tensor import SparseTensor, is_sparse
 
@@ -21,10 +22,10 @@ class _Typed(type):
         """sparse_coo_tensor of this dtype from (indices, values[, size]), or without values from
         sizes."""
         sizes = all(isinstance(n, int) for n in args)
-        if sizes or isinstance(args[0], weft.Size):
+        if sizes or isinstance(args[0], _C.Size):
             size = args if sizes else args[0]
             return sparse_coo_tensor(size or (0,), dtype=cls.dtype, device=device)
-        if len(args) > 1 and isinstance(args[1], weft.Tensor) and args[1].dtype != cls.dtype:
+        if len(args) > 1 and isinstance(args[1], Tensor) and args[1].dtype != cls.dtype:
             raise TypeError(f"{cls.__name__}: expected values of {cls.dtype}, got {args[1].dtype}")
         return sparse_coo_tensor(*args, dtype=cls.dtype, device=device)
 
@@ -34,12 +35,12 @@ def _typed(name: str, dtype: Any) -> Any:
     return _Typed(name, (), {**members, "__module__": "weft.sparse"})
 
 
-FloatTensor = _typed("FloatTensor", weft.float32)
-DoubleTensor = _typed("DoubleTensor", weft.float64)
-HalfTensor = _typed("HalfTensor", weft.float16)
-BFloat16Tensor = _typed("BFloat16Tensor", weft.bfloat16)
-ByteTensor = _typed("ByteTensor", weft.uint8)
-CharTensor = _typed("CharTensor", weft.int8)
-ShortTensor = _typed("ShortTensor", weft.int16)
-IntTensor = _typed("IntTensor", weft.int32)
-LongTensor = _typed("LongTensor", weft.int64)
+FloatTensor = _typed("FloatTensor", _C.float32)
+DoubleTensor = _typed("DoubleTensor", _C.float64)
+HalfTensor = _typed("HalfTensor", _C.float16)
+BFloat16Tensor = _typed("BFloat16Tensor", _C.bfloat16)
+ByteTensor = _typed("ByteTensor", _C.uint8)
+CharTensor = _typed("CharTensor", _C.int8)
+ShortTensor = _typed("ShortTensor", _C.int16)
+IntTensor = _typed("IntTensor", _C.int32)
+LongTensor = _typed("LongTensor", _C.int64)

@@ -20,7 +20,7 @@ from typing import Any
 from weft import _C
 from weft._kernels.machine import is_aarch64, is_x86
 from weft._runtime.fork_lock import ForkLock
-from weft.jit.native.polite import yielding
+from weft.jit.native.switch_interval import yielding
 
 RUNS_BEFORE = 2  # runs of a group before it is worth native code
 

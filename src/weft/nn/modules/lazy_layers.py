@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
-from weft import Tensor
+from weft._C import Tensor
 from weft.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,

@@ -11,11 +11,11 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from weft.utils.data.crew import Crew
 from weft.utils.data.errors import raise_packed
 from weft.utils.data.fetch import EndOfStream, make_fetch
 from weft.utils.data.sampler import draw_seed
 from weft.utils.data.worker import BATCH, END, FAILURE, Job
+from weft.utils.data.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from weft.utils.data.channel import Message
@@ -126,13 +126,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             loader.prefetch_factor,
             os.getpid(),
         )
-        self._crew = Crew(job, loader._context())
-        self._stop = weakref.finalize(self, self._crew.stop)
+        self._pool = WorkerPool(job, loader._context())
+        self._stop = weakref.finalize(self, self._pool.stop)
         self._begin()
 
     @property
     def _workers(self) -> list[Any]:
-        return self._crew.processes
+        return self._pool.processes
 
     def _begin(self) -> None:
         self._expected = self._first_number = self._sent
@@ -149,7 +149,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         super()._reset()
         for number in sorted(self._arrived):
             self._let_go(self._owner[number], self._arrived[number])
-        self._crew.begin_epoch()
+        self._pool.begin_epoch()
         self._begin()
 
     def _shutdown_workers(self) -> None:
@@ -165,7 +165,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             index = next(self._sampler_iter)
         except StopIteration:
             return
-        self._crew.give(worker, self._sent, index)
+        self._pool.give(worker, self._sent, index)
         self._owner[self._sent] = worker
         self._pending[worker] += 1
         self._sent += 1
@@ -194,7 +194,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._give_next()
         if message.kind == FAILURE:
             raise_packed(*pickle.loads(message.body))
-        return self._crew.unpack(worker, message)
+        return self._pool.unpack(worker, message)
 
     def _ready(self) -> int | None:
         """The number to be given out now, once it is there."""
@@ -214,7 +214,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
             raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
-        heard = self._crew.hear(self._owner.get(self._expected, 0), left)
+        heard = self._pool.hear(self._owner.get(self._expected, 0), left)
         if heard is None:
             return
         worker, message = heard
@@ -235,4 +235,4 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _let_go(self, worker: int, message: Message) -> None:
         """Gives the slabs of a batch back that nobody wants."""
         if message.kind == BATCH:
-            self._crew.unpack(worker, message)
+            self._pool.unpack(worker, message)

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from weft.jit.native import available, compiler, polite
-from weft.jit.native.polite import yielding
+from weft.jit.native import available, compiler, switch_interval
+from weft.jit.native.switch_interval import yielding
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def interval():
 
 def test_the_lock_is_handed_over_sooner_meanwhile(interval):
     with yielding():
-        assert sys.getswitchinterval() == pytest.approx(polite.INTERVAL)
+        assert sys.getswitchinterval() == pytest.approx(switch_interval.INTERVAL)
     assert sys.getswitchinterval() == interval
     with pytest.raises(KeyError), yielding():
         raise KeyError
@@ -30,7 +30,7 @@ def test_the_lock_is_handed_over_sooner_meanwhile(interval):
 
 
 def test_the_interval_of_a_program_stays(interval):
-    shorter = polite.INTERVAL / 2
+    shorter = switch_interval.INTERVAL / 2
     sys.setswitchinterval(shorter)
     with yielding():
         assert sys.getswitchinterval() == pytest.approx(shorter)

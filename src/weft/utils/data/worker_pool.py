@@ -1,4 +1,4 @@
-"""The crew: a loader's worker processes, seen from the parent."""
+"""A loader's pool of worker processes, seen from the parent."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from weft.utils.data.errors import LIMITS, describe_exit, start_error
 from weft.utils.data.transport import Receiver
 from weft.utils.data.worker import EPOCH, GRACE, LAST_WORDS, TASK, Job, run_worker
 
-_crews: WeakSet[Crew] = WeakSet()
+_pools: WeakSet[WorkerPool] = WeakSet()
 
 
-class Crew:
+class WorkerPool:
     """Worker processes and the channels to them. One thread at a time."""
 
     def __init__(self, job: Job, context: Any) -> None:
@@ -33,7 +33,7 @@ class Crew:
         self._channels: list[Channel] = []
         self._receivers: list[Receiver] = []
         self._owner = os.getpid()
-        _crews.add(self)
+        _pools.add(self)
         method = context.get_start_method()
         if method == "fork":
             _prepare_fork()
@@ -195,8 +195,8 @@ def _prepare_fork() -> None:
 
 
 def _forget_all() -> None:
-    for crew in list(_crews):
-        crew.forget()
+    for pool in list(_pools):
+        pool.forget()
 
 
 # A forked process that kept the sockets would hide the end of the parent from the workers.
