@@ -65,8 +65,8 @@ _NAMES_OF_MODULES = {
 
 #: methods of tensors that are functions of those modules
 _METHODS = (
-    "__array_namespace__ as_strided_scatter corrcoef cov dsplit eig histogram hsplit igamma igammac "
-    "index_reduce index_reduce_ is_conj is_neg istft lstsq lu lu_solve matrix_exp mvlgamma "
+    "__array_namespace__ as_strided_scatter corrcoef cov dsplit eig histogram hsplit igamma "
+    "igammac index_reduce index_reduce_ is_conj is_neg istft lstsq lu lu_solve matrix_exp mvlgamma "
     "nanquantile nonzero nonzero_static norm orgqr ormqr pinverse quantile resolve_conj "
     "resolve_neg solve stft sum_to_size symeig to_device triangular_solve unique "
     "unique_consecutive vsplit"
