@@ -229,3 +229,46 @@ def test_streams_of_the_cpu_have_nothing_to_wait_for() -> None:
     for kind in (weft.Stream, weft.Event):
         with pytest.raises(RuntimeError, match=f"{kind.__name__}: expected device cpu, got cuda"):
             kind("cuda")
+
+
+FACTORIES = {
+    "empty": lambda **k: weft.empty(2, **k),
+    "tensor": lambda **k: weft.tensor([1.0], **k),
+    "arange": lambda **k: weft.arange(3, **k),
+    "full": lambda **k: weft.full((2,), 1, **k),
+    "normal": lambda **k: weft.normal(0.0, 1.0, (2,), **k),
+    "logspace": lambda **k: weft.logspace(0, 1, 3, **k),
+    "hann_window": lambda **k: weft.hann_window(3, **k),
+    "tril_indices": lambda **k: weft.tril_indices(2, 2, **k),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_a_device_is_a_context(name):
+    make = FACTORIES[name]
+    with weft.device("cuda") as device:
+        assert weft.get_default_device() == device == weft.device("cuda")
+        with pytest.raises(RuntimeError, match="device"):
+            make()
+        assert make(device="cpu").device.type == "cpu"  # what a call says holds
+        with weft.device("cpu"):
+            assert make().device == weft.get_default_device() == weft.device("cpu")
+    assert make().device.type == "cpu"
+
+
+def test_a_device_context_leaves_what_follows_a_tensor():
+    x = weft.ones(2)
+    with weft.device("cuda"):
+        made = [
+            weft.zeros_like(x),
+            x.new_empty(3),
+            x + 1,
+            weft.normal(x, 1.0),
+            weft.from_numpy(x.numpy()),
+        ]
+        with pytest.raises(RuntimeError, match="cuda"):
+            weft.nn.Linear(2, 2)
+    assert {each.device.type for each in made} == {"cpu"}
+    with pytest.raises(ValueError, match="left"), weft.device("cuda"):
+        raise ValueError("left")
+    assert weft.ones(1).device.type == "cpu"

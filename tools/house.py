@@ -134,6 +134,12 @@ PURPOSES = (
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(
+        "the Array API standard",
+        1_200,
+        1_200,
+        "src/weft/array_api/*",
+    ),
+    Purpose(
         "operators that programs define",
         1_650,
         1_650,

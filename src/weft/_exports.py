@@ -8,10 +8,10 @@ from __future__ import annotations
 
 #: submodules, shown as attributes of weft
 _MODULES = (
-    "accelerator amp autograd backends compiler cpu cuda distributed distributions fft func "
-    "functional futures fx hub jit library linalg memory mps multiprocessing nn onnx ops optim "
-    "overrides profiler random return_types serialization signal sparse special testing types "
-    "utils version xpu"
+    "accelerator amp array_api autograd backends compiler cpu cuda distributed distributions "
+    "fft func functional futures fx hub jit library linalg memory mps multiprocessing nn onnx "
+    "ops optim overrides profiler random return_types serialization signal sparse special "
+    "testing types utils version xpu"
 )
 MODULES = frozenset(_MODULES.split())
 
@@ -47,6 +47,7 @@ _NAMES_OF_MODULES = {
     "_tensor.mapped": "from_file",
     "_tensor.promotion": "result_type",
     "_tensor.repr": "set_printoptions",
+    "array_api._info": "__array_namespace_info__",
     "amp": "GradScaler autocast get_autocast_dtype is_autocast_enabled",
     "amp.autocast_mode": "get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled",
     "compat.install": "install_as_torch",
@@ -67,10 +68,11 @@ _NAMES_OF_MODULES = {
 
 #: methods of tensors that are functions of those modules
 _METHODS = (
-    "as_strided_scatter corrcoef cov dsplit eig histogram hsplit igamma igammac index_reduce "
-    "index_reduce_ is_conj is_neg istft lstsq lu lu_solve matrix_exp mvlgamma nanquantile nonzero "
-    "nonzero_static norm orgqr ormqr pinverse quantile resize resize_as resolve_conj resolve_neg "
-    "solve stft sum_to_size symeig triangular_solve unique unique_consecutive vsplit"
+    "__array_namespace__ as_strided_scatter corrcoef cov dsplit eig histogram hsplit igamma "
+    "igammac index_reduce index_reduce_ is_conj is_neg istft lstsq lu lu_solve matrix_exp "
+    "mvlgamma nanquantile nonzero nonzero_static norm orgqr ormqr pinverse quantile resize "
+    "resize_as resolve_conj resolve_neg solve stft sum_to_size symeig to_device "
+    "triangular_solve unique unique_consecutive vsplit"
 )
 METHODS = tuple(_METHODS.split())
 
@@ -89,6 +91,7 @@ _SPARSE_METHODS = (
 SPARSE_METHODS = tuple(_SPARSE_METHODS.split())
 METHODS += SPARSE_METHODS
 MODULE_OF |= dict.fromkeys(SPARSE_METHODS, "weft.sparse._convert")
+MODULE_OF["__array_namespace__"] = MODULE_OF["to_device"] = "weft.array_api._info"
 MODULE_OF["index_reduce_"] = "weft._functions.elements"
 MODULE_OF.update(dict.fromkeys(("resize", "resize_as", "sum_to_size"), "weft._functions.shapes"))
 

@@ -24,8 +24,9 @@ def _places(name: str, length: int, periodic: bool, dtype: Any) -> tuple[Tensor,
     return weft.arange(length, dtype=weft.float64) / max(span, 1), kind
 
 
-def _finished(window: Tensor, dtype: Any, requires_grad: bool) -> Tensor:
+def _finished(window: Tensor, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     window = weft.ones(1, dtype=dtype) if window.numel() == 1 else window.to(dtype)
+    window = window if device is None else window.to(device)
     return window.requires_grad_() if requires_grad else window
 
 
@@ -41,7 +42,7 @@ def hann_window(
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
     x, kind = _places("hann_window", window_length, periodic, dtype)
-    return _finished(0.5 - 0.5 * (x * (2 * math.pi)).cos(), kind, requires_grad)
+    return _finished(0.5 - 0.5 * (x * (2 * math.pi)).cos(), kind, device, requires_grad)
 
 
 def hamming_window(
@@ -57,7 +58,7 @@ def hamming_window(
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
     x, kind = _places("hamming_window", window_length, periodic, dtype)
-    return _finished(alpha - beta * (x * (2 * math.pi)).cos(), kind, requires_grad)
+    return _finished(alpha - beta * (x * (2 * math.pi)).cos(), kind, device, requires_grad)
 
 
 def blackman_window(
@@ -74,7 +75,7 @@ def blackman_window(
     x, kind = _places("blackman_window", window_length, periodic, dtype)
     angle = x * (2 * math.pi)
     window = (0.42 - 0.5 * angle.cos() + 0.08 * (2 * angle).cos()).clamp_min(0)
-    return _finished(window, kind, requires_grad)
+    return _finished(window, kind, device, requires_grad)
 
 
 def bartlett_window(
@@ -89,7 +90,7 @@ def bartlett_window(
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
     x, kind = _places("bartlett_window", window_length, periodic, dtype)
-    return _finished(1 - (2 * x - 1).abs(), kind, requires_grad)
+    return _finished(1 - (2 * x - 1).abs(), kind, device, requires_grad)
 
 
 def kaiser_window(
@@ -106,7 +107,7 @@ def kaiser_window(
     x, kind = _places("kaiser_window", window_length, periodic, dtype)
     arch = (1 - (2 * x - 1).square()).clamp_min(0).sqrt()
     top = weft.tensor(float(beta), dtype=weft.float64).i0()
-    return _finished((arch * beta).i0() / top, kind, requires_grad)
+    return _finished((arch * beta).i0() / top, kind, device, requires_grad)
 
 
 # ---- short stretches ----

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import _C
+from weft._runtime.default_device import current_device
 from weft._runtime.torch_function import overridable
 
 _PRECISIONS = ("highest", "high", "medium")
@@ -92,12 +93,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_default_device() -> Any:
-    """Where new tensors are made: the CPU.
+    """Where new tensors are made: the CPU, or the device of the `with` block around.
 
     >>> weft.get_default_device()
     device(type='cpu')
     """
-    return _C.device("cpu")
+    return current_device()
 
 
 def set_default_device(device: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from weft import _C, _exports
 from weft._C import Size, Tensor
-from weft._runtime import lazy, torch_function
+from weft._runtime import default_device, lazy, torch_function
 from weft.storage import TypedStorage, UntypedStorage
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -289,6 +289,7 @@ for _name, _method in _METHODS.items():
     _method.__qualname__ = f"Tensor.{_name}"
     setattr(Tensor, _name, torch_function.overridable(_method))
 torch_function.install()
+default_device.install()
 Tensor.__module__ = "weft"
 
 

@@ -1,0 +1,85 @@
+"""Functions of elements. Those of two arrays compute in the dtype of `result_type`, whatever the
+arrays' dimensions are; PyTorch's count a 0-d array as a number."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import weft
+from weft import Tensor
+from weft.array_api._dtypes import same_dtype
+
+#: the functions of one array, which are weft's own
+_ONE = (
+    "abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor isfinite isinf isnan "
+    "log log10 log1p log2 logical_not negative positive real reciprocal signbit sin sinh "
+    "sqrt square tan tanh trunc"
+)
+#: the functions of two
+_TWO = (
+    "add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign "
+    "divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and "
+    "logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract"
+)
+ONE, TWO = tuple(_ONE.split()), tuple(_TWO.split())
+
+
+def _of_two(name: str) -> Callable[[Any, Any], Tensor]:
+    function = weft.eq if name == "equal" else getattr(weft, name)
+
+    def call(x1: Any, x2: Any, /) -> Tensor:
+        return function(*same_dtype(x1, x2))
+
+    functools.update_wrapper(call, function, assigned=("__doc__",), updated=())
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(weft, name) for name in ONE},
+    **{name: _of_two(name) for name in TWO},
+    "bitwise_invert": weft.bitwise_not,
+}
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary parts, zeros of a real array."""
+    return weft.imag(x) if x.dtype.is_complex else weft.zeros_like(x)
+
+
+def round(x: Tensor, /) -> Tensor:
+    """The nearest whole numbers, of two the even one; of complex elements both parts."""
+    if x.dtype.is_complex:
+        return weft.complex(weft.round(x.real), weft.round(x.imag))
+    return weft.round(x)
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """-1, 0 or 1; of complex elements x / abs(x)."""
+    return weft.sgn(x) if x.dtype.is_complex else weft.sign(x)
+
+
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """The elements within bounds, arrays or numbers that broadcast with x; of x's dtype."""
+    result = x.clone()
+    for bound, choose in ((min, weft.maximum), (max, weft.minimum)):
+        if bound is not None:
+            result = choose(*same_dtype(result, bound))
+    return result.to(x.dtype)
+
+
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """x1 where the condition holds, else x2."""
+    if not isinstance(x1, Tensor) and not isinstance(x2, Tensor):
+        x1 = weft.tensor(x1)
+    return weft.where(condition, *same_dtype(x1, x2))
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+    """Whether each element of x1 is one of x2; the opposite with invert."""
+    return weft.isin(*same_dtype(x1, x2), invert=invert)
+
+
+__all__ = ["clip", "imag", "isin", "round", "sign", "where"]

@@ -1,0 +1,254 @@
+"""Reductions, running sums, sorting and sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import weft
+from weft import Tensor
+from weft.array_api._dtypes import KINDS, same_dtype
+from weft.array_api._shapes import Axes, _only_axis
+
+
+def _axes(x: Tensor, axis: Axes) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(x.dim()))
+    return axis if isinstance(axis, tuple) else (axis,)
+
+
+def _sum_dtype(x: Tensor, dtype: Any) -> Any:
+    """Sums of integers are of 64 bits, those of unsigned ones unsigned."""
+    if dtype is not None:
+        return dtype
+    if x.dtype in KINDS["unsigned integer"]:
+        return weft.uint64
+    return weft.int64 if x.dtype in (*KINDS["signed integer"], weft.bool) else x.dtype
+
+
+def _over(function: Callable[..., Tensor], x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+    """A function of one axis, over several: they are flattened."""
+    if x.dim() == 0:
+        return function(x.reshape(1), 0)
+    axes = sorted(at % x.dim() for at in _axes(x, axis))
+    kept = [at for at in range(x.dim()) if at not in axes]
+    shape = [x.shape[at] for at in kept]
+    count = math.prod(x.shape[at] for at in axes)
+    result = function(weft.permute(x, [*kept, *axes]).reshape(*shape, count), -1)
+    for at in axes if keepdims else ():
+        result = result.unsqueeze(at)
+    return result
+
+
+def sum(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The sums over axes; None: of all elements."""
+    if axis == ():
+        return x.to(_sum_dtype(x, dtype))
+    return weft.sum(x, _axes(x, axis), keepdim=keepdims, dtype=_sum_dtype(x, dtype))
+
+
+def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The products over axes; None: of all elements."""
+    x = x.to(_sum_dtype(x, dtype))
+    return _over(lambda v, at: weft.prod(v, at, dtype=v.dtype), x, axis, keepdims)
+
+
+def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The greatest elements over axes; None: of all."""
+    return x.clone() if axis == () else weft.amax(x, _axes(x, axis), keepdims)
+
+
+def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The least elements over axes; None: of all."""
+    return x.clone() if axis == () else weft.amin(x, _axes(x, axis), keepdims)
+
+
+def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The means over axes; None: of all elements."""
+    return x.clone() if axis == () else weft.mean(x, _axes(x, axis), keepdim=keepdims)
+
+
+def var(
+    x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
+    """The variances over axes; the sum of squares is divided by n - correction."""
+    if axis == () or x.dim() == 0:
+        return weft.zeros_like(x) if correction < 1 else weft.full_like(x, weft.nan)
+    return weft.var(x, _axes(x, axis), correction=correction, keepdim=keepdims)
+
+
+def std(
+    x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
+    """The square roots of var."""
+    return weft.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Whether all elements over axes are true."""
+    mask = x != 0
+    return mask if axis == () else _over(weft.all, mask, axis, keepdims)
+
+
+def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Whether an element over axes is true."""
+    mask = x != 0
+    return mask if axis == () else _over(weft.any, mask, axis, keepdims)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """How many elements over axes are not zero."""
+    return sum((x != 0).to(weft.int64), axis=axis, keepdims=keepdims)
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the greatest element along an axis is; None: in the flattened array."""
+    return _place(weft.argmax, x, axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the least element along an axis is; None: in the flattened array."""
+    return _place(weft.argmin, x, axis, keepdims)
+
+
+def _place(function: Any, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    if axis is not None:
+        return function(x, axis, keepdims)
+    found = function(x.reshape(-1), 0)
+    return found.reshape((1,) * x.dim()) if keepdims else found
+
+
+# ---- running sums ----
+
+
+def cumulative_sum(
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """The sums of the elements so far along an axis; behind a zero with include_initial."""
+    return _running(weft.cumsum, "cumulative_sum", 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """The products of the elements so far along an axis; behind a one with include_initial."""
+    return _running(weft.cumprod, "cumulative_prod", 1, x, axis, dtype, include_initial)
+
+
+def _running(
+    function: Any, name: str, first: int, x: Tensor, axis: int | None, dtype: Any, initial: bool
+) -> Tensor:
+    axis = _only_axis(name, x, axis)
+    kind = _sum_dtype(x, dtype)
+    result = function(x.to(kind), axis, dtype=kind)
+    if not initial:
+        return result
+    shape = list(x.shape)
+    shape[axis] = 1
+    return weft.cat([weft.full(shape, first, dtype=kind), result], axis)
+
+
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The differences of neighbours along an axis, n times."""
+    return weft.diff(x, n, axis, prepend, append)
+
+
+# ---- order ----
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements in order along an axis."""
+    return weft.sort(x, dim=axis, descending=descending, stable=stable)[0]
+
+
+def argsort(
+    x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> Tensor:
+    """The indices that bring the elements in order along an axis."""
+    return weft.sort(x, dim=axis, descending=descending, stable=stable)[1]
+
+
+def searchsorted(
+    x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None
+) -> Tensor:
+    """Where elements of x2 would go in the sorted x1: before their equals on the left."""
+    ordered, wanted = same_dtype(x1 if sorter is None else x1[sorter], x2)
+    return weft.searchsorted(ordered, wanted, right=side == "right")
+
+
+# ---- sets ----
+
+
+class UniqueAll(NamedTuple):
+    """Values, the first place of each, which of them each element is, and how often each occurs."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """Values and how often each occurs."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """Values and which of them each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The values of an array, each once, and where and how often they occur."""
+    values, inverse, counts = weft.unique(x, return_inverse=True, return_counts=True)
+    order = weft.sort(inverse.reshape(-1), stable=True)[1]
+    return UniqueAll(values, order[weft.cumsum(counts, 0) - counts], inverse, counts)
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The values of an array, each once, and how often they occur."""
+    return UniqueCounts(*weft.unique(x, return_counts=True))
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The values of an array, each once, and which of them each element is."""
+    return UniqueInverse(*weft.unique(x, return_inverse=True))
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The values of an array, each once."""
+    return weft.unique(x)
+
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "count_nonzero",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "searchsorted",
+    "sort",
+    "std",
+    "sum",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "var",
+]
