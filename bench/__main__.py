@@ -29,6 +29,7 @@ GROUPS = (
     "loader",
     "jit",
     "jit_loops",
+    "archives",
 )
 
 

@@ -28,7 +28,7 @@ class Probe:
     """A program run in a new Python process, which prints one number, best of `runs`.
 
     program: source in which {library} stands for the module to import; unit: what it prints;
-    libraries: those that can run it.
+    libraries: those that can run it; values: asked for when it runs, stand for further names.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Probe:
     unit: str
     runs: int = 1
     libraries: tuple[str, ...] = ("weft", "torch")
+    values: Callable[[], dict[str, str]] = dict
 
 
 @dataclass

@@ -67,7 +67,7 @@ def _compiled(torch: Any, source: str, name: str) -> Callable[..., Any]:
 _BASELINES = {"eager": _eager, "torch.jit": _scripted, "torch.compile": _compiled}
 
 
-def _warm(torch: Any, run: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+def warm(torch: Any, run: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
     """Calls until nothing more is to be compiled."""
     for _ in range(_WARM_CALLS):
         run(*inputs)
@@ -100,7 +100,7 @@ def _against(
     def setup(torch: Any) -> dict[str, Any]:
         make = _scripted if _is_weft(torch) else _BASELINES[baseline]
         run, inputs = make(torch, source, name), inputs_of(torch)
-        _warm(torch, run, inputs)
+        warm(torch, run, inputs)
         _check(torch, run(*inputs), _eager(torch, source, name)(*inputs))
         return {"run": run, "inputs": inputs}
 

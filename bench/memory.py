@@ -4,7 +4,7 @@ from bench.case import Group, Probe
 
 group = Group("memory")
 
-_PEAK = """
+PEAK = """
 def peak():
     try:
         lines = open("/proc/self/status").read().splitlines()
@@ -15,7 +15,7 @@ def peak():
 """
 
 _TEN_LINES = (
-    _PEAK
+    PEAK
     + """
 import {library} as torch
 torch.manual_seed(0)
@@ -32,7 +32,7 @@ print(peak())
 )
 
 _MLP = (
-    _PEAK
+    PEAK
     + """
 import {library} as torch
 from {library} import nn
@@ -48,7 +48,7 @@ print(peak())
 )
 
 _ADD = (
-    _PEAK
+    PEAK
     + """
 import {library} as torch
 x, y = torch.ones(1 << 24), torch.ones(1 << 24)
@@ -59,7 +59,7 @@ print(peak())
 )
 
 _SCORES = (
-    _PEAK
+    PEAK
     + """
 import {library} as torch
 source = "def scores(q, k):\\n    return torch.softmax(torch.mm(q, k) * 0.125, 1)\\n"

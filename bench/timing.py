@@ -65,7 +65,9 @@ def run_probe(probe: Probe, libraries: list[str]) -> dict[str, float | str]:
     for library in probe.libraries:
         if library not in libraries:
             continue
-        program = probe.program.replace("{library}", library)
+        program = probe.program
+        for name, value in {**probe.values(), "library": library}.items():
+            program = program.replace(f"{{{name}}}", value)
         values = []
         for _ in range(probe.runs):
             done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
