@@ -25,6 +25,7 @@ from weft.jit.archive.code import ArchiveCode
 from weft.jit.archive.code_text import code_of
 from weft.jit.execution import LOCK
 from weft.jit.frontend import compile_function
+from weft.jit.module_methods import compiled_method
 from weft.serialization.source import open_source
 from weft.serialization.zip_reader import ZipReader
 
@@ -601,10 +602,21 @@ def test_code_is_compiled_to_the_same_graph(name, tmp_path):
     assert kinds(again.graph) == kinds(program.function.graph)
 
 
-def kinds(graph: Any) -> list[str]:
+@pytest.mark.parametrize("name", [*PROGRAMS[1::6], "power_of_ints", "enum_basic"])
+def test_code_that_calls_other_code_is_compiled_to_the_same_graph(name, tmp_path):
+    """An archive has all parts of a program: functions, classes, constants."""
+    space = language.load(tmp_path, name, language.PROGRAMS[name])
+    program, data = jit.script(language.subject(space)), saved(space)
+    if data is None or name in FOLDED or not isinstance(program, jit.ScriptFunction):
+        return
+    again = compiled_method(loaded(data)._jit_info, "forward").function
+    assert kinds(again.graph, True) == kinds(program.function.graph, True)
+
+
+def kinds(graph: Any, portable: bool = False) -> list[str]:
     """The operators of a graph, in the form that is printed. A text does not tell overloads, nor
     casts to a type that the value has by then."""
-    walked = (node.name for node in canonical(graph, False).walk())
+    walked = (node.name for node in canonical(graph, portable).walk())
     left_out = ("prim::Constant", "prim::Uninitialized", "prim::unchecked_cast")
     return [name for name in walked if name not in left_out]
 
