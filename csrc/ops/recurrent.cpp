@@ -67,6 +67,28 @@ void check(const Layer& layer) {
              " features, got shape ", AsTuple{layer.steps.sizes()});
 }
 
+// Programs on disk name any operator: what the gradient is given is checked as well.
+void check_saved(const Layer& layer, const Saved& saved, const Tensor& grad_output,
+                 const Tensor& grad_hidden, const Tensor& grad_memory) {
+  const DType dtype = layer.steps.dtype();
+  const auto rows = [&](const char* what, const Tensor& tensor, int64_t features) {
+    Dims sizes = layer.steps.sizes();
+    sizes.back() = features;
+    check_shape(what, tensor, sizes, dtype);
+  };
+  const int64_t out = layer.hidden.sizes()[1], width = layer.weight.sizes()[0];
+  const int64_t size = width / layer.mode.gates;
+  rows("an output", saved.output, out);
+  rows("gates", saved.gates, width);
+  if (layer.memory.defined()) rows("memories", saved.memories, size);
+  if (layer.projection.defined()) rows("states", saved.states, size);
+  if (grad_output.defined()) rows("a gradient", grad_output, out);
+  if (grad_hidden.defined()) check_shape("a gradient", grad_hidden, layer.hidden.sizes(), dtype);
+  if (grad_memory.defined() && layer.memory.defined()) {
+    check_shape("a gradient", grad_memory, layer.memory.sizes(), dtype);
+  }
+}
+
 // An operand as the loops want it; undefined ones stay so.
 Tensor operand(const Tensor& tensor) {
   return tensor.defined() ? in_order(as_dtype(tensor, compute_type(tensor.dtype()))) : Tensor();
@@ -368,6 +390,8 @@ Steps steps_of(const Tensor& data, const Tensor& batch_sizes, int64_t sequences,
 
 Gradients backward(const Layer& layer, const Saved& saved, const Tensor& grad_output,
                    const Tensor& grad_hidden, const Tensor& grad_memory) {
+  check(layer);
+  check_saved(layer, saved, grad_output, grad_hidden, grad_memory);
   const DType dtype = layer.steps.dtype();
   const Tensor steps = operand(layer.steps), hidden = operand(layer.hidden);
   const Tensor memory = operand(layer.memory), weight = operand(layer.weight);
