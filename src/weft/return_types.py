@@ -34,9 +34,8 @@ class _Result(type):
 
 
 def _made_by_a_call(name: str) -> Any:
-    function = getattr(weft.linalg, name.removeprefix("linalg_"), None)
-    if not name.startswith("linalg_"):
-        function = getattr(weft, name)
+    place: Any = weft.linalg if name.startswith("linalg_") else weft
+    function = getattr(place, name.removeprefix("linalg_"))
     return type(function(weft.eye(1), *_ARGUMENTS[name]))
 
 

@@ -201,8 +201,8 @@ def _root() -> ModuleType:
     own = {name: value for name, value in vars(weft).items() if not name.startswith("__")}
     # Modules of torch are imported by their own names, so that theirs are added to them.
     vars(root).update({k: v for k, v in own.items() if not isinstance(v, ModuleType)})
-    root.torch = root  # as in PyTorch
     root.__dict__.update(
+        torch=root,  # as in PyTorch
         __version__=__version__,
         __all__=weft.__all__,
         __file__=weft.__file__,
