@@ -473,6 +473,14 @@ def test_every_function_has_a_case():
     assert functions - covered == {"__array_namespace_info__"}
 
 
+def test_eigenvalues_of_a_rotation():
+    x = weft.asarray(np.array([[0.0, -2.0], [2.0, 0.0]]))
+    values, vectors = array_api.linalg.eig(x)
+    np.testing.assert_allclose((x + 0j) @ vectors, vectors * values, atol=1e-12)
+    found = sorted(array_api.linalg.eigvals(x).tolist(), key=lambda value: value.imag)
+    np.testing.assert_allclose(found, [-2j, 2j], atol=1e-12)
+
+
 def test_unique_values():
     assert array_api.unique_values(weft.asarray([3, 1, 3])).tolist() == [1, 3]
 

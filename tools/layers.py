@@ -75,7 +75,7 @@ JIT_RULES: dict[str, tuple[str, ...]] = {
     "native": ("ir", "cache", "operator_facts", "recursion"),
 }
 # Parts that use weft as programs do.
-PUBLIC_USERS = ("weft.__main__", "weft._command", "weft.compat")
+PUBLIC_USERS = ("weft.__main__", "weft._command", "weft.array_api", "weft.compat")
 # Parts that stand above the rest of the package: only weft/__init__.py may import them.
 UPPER = ("weft.nn", "weft.optim", "weft.serialization", "weft.utils")
 

@@ -52,7 +52,7 @@ def imag(x: Tensor, /) -> Tensor:
 def round(x: Tensor, /) -> Tensor:
     """The nearest whole numbers, of two the even one; of complex elements both parts."""
     if x.dtype.is_complex:
-        return weft.complex(weft.round(x.real), weft.round(x.imag))
+        return weft.complex(weft.round(weft.real(x)), weft.round(weft.imag(x)))
     return weft.round(x)
 
 

@@ -19,6 +19,13 @@ class QR(NamedTuple):
     R: Tensor
 
 
+class Eig(NamedTuple):
+    """eig: complex, in no order."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
 class Eigh(NamedTuple):
     """eigh: in ascending order."""
 
@@ -156,6 +163,16 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
     return QR(*weft.linalg.qr(x, mode))
 
 
+def eig(x: Tensor, /) -> Eig:
+    """The eigenvalues and eigenvectors of square matrices, complex ones."""
+    return Eig(*weft.linalg.eig(x))
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    """The eigenvalues of square matrices, complex ones."""
+    return weft.linalg.eigvals(x)
+
+
 def eigh(x: Tensor, /) -> Eigh:
     """The eigenvalues and eigenvectors of hermitian matrices."""
     return Eigh(*weft.linalg.eigh(x))
@@ -177,7 +194,7 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve",
-    "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr",
+    "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 class _Call:
     """One call on its way through `Function.apply`, which sees tensors only: those of lists one by
-    one."""
+    one. `forward` notes the leaves of the result, and which of them are tensors."""
+
+    result_leaves: list[Any]
+    result_places: list[int]
+    result_spec: Any
+    needs: list[Any]
 
     def __init__(self, operator: Operator, given: list[Any], device: str) -> None:
         self.operator = operator
@@ -43,7 +48,7 @@ def recorded(operator: Operator, given: list[Any], device: str) -> Any:
     call = _Call(operator, given, device)
     if not operator.schema.returns:
         return operator.compute(given, device)
-    kind = type(_name(operator), (_Recorded,), {})
+    kind: Any = type(_name(operator), (_Recorded,), {})
     outputs = kind.apply(call, *call.tensors)
     made = dict(zip(call.result_places, outputs))
     leaves = [made.get(i, leaf) for i, leaf in enumerate(call.result_leaves)]
