@@ -67,6 +67,7 @@ WIDER = {
     "cholesky_inverse": "an empty matrix",
     "linalg_svd": "driver is for other devices", "linalg_svdvals": "driver is for other devices",
     "logsumexp": "PyTorch takes no empty dims with keepdim",
+    "binary_cross_entropy_with_logits": "an input that broadcasts to its target",
     "norm.ScalarOpt_dtype": "a dtype that is narrower", "norm.ScalarOpt_dim_dtype": "a dtype that is narrower",
 }  # fmt: skip
 #: weft raises where PyTorch answers
@@ -90,6 +91,7 @@ NARROWER = {
     "roll": "of nothing, along a dim it lacks",
     "adaptive_avg_pool2d": "of an empty picture", "batch_norm": "of nothing", "tensordot": "sizes of 1 that broadcast",
     "median": "of no integers", "nanmedian": "of no integers",
+    "take_along_dim": "indices outside of the size, which PyTorch takes by their remainder",
 }  # fmt: skip
 #: both answer, differently
 _UINT8 = "of uint8 PyTorch's answer is uint8"
@@ -106,7 +108,8 @@ DIFFERENT = {
     "block_diag": "the dtype where those of the arguments differ",
     "i0": "near its greatest value PyTorch's overflows", "special_i1": "near its greatest value PyTorch's overflows",
     "mode": _TIES, "median.dim": _TIES, "nanmedian.dim": _TIES, "kthvalue": _TIES, "topk": _TIES, "sort": _TIES,
-    "argsort": _TIES,
+    "argsort": _TIES, "argsort.stable": _TIES,
+    "pixel_unshuffle": "no elements: PyTorch's has the shape of the input",
     "binary_cross_entropy_with_logits": "the dtype where those of the arguments differ",
     "square": "of bool",
 }  # fmt: skip
