@@ -1,11 +1,11 @@
 """Feeds damaged and hostile TorchScript archives to weft.jit.load, and compiled files to libweft.
 
-    python tools/fuzz_archives.py [--count 20000] [--seed 0] [--kind zip,pickle,code,compiled]
+    python tools/fuzz_archives.py [--count 20000] [--seed 0] [--kind zip,pickle,code,casts,compiled]
 
 A case is a file with some edits: of its bytes, of the opcodes of its pickles, of the tokens of its
-code. It must load and run, or fail with an error that a file or a program may have, within seconds,
-without importing, executing or opening anything. Exits with 1 and the case's number if one does
-not; `--first N --count 1` repeats it.
+code; or (casts) code that lies about types, see lying_casts.py. It must load and run, or fail with
+an error that a file or a program may have, within seconds, without importing, executing or opening
+anything. Exits with 1 and the case's number if one does not; `--first N --count 1` repeats it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections import Counter
 from typing import Any
 
 import fuzz_load
+import lying_casts
 
 import weft
 from weft import Tensor, nn
@@ -51,6 +52,14 @@ _TOKENS = (
     "class A(Module):",
 )  # fmt: skip
 
+
+# The records of an archive of a module without anything, but for its code.
+_PLAIN = {
+    "a/data.pkl": b"\x80\x02c__torch__\nM\n)\x81}X\x08\x00\x00\x00training\x88sb.",
+    "a/constants.pkl": b"\x80\x02).",
+    "a/version": b"3\n",
+}
+_CALLS = {"casts": 3}  # of one program, which is optimised from some call on
 
 _forbidden: list[str] = []
 _watching = False
@@ -163,6 +172,8 @@ class Samples:
             return fuzz_load._mutate(self.whole, rng, rng.choice((2, 2, 7)))
         if kind == "compiled":
             return fuzz_load._mutate(self.compiled, rng, rng.choice((2, 2, 7)))
+        if kind == "casts":
+            return _zip({**_PLAIN, "a/code/__torch__.py": lying_casts.program(rng).encode()})
         name = rng.choice(self.code if kind == "code" else self.pickles)
         if kind == "code":
             made = _mutate_code(self.records[name].decode(), rng).encode()
@@ -182,7 +193,8 @@ def _load_and_run(kind: str, path: str) -> tuple[str, str]:
     except _LOADING[kind == "compiled"] as error:
         return "refused", str(error)
     try:
-        program.call("forward", x) if kind == "compiled" else program(x)
+        for _ in range(_CALLS.get(kind, 1)):
+            program.call("forward", x) if kind == "compiled" else program(x)
     except _RUNNING as error:
         return "raised", str(error)
     return "ran", ""
@@ -216,7 +228,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", default="zip,pickle,code,compiled")
+    parser.add_argument("--kind", default="zip,pickle,code,casts,compiled")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
     options = parser.parse_args()
     warnings.simplefilter("ignore")

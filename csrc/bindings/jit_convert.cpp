@@ -3,23 +3,12 @@
 #include "bindings/tensor_object.h"
 #include "runtime/dict.h"
 #include "runtime/list.h"
+#include "runtime/nesting.h"
 #include "runtime/print.h"
 #include "runtime/tuple.h"
 
 namespace weft::py {
 namespace {
-
-constexpr int kDeepest = 200;  // lists within lists: a list may contain itself
-thread_local int depth = 0;
-struct Deeper {
-  Deeper() {
-    if (++depth > kDeepest) {
-      --depth;
-      fail(ErrorKind::Value, weft::str("expected a value nested at most ", kDeepest, " deep"));
-    }
-  }
-  ~Deeper() { --depth; }
-};
 
 bool is_sequence(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 
@@ -87,7 +76,7 @@ bool to_number_list(const Type& element, PyObject* object, Value& out) {
 
 bool to_list(const Type& element, PyObject* object, Value& out) {
   if (!is_sequence(object)) return false;
-  Deeper deeper;
+  const Nesting nesting;
   switch (element.list_tag()) {
     case ValueTag::IntList:
       return to_number_list<int64_t>(element, object, out);
@@ -110,7 +99,7 @@ bool to_list(const Type& element, PyObject* object, Value& out) {
 
 bool to_dict(const Type& type, PyObject* object, Value& out) {
   if (!PyDict_Check(object)) return false;
-  Deeper deeper;
+  const Nesting nesting;
   auto dict = make_ref<DictObject>();
   dict->value_list = type.children[1]->list_tag();
   Py_ssize_t at = 0;
@@ -129,7 +118,7 @@ bool to_tuple(const Type& type, PyObject* object, Value& out) {
   if (!is_sequence(object)) return false;
   const size_t count = type.children.size();
   if (static_cast<size_t>(PySequence_Fast_GET_SIZE(object)) != count) return false;
-  Deeper deeper;
+  const Nesting nesting;
   std::vector<Value> items(count);
   for (size_t i = 0; i < count; ++i) {
     if (!to_value(*type.children[i], PySequence_Fast_ITEMS(object)[i], items[i])) return false;
@@ -205,6 +194,7 @@ bool to_union(const Type& type, PyObject* object, Value& out) {
 }
 
 PyObject* from_list(const Value& list) {
+  const Nesting nesting;
   const int64_t count = list_len(list);
   Object result = Object::checked(PyList_New(count));
   for (int64_t i = 0; i < count; ++i) {
@@ -214,6 +204,7 @@ PyObject* from_list(const Value& list) {
 }
 
 PyObject* from_dict(const DictObject& dict) {
+  const Nesting nesting;
   Object result = Object::checked(PyDict_New());
   dict.for_each([&](const Value& key, const Value& value) {
     const Object name = Object::checked(from_value(Value(key)));
@@ -239,6 +230,7 @@ Object tuple_class(const NamedTupleDef& def) {
 }
 
 PyObject* from_tuple(const TupleObject& tuple) {
+  const Nesting nesting;
   Object items = Object::checked(PyTuple_New(static_cast<Py_ssize_t>(tuple.items.size())));
   for (size_t i = 0; i < tuple.items.size(); ++i) {
     PyTuple_SET_ITEM(items.get(), static_cast<Py_ssize_t>(i),
@@ -308,7 +300,7 @@ bool to_any_enum(PyObject* object, Value& out) {
 }
 
 bool to_any_items(PyObject* object, std::vector<Value>& items) {
-  Deeper deeper;
+  const Nesting nesting;
   items.resize(static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
   for (size_t i = 0; i < items.size(); ++i) {
     if (!to_any_value(PySequence_Fast_ITEMS(object)[i], items[i])) return false;
@@ -317,7 +309,7 @@ bool to_any_items(PyObject* object, std::vector<Value>& items) {
 }
 
 bool to_any_dict(PyObject* object, Value& out) {
-  Deeper deeper;
+  const Nesting nesting;
   auto dict = make_ref<DictObject>();
   std::vector<Value> items;
   Py_ssize_t at = 0;

@@ -118,6 +118,8 @@ Value dict_from_items(const Value& items) {
   auto dict = make_ref<DictObject>();
   for (int64_t i = 0; i < list_len(items); ++i) {
     const Value item = list_get(items, i);
+    WEFT_CHECK_TYPE(tuple_items(item).size() == 2, "dict: expected pairs, got ",
+                    tuple_items(item).size(), " items");
     const Value& value = tuple_items(item)[1];
     if (i == 0) dict->value_list = list_of(value);
     if (dict->value_list != list_of(value)) dict->value_list = ValueTag::List;

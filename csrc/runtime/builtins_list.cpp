@@ -17,16 +17,16 @@ namespace {
 
 int64_t size_of(const auto& object) { return static_cast<int64_t>(object.items.size()); }
 
-// Calls fn(object of a, object of b): two lists of one storage. (OptionalTensorList and TensorList
-// are one storage.)
+// Calls fn(object of a, object of b): two lists of one storage, else TypeError. Tensors go where
+// None may be as well, None does not go among tensors.
 template <class Fn>
 decltype(auto) visit_two(const Value& a, const Value& b, Fn&& fn) {
   return visit_list(a, [&]<class T>(ListObject<T>& first) -> decltype(auto) {
     if constexpr (std::is_same_v<T, Tensor>) {
-      WEFT_INTERNAL_ASSERT(b.tag() == ValueTag::TensorList ||
-                           b.tag() == ValueTag::OptionalTensorList);
+      const bool good = b.tag() == a.tag() || b.tag() == ValueTag::TensorList;
+      if (!good) b.fail_tag("a list of tensors");
     } else {
-      WEFT_INTERNAL_ASSERT(a.tag() == b.tag());
+      if (a.tag() != b.tag()) b.fail_tag("a list of the same type");
     }
     return fn(first, *b.object<ListObject<T>>());
   });
@@ -103,7 +103,7 @@ void list_insert(const Value& list, int64_t index, const Value& item) {
   visit_list(list, [&]<class T>(ListObject<T>& object) {
     const int64_t size = size_of(object);
     const int64_t place = std::clamp<int64_t>(index < 0 ? index + size : index, 0, size);
-    object.items.insert(object.items.begin() + place, detail::from_value<T>(item));
+    object.items.insert(object.items.begin() + place, detail::from_value<T>(list.tag(), item));
   });
 }
 

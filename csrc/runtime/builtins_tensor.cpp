@@ -15,6 +15,7 @@
 #include "runtime/boxed.h"
 #include "runtime/builtins_support.h"
 #include "runtime/list.h"
+#include "runtime/nesting.h"
 #include "runtime/print.h"
 
 namespace weft::builtins {
@@ -124,6 +125,7 @@ void merge_dtype(const Value& data, std::optional<DType>& dtype) {
   }
   WEFT_CHECK_TYPE(is_list(data.tag()), "tensor: expected numbers or lists of numbers, got ",
                   type_name(data));
+  const Nesting nesting;
   const int64_t size = list_len(data);
   const bool one_type = data.tag() <= ValueTag::BoolList;
   for (int64_t i = 0; i < (one_type ? std::min<int64_t>(size, 1) : size); ++i) {

@@ -28,6 +28,31 @@ TEST(list_is_shared_by_reference) {
   CHECK_TRUE(equal(list, ints({1, 2, 3})));
 }
 
+TEST(lists_of_tensors_hold_no_none) {
+  const Value tensors = make_list(ValueTag::TensorList);
+  const Value optional = make_list(ValueTag::OptionalTensorList);
+  list_append(optional, Value());
+  Value none;
+  CHECK_THROWS_MSG(list_append(tensors, Value()), "expected a tensor, got NoneType");
+  CHECK_THROWS_MSG(list_append(tensors, number(1)), "expected a tensor, got int");
+  CHECK_THROWS_MSG(make_list(ValueTag::TensorList, &none, 1), "expected a tensor, got NoneType");
+  CHECK_EQ(list_len(tensors), 0);
+  CHECK_EQ(list_len(optional), 1);
+}
+
+TEST(containers_that_hold_themselves_are_no_endless_walks) {
+  const Value list = make_list(ValueTag::List), other = make_list(ValueTag::List);
+  list_append(list, list);
+  list_append(other, other);
+  const char* deep = "expected a value nested at most 200 deep";
+  CHECK_THROWS_MSG(equal(list, other), deep);
+  CHECK_THROWS_MSG(order(list, other), deep);
+  CHECK_THROWS_MSG(repr(list), deep);
+  list_set(list, 0, Value());
+  list_set(other, 0, Value());
+  CHECK_TRUE(equal(list, other));
+}
+
 TEST(list_every_storage_appends_gets_sets) {
   const Tensor tensor = Tensor::scalar(Scalar(1), DType::I64);
   const std::pair<ValueTag, Value> kinds[] = {

@@ -10,6 +10,7 @@
 #include "runtime/arithmetic.h"
 #include "runtime/dict.h"
 #include "runtime/list.h"
+#include "runtime/nesting.h"
 #include "runtime/object.h"
 #include "runtime/print.h"
 #include "runtime/tuple.h"
@@ -53,6 +54,7 @@ std::partial_ordering order_tensors(const Tensor& a, const Tensor& b) {
 bool equal_items(const Value& a, const Value& b) { return is_same(a, b) || equal(a, b); }
 
 bool equal_lists(const Value& a, const Value& b) {
+  const Nesting nesting;
   if (!is_list(b.tag())) return false;
   const int64_t size = list_len(a);
   if (size != list_len(b)) return false;
@@ -66,6 +68,7 @@ bool equal_lists(const Value& a, const Value& b) {
 }
 
 bool equal_tuples(std::span<const Value> a, std::span<const Value> b) {
+  const Nesting nesting;
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
     if (!equal_items(a[i], b[i])) return false;
@@ -74,6 +77,7 @@ bool equal_tuples(std::span<const Value> a, std::span<const Value> b) {
 }
 
 bool equal_dicts(const DictObject& a, DictObject& b) {
+  const Nesting nesting;
   if (a.size() != b.size()) return false;
   bool same = true;
   a.for_each([&](const Value& key, const Value& value) {
@@ -93,6 +97,7 @@ bool equal_enums(const Value& a, const Value& b) {
 // The order of the first items that differ, or of the sizes.
 template <class Get>
 std::partial_ordering order_sequences(int64_t a_size, int64_t b_size, Get get) {
+  const Nesting nesting;
   for (int64_t i = 0; i < a_size && i < b_size; ++i) {
     const auto [x, y] = get(i);
     if (!equal_items(x, y)) return order(x, y);
@@ -211,6 +216,7 @@ uint64_t hash_value(const Value& key) {
     case ValueTag::Device:
       return std::hash<std::string>{}(key.to_device().str());
     case ValueTag::Tuple: {
+      const Nesting nesting;
       uint64_t hash = 17;
       for (const Value& item : tuple_items(key)) hash = hash * 31 + hash_value(item);
       return hash;

@@ -16,9 +16,10 @@ Value filled(ValueTag tag, Value* first, size_t count) {
     if constexpr (std::is_same_v<T, Value>) {
       list->items.push_back(std::move(first[i]));
     } else if constexpr (std::is_same_v<T, Tensor>) {
+      detail::check_tensor(tag, first[i]);
       list->items.push_back(first[i].take_tensor());
     } else {
-      list->items.push_back(detail::from_value<T>(first[i]));
+      list->items.push_back(detail::from_value<T>(tag, first[i]));
     }
   }
   return Value(tag, std::move(list));
@@ -38,11 +39,6 @@ void fail_index(const char* what, int64_t index, int64_t size) {
                                          " that is not empty, got index ", index)
                                    : str(what, " index out of range: expected an index in [", -size,
                                          ", ", size - 1, "], got ", index));
-}
-
-void fail_not_list(const Value& value) {
-  fail_internal(__FILE__, __LINE__, "is_list(value.tag())",
-                str("tag ", static_cast<int>(value.tag())));
 }
 
 }  // namespace detail
@@ -79,13 +75,13 @@ void list_set(const Value& list, int64_t index, const Value& item) {
   visit_list(list, [&]<class T>(ListObject<T>& object) {
     const int64_t size = static_cast<int64_t>(object.items.size());
     const auto place = static_cast<size_t>(wrap_index("list assignment", index, size));
-    object.items[place] = detail::from_value<T>(item);
+    object.items[place] = detail::from_value<T>(list.tag(), item);
   });
 }
 
 void list_append(const Value& list, const Value& item) {
   visit_list(list, [&]<class T>(ListObject<T>& object) {
-    object.items.push_back(detail::from_value<T>(item));
+    object.items.push_back(detail::from_value<T>(list.tag(), item));
   });
 }
 

@@ -1,7 +1,7 @@
 // Lists: five kinds of storage under one face.
 //
 //   IntList, DoubleList, BoolList            numbers side by side
-//   TensorList, OptionalTensorList           handles; an undefined one stands for None
+//   TensorList, OptionalTensorList           handles; in the latter an undefined one is None
 //   List                                     Values: strings, lists, tuples, anything
 //
 // The element type of the program chooses the storage, so both sides of an operation on two lists
@@ -46,16 +46,21 @@ Slice slice_bounds(const Value& start, const Value& end, int64_t step, int64_t s
 
 namespace detail {
 [[noreturn]] void fail_index(const char* what, int64_t index, int64_t size);
-[[noreturn]] void fail_not_list(const Value& value);
 
-// How an item leaves and enters storage.
+// How an item leaves and enters storage. TypeError for one that a list of the tag cannot hold.
 template <class T>
 Value to_value(const T& item) {
   return Value(item);
 }
 inline const Value& to_value(const Value& item) { return item; }
+inline void check_tensor(ValueTag list, const Value& item) {
+  const bool good =
+      item.tag() == ValueTag::Tensor || (item.is_none() && list == ValueTag::OptionalTensorList);
+  if (!good) [[unlikely]]
+    item.fail_tag("a tensor");
+}
 template <class T>
-T from_value(const Value& value) {
+T from_value(ValueTag list, const Value& value) {
   if constexpr (std::is_same_v<T, int64_t>) {
     return value.to_int();
   } else if constexpr (std::is_same_v<T, double>) {
@@ -63,6 +68,7 @@ T from_value(const Value& value) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return value.to_bool();
   } else if constexpr (std::is_same_v<T, Tensor>) {
+    check_tensor(list, value);
     return value.to_tensor();
   } else {
     return value;
@@ -85,7 +91,7 @@ decltype(auto) visit_list(const Value& list, Fn&& fn) {
     case ValueTag::List:
       return fn(*list.object<ListObject<Value>>());
     default:
-      detail::fail_not_list(list);
+      list.fail_tag("a list");
   }
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/dict.h"
 #include "runtime/future.h"
 #include "runtime/list.h"
+#include "runtime/nesting.h"
 #include "runtime/object.h"
 #include "runtime/tuple.h"
 
@@ -132,6 +133,7 @@ std::string to_text(const Value& value) {
 }
 
 std::string repr(const Value& value) {
+  const Nesting nesting;
   if (is_list(value.tag())) return list_text(value);
   switch (value.tag()) {
     case ValueTag::None:

@@ -27,7 +27,10 @@ class TupleObject final : public ValueObject {
 inline Value make_tuple_value(std::vector<Value> items, Ref<NamedTupleDef> def = nullptr) {
   return Value(ValueTag::Tuple, make_ref<TupleObject>(std::move(items), std::move(def)));
 }
+// TypeError for anything but a tuple.
 inline std::span<Value> tuple_items(const Value& tuple) {
+  if (tuple.tag() != ValueTag::Tuple) [[unlikely]]
+    tuple.fail_tag("a tuple");
   return tuple.object<TupleObject>()->items;
 }
 

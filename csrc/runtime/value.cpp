@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "runtime/print.h"
 
 namespace weft {
 
@@ -86,19 +87,23 @@ void Value::release() noexcept {
   }
 }
 
+void Value::fail_tag(const char* wanted) const {
+  fail(ErrorKind::Type, {"expected ", wanted, ", got ", type_name(*this)});
+}
+
 const Tensor& Value::undefined_tensor() const {
-  WEFT_INTERNAL_ASSERT(tag_ == ValueTag::None);
+  if (tag_ != ValueTag::None) fail_tag("a tensor or None");
   static const Tensor undefined;
   return undefined;
 }
 
 bool Value::to_bool() const {
-  WEFT_INTERNAL_ASSERT(tag_ == ValueTag::Bool || tag_ == ValueTag::Int);
+  if (tag_ != ValueTag::Bool && tag_ != ValueTag::Int) fail_tag("a bool");
   return data_.integer != 0;
 }
 
 int64_t Value::to_int() const {
-  WEFT_INTERNAL_ASSERT(tag_ == ValueTag::Int || tag_ == ValueTag::Bool);
+  if (tag_ != ValueTag::Int && tag_ != ValueTag::Bool) fail_tag("an int");
   return data_.integer;
 }
 
@@ -120,18 +125,17 @@ Scalar Value::to_scalar() const {
     case ValueTag::Tensor:
       return to_tensor().item();
     default:
-      WEFT_INTERNAL_ASSERT(false, "value holds no number");
+      fail_tag("a number");
   }
-  return {};
 }
 
 DType Value::to_dtype() const {
-  WEFT_INTERNAL_ASSERT(tag_ == ValueTag::DType || tag_ == ValueTag::Int);
+  if (tag_ != ValueTag::DType && tag_ != ValueTag::Int) fail_tag("a dtype");
   return static_cast<DType>(data_.integer);
 }
 
 Device Value::to_device() const {
-  WEFT_INTERNAL_ASSERT(tag_ == ValueTag::Device);
+  if (tag_ != ValueTag::Device) fail_tag("a device");
   Device device;
   device.type = static_cast<decltype(device.type)>(data_.integer & 0xff);
   device.index = static_cast<decltype(device.index)>(data_.integer >> 8);
@@ -139,19 +143,19 @@ Device Value::to_device() const {
 }
 
 const std::string& Value::text() const {
-  WEFT_INTERNAL_ASSERT(tag_ == ValueTag::String);
+  if (tag_ != ValueTag::String) fail_tag("a str");
   return object<StringObject>()->text;
 }
 
 IntList Value::to_ints() const {
   if (tag_ == ValueTag::IntSpan) return {static_cast<const int64_t*>(data_.span), length_};
-  WEFT_INTERNAL_ASSERT(tag_ == ValueTag::IntList);
+  if (tag_ != ValueTag::IntList) fail_tag("a list of ints");
   return object<ListObject<int64_t>>()->items;
 }
 
 std::span<const double> Value::to_doubles() const {
   if (tag_ == ValueTag::DoubleSpan) return {static_cast<const double*>(data_.span), length_};
-  WEFT_INTERNAL_ASSERT(tag_ == ValueTag::DoubleList);
+  if (tag_ != ValueTag::DoubleList) fail_tag("a list of floats");
   return object<ListObject<double>>()->items;
 }
 
@@ -160,7 +164,8 @@ TensorList Value::to_tensors() const {
     const auto* first = static_cast<const Tensor*>(data_.span);
     return {first, first + length_};
   }
-  WEFT_INTERNAL_ASSERT(tag_ == ValueTag::TensorList || tag_ == ValueTag::OptionalTensorList);
+  if (tag_ != ValueTag::TensorList && tag_ != ValueTag::OptionalTensorList)
+    fail_tag("a list of tensors");
   return object<ListObject<Tensor>>()->items;
 }
 

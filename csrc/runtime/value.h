@@ -130,7 +130,7 @@ class Value {
   double double_unchecked() const noexcept { return data_.real; }
   bool bool_unchecked() const noexcept { return data_.integer != 0; }
 
-  // Unchecked in release of the tag the schema promised; a wrong tag is an internal error.
+  // TypeError for another tag: the types of a program promise tags, but its code may lie.
   bool to_bool() const;
   int64_t to_int() const;    // Bool and Int
   double to_double() const;  // Bool, Int, Double
@@ -156,6 +156,7 @@ class Value {
   IntList to_ints() const;  // IntSpan or IntList; valid while *this lives
   std::span<const double> to_doubles() const;
   TensorList to_tensors() const;  // TensorSpan, TensorList, OptionalTensorList (undefined = None)
+  [[noreturn]] void fail_tag(const char* wanted) const;
   template <class T>
   T* object() const {
     return static_cast<T*>(data_.object);
@@ -177,7 +178,7 @@ class Value {
     length_ = other.length_;
     std::memcpy(static_cast<void*>(&data_), &other.data_, sizeof(data_));
   }
-  const Tensor& undefined_tensor() const;  // checks that *this is None
+  const Tensor& undefined_tensor() const;  // TypeError unless *this is None
 
   ValueTag tag_ = ValueTag::None;
   uint32_t length_ = 0;  // of a span

@@ -195,6 +195,92 @@ def test_reads_of_uninitialized_values():
     assert done.stdout.splitlines() == [equal] * 6 + ["done"]
 
 
+# Lists and dicts changed through an alias of another type: the type of x, the result, and what
+# reads what does not belong there. `a` is x under a type that lets anything in.
+ALIASED = [
+    ("List[Tuple[Tensor, int]]", "List[Any]", "(None, 1)", "Tensor", "return torch.cat([x[0][0]])"),
+    ("List[Tuple[Tensor, int]]", "List[Any]", "(None, 1)", "Tensor",
+     "t = annotate(List[Tensor], [])", "_ = torch.append(t, x[0][0])", "return torch.stack(t)"),
+    ("List[Tuple[Tensor, int]]", "List[Any]", "(None, 1)", "Tensor",
+     "t = [torch.ones([2])]", "_ = torch._set_item(t, 0, x[0][0])", "return torch.cat(t)"),
+    ("List[Tuple[Tensor, int]]", "List[Any]", "(None, 1)", "Tensor",
+     "t = [torch.ones([2])]", "torch.insert(t, 0, x[0][0])", "return torch.cat(t)"),
+    ("List[List[Tensor]]", "List[Any]", "annotate(List[Optional[Tensor]], [None])", "Tensor",
+     "return torch.cat(torch.add([torch.ones([2])], x[0]))"),
+    ("List[List[Optional[Tensor]]]", "List[Any]", "[torch.ones([2])]", "bool",
+     "_ = torch.append(x[0], None)", "return True"),
+    ("Dict[int, Tensor]", "Dict[int, Any]", "None", "Tensor", "return torch.cat(torch.values(x))"),
+    ("Dict[int, int]", "Dict[int, Any]", '"a"', "int", "return torch.add(x[0], 1)"),
+    ("List[str]", "List[Any]", "3", "str", 'return torch.join(",", x)'),
+    ("List[str]", "List[Any]", "3", "str", 'return torch.add(x[0], "b")'),
+    ("List[List[int]]", "List[Any]", '"a"', "List[int]", "return torch.add(x[0], x[0])"),
+    ("List[List[int]]", "List[Any]", '"a"', "int", "return x[0][0]"),
+    ("List[__torch__.E]", "List[Any]", "3", "str", "return (x[0]).name"),
+    ("List[__torch__.A]", "List[Any]", "3", "int", "return x[0].n"),
+    ("List[Tuple[str, int]]", "List[Any]", "3", "Dict[str, int]", "return torch.dict(x)"),
+]  # fmt: skip
+
+
+def read_aliases() -> None:
+    """Runs what reads through aliases; prints what did not refuse it."""
+    for given, alias, item, result, *reads in ALIASED:
+        empty = "[]" if given.startswith("List") else "{}"
+        add = "torch.insert(a, 0, it)" if empty == "[]" else "torch._set_item(a, 0, it)"
+        module = program(
+            result,
+            "int",
+            f"x = annotate({given}, {empty})",
+            "other = annotate(List[Any], [x])",
+            f"a = unchecked_cast({alias}, other[0])",
+            f"items = annotate(List[Any], [{item}])",
+            "it = items[0]",
+            add,
+            *reads,
+        )
+        for _ in range(3):
+            try:
+                print(given, reads, module(1))
+            except (RuntimeError, TypeError, LookupError, AttributeError) as error:
+                assert "internal" not in str(error), error
+    print("done")
+
+
+# What a list that holds itself ends in: the result, what is done with x.
+ENDLESS = [
+    ("Any", "return x"),
+    ("str", 'return torch.format("{}", x)'),
+    ("bool", "return torch.eq(x, y)"),
+    ("bool", "return torch.lt(x, y)"),
+    ("Tensor", "return torch.tensor(x)"),
+    ("int", "print(x)", "return 3"),
+    ("Any", "for i in range(100000):", "  y = annotate(List[Any], [y])", "return y"),
+]
+
+
+def read_endless() -> None:
+    """Runs what walks through lists that hold themselves."""
+    for result, *reads in ENDLESS:
+        lists = [f"{name} = annotate(List[Any], [])" for name in "xy"]
+        module = program(
+            result, "int", *lists, "_ = torch.append(x, x)", "_1 = torch.append(y, y)", *reads
+        )
+        for _ in range(3):
+            try:
+                print(reads, module(1))
+            except (ValueError, TypeError) as error:
+                assert "nested at most 200 deep" in str(error) or "at most 64 dims" in str(error)
+    print("done")
+
+
+@pytest.mark.parametrize("reads", ["read_aliases", "read_endless"])
+def test_containers_that_hold_what_their_types_do_not_tell(reads):
+    """In a process of its own: what ends it would end the tests."""
+    code = f"from tests.jit.test_archive_casts import {reads}; {reads}()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["done"]
+
+
 def test_text_casts_where_the_type_is_known():
     """What is known behind an early return is known in one branch only."""
 
