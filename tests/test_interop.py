@@ -292,6 +292,13 @@ def test_frombuffer_refuses(options: dict[str, int], text: str) -> None:
     assert str(caught.value) == text
 
 
+@pytest.mark.parametrize("value", [np.float64(2.5), np.int8(3), np.bool_(True), np.complex64(1j)])
+def test_asarray_of_numbers_of_numpy(value: Any) -> None:
+    for made in (weft.asarray(value), weft.asarray(value, copy=True)):
+        assert made.shape == () and made.item() == value
+        assert str(made.dtype).rpartition(".")[2] == str(value.dtype)
+
+
 def test_asarray_of_buffer() -> None:
     data = bytearray(np.arange(3, dtype=np.float32).tobytes())
     assert weft.asarray(data).tolist() == [0, 1, 2]

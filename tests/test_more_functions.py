@@ -183,3 +183,10 @@ def test_small_methods() -> None:
         Variable([1])
     capsule = weft.utils.dlpack.to_dlpack(x)
     assert weft.utils.dlpack.from_dlpack(capsule).data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize(("function", "expected"), [("gcd", [1, 1, 251]), ("lcm", [221, 231, 251])])
+def test_divisors_are_those_of_numbers_in_the_common_dtype(function: str, expected: list[int]):
+    """-5 beside a tensor of uint8 is 251, as in every other operator of integers."""
+    few, many = weft.tensor(-5, dtype=weft.int8), weft.tensor([7, 5, 251], dtype=weft.uint8)
+    assert getattr(weft, function)(few, many).tolist() == expected

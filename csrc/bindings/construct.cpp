@@ -301,7 +301,8 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
     bool grad = bool_arg("asarray", "requires_grad", requires_grad, false);
     bool must_copy = bool_arg("asarray", "copy", copy, false);
     std::optional<DType> wanted = dtype_arg("asarray", dtype);
-    bool buffer = !is_tensor(data) && !is_numpy_array(data) && PyObject_CheckBuffer(data);
+    bool buffer = !is_tensor(data) && !is_numpy_array(data) && !is_numpy_scalar(data) &&
+                  PyObject_CheckBuffer(data);  // a number of NumPy is one of its dtype, no bytes
     Tensor source = buffer ? tensor_from_buffer("asarray", data, wanted)
                            : shared_or_copied("asarray", data, wanted);
     bool shares = buffer || is_tensor(data) || is_numpy_array(data);

@@ -46,7 +46,8 @@ template <class Fn>
 Tensor whole_pairs(const char* op, const Tensor& a, const Tensor& b, Fn&& fn) {
   const DType kind = common_dtype(a, b);
   WEFT_CHECK(is_integral(kind), op, ": expected an integer dtype, got ", kind);
-  return mapped_pairs<int64_t>(op, a, b, kind, fn);
+  // In the common dtype first: -5 beside a tensor of uint8 is 251.
+  return mapped_pairs<int64_t>(op, as_dtype(a, kind), as_dtype(b, kind), kind, fn);
 }
 
 }  // namespace

@@ -51,9 +51,6 @@ def asarray(
 
     copy: True for new memory, False to share the object's (ValueError where that is not possible),
     None to share it where it can be."""
-    is_number = hasattr(obj, "__array_interface__") and getattr(obj, "shape", None) == ()
-    if is_number and not isinstance(obj, Tensor):  # of NumPy
-        return weft.tensor(obj, dtype=dtype, device=device)
     return weft.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
