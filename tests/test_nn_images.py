@@ -585,7 +585,7 @@ LAYERS: dict[str, tuple[float, ...]] = {
     "InstanceNorm": (2,), "LPPool": (3, 2), "MaxPool": (2,), "MaxUnpool": (2,),
     "ReflectionPad": (1,), "ReplicationPad": (1,), "Softmax": (), "ZeroPad": (1,),
 }  # fmt: skip
-IN_BATCHES_ONLY = ("BatchNorm", "UpsamplingBilinear", "UpsamplingNearest")
+IN_BATCHES_ONLY = ("BatchNorm", "Lazy", "UpsamplingBilinear", "UpsamplingNearest")
 
 
 @pytest.mark.parametrize(

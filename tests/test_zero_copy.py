@@ -389,7 +389,7 @@ def attempt(schema: Schema, target: Arg, dtype: Any, shape: Any, out_shape: Any)
 def test_every_writer_refuses_read_only_memory(schema: Schema, target: Arg) -> None:
     in_place = target.name == "self"
     seen = []
-    for dtype in ("float64", "int64", "bool"):
+    for dtype in ("float64", "int64", "bool", "complex128"):
         for shape in SHAPES:
             for out_shape in (shape,) if in_place else OUT_SHAPES:
                 text = attempt(schema, target, dtype, shape, out_shape)

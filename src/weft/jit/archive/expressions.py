@@ -137,7 +137,7 @@ def _method(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
 @_writes("prim::CallPython")
 def _custom(printer: FunctionPrinter, node: Node, texts: Sequence[str]) -> str:
     if not is_custom(node):
-        return ""  # which is refused
+        return _operator(printer, node, texts)  # which refuses it
     operator = node.attrs["callable"].__self__
     callee = calls.callee(f"{operator.qualname}.{operator.schema.overload_name}")
     return f"{callee}({calls.in_places(node, operator.program_schema.args, texts)})"
