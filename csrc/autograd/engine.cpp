@@ -9,6 +9,10 @@
 #include "autograd/task.h"
 
 namespace weft::autograd {
+
+// Here, not inline: libraries of hidden symbols (weft._C) would each have their own.
+constinit std::atomic<const sparse::Wrappers*> sparse::wrappers{nullptr};
+
 namespace {
 
 // The gradient as the receiving result wants it: its size (broadcast dimensions are summed), its

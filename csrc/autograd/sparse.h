@@ -17,8 +17,7 @@ struct Wrappers {
   Tensor (*to_dense)(const Tensor&);
   Tensor (*add)(const Tensor&, const Tensor&);  // one of the two may be dense
 };
-inline std::atomic<const Wrappers*> wrappers{
-    nullptr};  // set once, by a program with sparse tensors
+extern std::atomic<const Wrappers*> wrappers;  // set once, by a program with sparse tensors
 
 inline bool in_use() noexcept { return wrappers.load(std::memory_order_acquire) != nullptr; }
 

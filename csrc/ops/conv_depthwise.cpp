@@ -2,6 +2,7 @@
 
 #include "core/thread_pool.h"
 #include "ops/conv_plane.h"
+#include "ops/scratch.h"
 
 namespace weft::native::conv {
 namespace {

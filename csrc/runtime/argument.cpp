@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "runtime/dict.h"
 #include "runtime/list.h"
 #include "runtime/print.h"

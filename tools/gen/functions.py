@@ -286,14 +286,14 @@ class FunctionEmitter:
 
     def call_body(self, form: Form) -> list[str]:
         row, plan = form.row, self.plans.get(form.row.key)
-        if plan is None:
-            return [f"  return {self.call(row)};"]
-        needs = self.needs_graph(row)
-        type_ = value_type(schema_return_type(row.schema))
         checks = [
             f'  autograd::check_no_gradient("{row.name}", "{name}", {name});'
             for name in row.no_gradient
         ]
+        if plan is None:
+            return [*checks, f"  return {self.call(row)};"]
+        needs = self.needs_graph(row)
+        type_ = value_type(schema_return_type(row.schema))
         name = "result" if len(row.schema.returns) == 1 else "results"
         return [
             *checks,
