@@ -155,8 +155,7 @@ def test_values_and_gradients_are_those_of_pytorch(name: str) -> None:
 def test_repr_is_that_of_pytorch(name: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
     ours, theirs = (repr(MODULES[name][0](lib.nn)) for lib in (weft, torch))
-    # out_proj is a Linear under another name there, for quantisation.
-    assert ours == theirs.replace("NonDynamicallyQuantizableLinear", "Linear")
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -499,6 +498,8 @@ def test_layers_are_of_the_classes_that_pytorchs_are_of() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is the reference of this test")
     names = [name for name in dir(torch.nn) if isinstance(getattr(torch.nn, name), type)]
     names = [name for name in names if isinstance(getattr(weft.nn, name, None), type)]
+    # Of another class from their first use on.
+    names = [name for name in names if not name.startswith(("Lazy", "Uninitialized"))]
     assert len(names) > 100
 
     def kinds(library: Any) -> set[tuple[str, str]]:

@@ -235,6 +235,7 @@ def main() -> int:
     samples, kinds = Samples(), options.kind.split(",")
     for kind in kinds:
         run_case(samples, kind, 0, 0)  # imports what is imported late
+    repr(weft.ones(1))  # and so does the text of a tensor
     sys.addaudithook(_audit)
     signal.signal(signal.SIGPROF, _expired)
     outcomes: Counter[str] = Counter()

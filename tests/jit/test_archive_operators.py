@@ -89,10 +89,13 @@ def test_operators_that_are_functions_of_weft(text):
     assert weft.equal(jit.load(archive(forward(text), ROOT))(x), CALLED[text](x))
 
 
-#: Operators that weft has in Python only, for what no archive does.
+#: Operators that weft has in Python only: for what no archive does, and of sparse tensors.
 ELSEWHERE = (
-    "cuda data embedding_renorm_ histogramdd is_set_to linspace output_nr random record_stream "
-    "retains_grad"
+    "ccol_indices coalesce col_indices crow_indices cuda data dense_dim embedding_renorm_ "
+    "histogramdd indices is_coalesced is_distributed is_set_to linspace orgqr ormqr output_nr "
+    "random record_stream resize resize_as retains_grad row_indices sparse_compressed_tensor "
+    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_dim sparse_mask to_sparse "
+    "to_sparse_csc to_sparse_csr"
 )
 
 

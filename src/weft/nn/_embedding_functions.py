@@ -27,7 +27,8 @@ def embedding(
       most max_norm.
     - scale_grad_by_freq: the gradient of a row is divided by how often it is named.
 
-    - sparse: the gradient of the table is a sparse tensor of the rows that are named.
+    - sparse: the gradient of the table is a sparse tensor of the rows that are named; compiled
+      programs give a dense one.
 
     >>> table = weft.tensor([[3.0, 4.0], [6.0, 8.0]])
     >>> weft.nn.functional.embedding(weft.tensor([1, 1]), table, max_norm=5.0)
@@ -37,8 +38,13 @@ def embedding(
     padding = _padding("embedding", padding_idx, weight)
     if max_norm is not None:
         embedding_renorm_(weight, input, max_norm, norm_type)
-    look_up = weft.sparse.sparse_embedding if sparse else weft.embedding
-    return look_up(weight, input, padding, scale_grad_by_freq)
+    return _rows(weight, input, padding, scale_grad_by_freq, sparse)
+
+
+def _rows(weight: Tensor, rows: Tensor, padding: int, by_freq: bool, sparse: bool) -> Tensor:
+    if sparse and not weft.jit.is_scripting():  # programs give a dense gradient
+        return weft.sparse.sparse_embedding(weight, rows, padding, by_freq)
+    return weft.embedding(weight, rows, padding, by_freq)
 
 
 def _padding(function: str, padding_idx: int | None, weight: Tensor) -> int:
@@ -168,8 +174,7 @@ def embedding_bag(
         kept = (entries != padding).nonzero().reshape(-1)
         entries, bag = entries[kept], bag[kept]
         factors = None if factors is None else factors[kept]
-    look_up = weft.sparse.sparse_embedding if sparse else weft.embedding
-    rows: Any = look_up(weight, entries, -1, scale_grad_by_freq)
+    rows: Any = _rows(weight, entries, -1, scale_grad_by_freq, sparse)
     if weight.dtype in (weft.float16, weft.bfloat16):  # sums need float32's digits
         rows = rows.float()
     if factors is not None:
