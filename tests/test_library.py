@@ -515,6 +515,10 @@ def test_opcheck(name):
     found = library.opcheck(first, (x, False), raise_exception=False)
     assert found["test_schema"] == "SUCCESS"
     assert "expected register_autograd" in found["test_autograd_registration"]
+    assert "expected results as those on the CPU" in found["test_faketensor"]
+    first.register_fake(lambda x, write: x.new_empty(1))
+    found = library.opcheck(first, (x, False), test_utils="test_faketensor")
+    assert found == {"test_faketensor": "SUCCESS"}
     with pytest.raises(Exception, match="expected x to stay as it is"):
         library.opcheck(first, (weft.ones(2), True), test_utils="test_schema")
     with pytest.raises(ValueError, match="test_utils among"):

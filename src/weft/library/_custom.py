@@ -125,16 +125,17 @@ def register_kernel(op: Any, device_types: DeviceTypes, func: Function | None = 
 
 
 def register_fake(op: Any, func: Function | None = None, /, *, lib: Any = None) -> Any:
-    """Registers the function that an operator's call on the device "meta" runs: it makes results
-    of the right sizes and dtypes, and reads no element. Without `func` a decorator.
+    """Registers the function that makes an operator's results without reading elements: tensors of
+    the right sizes and dtypes. `opcheck` compares them with the true results; a device "meta",
+    whose calls run it, is not there yet. Without `func` a decorator.
 
     >>> @weft.library.custom_op("mylib::ordered", mutates_args=())
     ... def ordered(x: weft.Tensor) -> weft.Tensor:
     ...     return weft.tensor(sorted(x.tolist()))
     >>> @weft.library.register_fake("mylib::ordered")
     ... def _(x): return weft.empty_like(x)
-    >>> ordered(weft.empty(5, device="meta")).shape
-    torch.Size([5])
+    >>> weft.library.opcheck(ordered, (weft.ones(5),), test_utils="test_faketensor")
+    {'test_faketensor': 'SUCCESS'}
     """
     operator = of(op)
 

@@ -131,7 +131,7 @@ def _define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any
     ValueError for another form of name, RuntimeError for an operator that is there already.
 
     >>> weft.library.define("mylib::negated", "(Tensor x) -> Tensor")
-    >>> weft.library.impl("mylib::negated", "cpu", lambda x: -x)
+    >>> _ = weft.library.impl("mylib::negated", "cpu", lambda x: -x)
     >>> weft.ops.mylib.negated(weft.ones(1))
     tensor([-1.])
     """

@@ -83,7 +83,7 @@ class CustomOverload(OpOverload):
 class OpOverloadPacket:
     """All overloads of an operator: a call takes the one that the arguments fit.
 
-    >>> weft.ops.aten.mul, weft.ops.aten.relu.overloads()
+    >>> weft.ops.aten.mul, weft.ops.aten.exp.overloads()
     (<OpOverloadPacket(op='aten.mul')>, ['default', 'out'])
     """
 
