@@ -6,16 +6,21 @@
 1
 """
 
-from weft.profiler.events import EventList
-from weft.profiler.profiler import (
-    ProfilerAction,
-    ProfilerActivity,
-    profile,
-    schedule,
-    supported_activities,
-    tensorboard_trace_handler,
-)
+from typing import TYPE_CHECKING, Any
+
+from weft._runtime import lazy
 from weft.profiler.regions import Region, record_function, regions, reset
+
+if TYPE_CHECKING:
+    from weft.profiler.events import EventList
+    from weft.profiler.profiler import (
+        ProfilerAction,
+        ProfilerActivity,
+        profile,
+        schedule,
+        supported_activities,
+        tensorboard_trace_handler,
+    )
 
 __all__ = [
     "EventList",
@@ -30,3 +35,14 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
 ]
+
+# Programs need the marks alone: the rest waits, with the sockets and archives that traces need.
+_MODULE_OF = dict.fromkeys(set(__all__) - globals().keys(), "weft.profiler.profiler") | {
+    "EventList": "weft.profiler.events",
+    "events": "weft.profiler.events",
+    "profiler": "weft.profiler.profiler",
+}
+
+
+def __getattr__(name: str) -> Any:
+    return lazy.find("weft.profiler", name, _MODULE_OF.get(name))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import threading
 from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+from weft._runtime import lazy
 
 
 class Interval(NamedTuple):
@@ -213,6 +214,6 @@ def write_trace(path: str, events: Iterable[Event], metadata: dict[str, Any]) ->
             for event in events
         ],
     }
-    opener: Any = gzip.open if str(path).endswith(".gz") else open
+    opener: Any = lazy.value("gzip", "open") if str(path).endswith(".gz") else open
     with opener(path, "wt", encoding="utf-8") as file:
         json.dump(content, file)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import weft
-from weft.autograd import profiler
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import FALLS, Scope
 from weft.jit.frontend.language.control_flow import EXITS
@@ -19,6 +18,7 @@ from weft.jit.frontend.values import Arg, Call, Simple, Sugared
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
+from weft.profiler.regions import record_function
 
 # Class -> the mode it sets inside; None: it is the first argument.
 MANAGERS: dict[Any, bool | None] = {
@@ -133,7 +133,7 @@ class NullContext(Sugared):
         return f"the context manager {self.name}"
 
 
-@builtin(profiler.record_function)
+@builtin(record_function)
 def _record_function(c: Compiler, call: Call) -> Sugared:
     """A name for what runs inside, which the profiler of a program does not show."""
     return NullContext("record_function")
