@@ -53,6 +53,8 @@ WIDER = {
     "cdist": "a compute mode of another number",
     "adaptive_avg_pool2d": "one size for both sides",
     "linear": "a weight of one dim with a bias",
+    "slice.Tensor": "a negative step", "addr": "a bool for beta", "norm.Scalar": "a negative norm of nothing",
+    "conv1d.padding": "no stride: 1",
     "conv1d": "no output channels: an empty result",
     "conv2d": "no output channels: an empty result",
     "add.Scalar": "a bool for alpha", "add.Tensor": "a bool for alpha", "rsub.Tensor": "a bool for alpha",

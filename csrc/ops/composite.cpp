@@ -192,10 +192,13 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
   WEFT_CHECK(weight.dim() == 4 && weight.sizes()[0] == input.size(-3) && groups >= 1, op,
              ": expected a weight of shape (C, O / groups, kH, kW) for input ",
              AsTuple{input.sizes()}, ", got ", AsTuple{weight.sizes()});
+  const int64_t channels = weight.sizes()[1] * groups;
+  WEFT_CHECK(!bias.defined() || (bias.dim() == 1 && bias.numel() == channels), op,
+             ": expected a bias of shape (", channels, ",), got ", AsTuple{bias.sizes()});
   Dims sizes = input.sizes();
   Tensor widened = input;
   const auto rows = static_cast<size_t>(input.dim() - 2);
-  sizes[rows - 1] = weight.sizes()[1] * groups;
+  sizes[rows - 1] = channels;
   for (size_t d = 0; d < 2; ++d) {
     const int64_t step = conv::pair_at(op, "stride", stride, d),
                   extra = conv::pair_at(op, "output_padding", output_padding, d);

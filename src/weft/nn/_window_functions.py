@@ -246,6 +246,11 @@ def conv_transpose3d(
     room = _times(function, "padding", padding, 3)
     extra = _times(function, "output_padding", output_padding, 3)
     apart = _times(function, "dilation", dilation, 3)
+    channels = weight.size(1) * groups
+    if bias is not None and list(bias.shape) != [channels]:
+        raise RuntimeError(
+            f"{function}: expected a bias of shape ({channels},), got {tuple(bias.shape)}"
+        )
     if any(e >= max(s, d) for e, s, d in zip(extra, strides, apart)):
         raise RuntimeError(
             f"{function}: expected output_padding less than stride or dilation, got "
