@@ -37,12 +37,10 @@ __all__ = [
 ]
 
 # Programs need the marks alone: the rest waits, with the sockets and archives that traces need.
-_MODULE_OF = dict.fromkeys(set(__all__) - globals().keys(), "weft.profiler.profiler") | {
-    "EventList": "weft.profiler.events",
-    "events": "weft.profiler.events",
-    "profiler": "weft.profiler.profiler",
-}
+_MODULE_OF = dict.fromkeys(("EventList", "events"), "weft.profiler.events")
 
 
 def __getattr__(name: str) -> Any:
-    return lazy.find("weft.profiler", name, _MODULE_OF.get(name))
+    is_later = name in __all__ or name == "profiler"
+    module = _MODULE_OF.get(name, "weft.profiler.profiler" if is_later else None)
+    return lazy.find("weft.profiler", name, module)
