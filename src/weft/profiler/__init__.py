@@ -41,6 +41,5 @@ _MODULE_OF = dict.fromkeys(("EventList", "events"), "weft.profiler.events")
 
 
 def __getattr__(name: str) -> Any:
-    is_later = name in __all__ or name == "profiler"
-    module = _MODULE_OF.get(name, "weft.profiler.profiler" if is_later else None)
-    return lazy.find("weft.profiler", name, module)
+    later = "weft.profiler.profiler" if name in (*__all__, "profiler") else None
+    return lazy.find("weft.profiler", name, _MODULE_OF.get(name, later))
