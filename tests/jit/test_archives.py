@@ -415,3 +415,14 @@ def test_constants_that_are_no_tuple(constants):
             bad.writestr(name, pickled(constants) if is_it else good.read(name))
     with pytest.raises(LoadError, match="load: expected a tuple of constants"):
         jit.load(file.getvalue())
+
+
+def test_constants_that_an_archive_lacks():
+    """Found by tools/fuzz_archives.py."""
+    code = {
+        "__torch__": forward("x")["__torch__"].replace(
+            "bool\n", "bool\n  k : Final[Tensor] = CONSTANTS.c7\n"
+        )
+    }
+    with pytest.raises(LoadError, match="load: CONSTANTS: expected a name it has, got 'c7'"):
+        jit.load(archive(code, ROOT))

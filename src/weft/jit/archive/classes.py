@@ -156,7 +156,10 @@ class Definitions:
     def _constant(self, node: ast.expr) -> Any:
         """The value of a Final: a literal, or one of the constants."""
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "CONSTANTS":
-            return getattr(self.globals["CONSTANTS"], node.attr)
+            try:
+                return getattr(self.globals["CONSTANTS"], node.attr)
+            except AttributeError as error:
+                raise LoadError(f"load: {error}") from None
         return _literal(node)
 
     def _plain(self, name: str, code: ArchivedCode, node: ast.ClassDef) -> type:
