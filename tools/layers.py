@@ -106,8 +106,13 @@ class Import(NamedTuple):
     at_door: bool  # in a module's own __getattr__
 
 
-def imported(path: Path, module: str) -> Iterator[Import]:
+@functools.cache
+def imported(path: Path, module: str) -> tuple[Import, ...]:
     """What a file imports anywhere, by full names."""
+    return tuple(_imported(path, module))
+
+
+def _imported(path: Path, module: str) -> Iterator[Import]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     waiting: list[tuple[ast.AST, bool, bool]] = [(parsed(path), False, False)]
     doors = {id(n) for d in parsed(path).body if is_door(d) for n in ast.walk(d)}
