@@ -2,7 +2,8 @@
 without looking inside.
 
 `custom_op` makes one of a Python function; `define` and `impl`, or a `Library`, of a schema and
-functions for devices. What autograd, vmap and autocast do with it is registered for it, or follows. All of them, and weft's own, are in `weft.ops`.
+functions for devices. What autograd, vmap and autocast do with it is registered for it, or follows.
+All of them, and weft's own, are in `weft.ops`.
 """
 
 from weft.library._custom import (
