@@ -39,7 +39,7 @@ OF_MEMORY = frozenset(
 )
 #: small changes of the argument may change the answer without bound: only faithful samples compare
 ILL_POSED = frozenset(k for k in calling.ROWS if any(part in k for part in (
-    "inv", "det", "solve", "cholesky", "eigh", "eigvals", "qr", "svd", "matrix_power",
+    "inv", "det", "solve", "cholesky", "linalg_eig", "linalg_lu", "ldl", "qr", "svd", "matrix_power",
 )))  # fmt: skip
 
 

@@ -82,6 +82,18 @@ def test_inlining_into_blocks_and_limits():
     case(inlining.run, inside, "%q", None, functions=FUNCTIONS, options=Options(inline_limit=1))
 
 
+def test_a_large_function_that_is_called_often_is_compiled_once():
+    text = "graph(%n : int):\n  %a : int = prim::CallFunction[function=@half](%n)\n  %b : int = prim::CallFunction[function=@half](%a)\n  return (%b)\n"
+    graph = read(text, None, FUNCTIONS)
+    assert pipeline.optimize_graph(graph, 2, Options(call_size=1))
+    called = [node.attrs["function"] for node in graph.walk()]
+    assert len(called) == 2 and called[0] is called[1] is not HALF
+    assert evaluate(graph, 9) == 2
+    graph = read(text, None, FUNCTIONS)
+    pipeline.optimize_graph(graph, 2, Options(call_size=2))
+    assert "CallFunction" not in str(graph)
+
+
 def test_inlining_methods_and_recursion():
     point = ir.ClassType("Point", {"x": ir.Attribute(ir.INT)})
     classes = {"Point": point}

@@ -119,10 +119,10 @@ def freeze(
     ("layer.0.weight").
     """
     graph = function.graph.copy()
-    optimize_graph(graph, 1, options, observer)
+    optimize_graph(graph, 1, options, observer, finish=False)
     while freezing.run(graph, module, preserved):
         # Once `training` is a constant, what only training writes to can be one too.
-        optimize_graph(graph, 1, options, observer)
+        optimize_graph(graph, 1, options, observer, finish=False)
     if numerics:
         conv_bn.run(graph)
     optimize_graph(graph, 2, options, observer, finish)
@@ -137,22 +137,34 @@ def optimize_graph(
     finish: bool = True,
 ) -> bool:
     """Runs the passes on a graph, in place; True if anything changed. `finish`: those behind the
-    repeated ones too, which commit it to one kind of program: with gradients, or without."""
+    repeated ones too, which commit it to one kind of program: with gradients, or without. Without
+    them every call is inlined."""
     inlining, repeated, behind = _active(level)
-    changed = bool(inlining) and _inline(repeated, graph, options, observer)
+    changed = bool(inlining) and _inline(repeated, behind, graph, options, observer, finish)
     changed |= _settle(repeated, graph, options, observer)
     return (finish and _run(behind, graph, options, observer)) or changed
 
 
-def _inline(passes: list[Pass], graph: Graph, options: Options, observer: Observer | None) -> bool:
+def _inline(
+    passes: list[Pass],
+    behind: list[Pass],
+    graph: Graph,
+    options: Options,
+    observer: Observer | None,
+    may_share: bool,
+) -> bool:
     """Inlines calls. The passes that repeat run once on a function that is called often, not on
-    each of its copies."""
+    each of its copies; a large one, if it `may_share`, has no copies and is finished, too."""
     bodies: dict[Function, Graph] = {}
+    shared: dict[Function, Function] = {}
     for function in inlining.called_often(graph):
         body = bodies[function] = function.graph.copy()
-        inlining.run(body, options, bodies, (function,))
+        inlining.run(body, options, bodies, (function,), shared)
         _settle(passes, body, options, observer)
-    changed = bool(inlining.run(graph, options, bodies))
+        if may_share and sum(1 for _ in body.walk()) > options.call_size:
+            _run(behind, body, options, observer)
+            shared[function] = function.with_graph(body)
+    changed = bool(inlining.run(graph, options, bodies, shared=shared))
     if changed and observer is not None:
         observer(PASSES[0], graph)
     return changed

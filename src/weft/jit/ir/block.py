@@ -89,12 +89,17 @@ class Block:
 
     def walk(self) -> Iterator[Node]:
         """All nodes in order, each before those of its nested blocks."""
-        for node in self.nodes:
-            if node._owner is self:
-                yield node
-                if node.blocks:
-                    for block in node.blocks:
-                        yield from block.walk()
+        # One loop: generators within generators would hand each node through every level.
+        pending: list[tuple[Block, Iterator[Node] | None]] = [(self, None)]
+        while pending:
+            block, nodes = pending.pop()
+            for node in nodes or (nodes := iter(block.nodes)):
+                if node._owner is block:
+                    yield node
+                    if node.blocks:
+                        pending.append((block, nodes))
+                        pending += [(inner, None) for inner in reversed(node.blocks)]
+                        break
 
     def is_within(self, block: Block) -> bool:
         """Whether it is the block or nested in it."""

@@ -293,7 +293,7 @@ def _parts(type_: ty.Type) -> Iterator[ty.Type]:
 
 def _values(block: Block) -> Iterator[Value]:
     yield from block.params
-    for node in block:
+    for node in block.walk():
         yield from node.outputs
         for inner in node.blocks:
-            yield from _values(inner)
+            yield from inner.params

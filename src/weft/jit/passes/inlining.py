@@ -3,7 +3,8 @@
     %y : int = prim::CallFunction[function=@twice](%x)   =>   %y : int = aten::add.int(%x, %x)
 
 A call of a function from within itself stays, and so does a call that would make the graph too
-large. Nodes remember where they were called from.
+large. Large functions that are called often are compiled once instead: their calls are redirected
+to the optimised function. Nodes remember where they were called from.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ def run(
     options: Options = DEFAULT,
     bodies: Mapping[Function, Graph] | None = None,
     within: tuple[Function, ...] = (),
+    shared: Mapping[Function, Function] | None = None,
 ) -> bool:
     """Inlines every call it can; True if there was one. `bodies`: graphs to take for those of
-    functions. `within`: the function that the graph is of, if calls of it are to stay."""
-    inliner = _Inliner(options.inline_limit, bodies or {})
+    functions. `within`: the function that the graph is of, if calls of it are to stay. `shared`:
+    functions to call in the place of others, which are not inlined."""
+    inliner = _Inliner(options.inline_limit, bodies or {}, shared or {})
     inliner.block(graph.block, within)
     return inliner.changed
 
@@ -50,9 +53,13 @@ def called_often(graph: Graph) -> list[Function]:
 
 
 class _Inliner:
-    def __init__(self, limit: int, bodies: Mapping[Function, Graph]) -> None:
+    def __init__(
+        self, limit: int, bodies: Mapping[Function, Graph], shared: Mapping[Function, Function]
+    ) -> None:
         self.room = limit
         self.bodies = bodies
+        self.shared = shared
+        self.redirected = set(shared.values())
         self.changed = False
 
     def block(self, block: Block, callers: tuple[Function, ...]) -> None:
@@ -63,7 +70,10 @@ class _Inliner:
         for block in node.blocks:
             self.block(block, callers)
         function = callee(node)
-        if function is None or function in callers:
+        if function is None or function in callers or function in self.redirected:
+            return
+        if function in self.shared:
+            self._redirect(node, self.shared[function])
             return
         graph = self.bodies.get(function, function.graph)
         size = sum(1 for _ in graph.walk())
@@ -73,6 +83,17 @@ class _Inliner:
         self.changed = True
         for inner in self._replace(node, graph.block):
             self.node(inner, (*callers, function))
+
+    def _redirect(self, call: Node, function: Function) -> None:
+        """Calls another function, of equal arguments and results."""
+        self.changed = True
+        types = [value.type for value in call.outputs]
+        with call.graph.inserting(before=call):
+            new = call.graph.emit(
+                "prim::CallFunction", call.inputs, types, {"function": function}, call.range
+            )
+        call.replace_outputs_with(new.outputs)
+        call.destroy()
 
     def _replace(self, call: Node, body: Block) -> list[Node]:
         """Puts a copy of a function's nodes in the place of the call."""

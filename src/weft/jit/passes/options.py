@@ -19,6 +19,7 @@ class Options:
     gradients: bool = True
     fast_math: bool = False
     inline_limit: int = 20_000  # nodes that inlining may add to a graph
+    call_size: int = 500  # nodes of a function that several calls share instead of copies
     unroll_trips: int = 8
     unroll_limit: int = 128  # nodes an unrolled loop may have
 
