@@ -13,6 +13,7 @@ from typing import Any
 import weft
 from weft._C import Tensor
 from weft._functions.out import takes_out as _takes_out
+from weft._functions.padding import *  # noqa: F403
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import *  # noqa: F403
 from weft.nn._alignment_functions import *  # noqa: F403
@@ -22,7 +23,6 @@ from weft.nn._embedding_functions import *  # noqa: F403
 from weft.nn._loss_functions import *  # noqa: F403
 from weft.nn._margin_functions import *  # noqa: F403
 from weft.nn._norm_functions import *  # noqa: F403
-from weft.nn._padding_functions import *  # noqa: F403
 from weft.nn._pooling_functions import *  # noqa: F403
 from weft.nn._resampling_functions import *  # noqa: F403
 from weft.nn._unpooling_functions import *  # noqa: F403
