@@ -26,8 +26,8 @@ from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
-from weft._tensor.limits import finfo
-from weft.autograd.grad_mode import no_grad
+from weft._tensor.limits import finfo as _finfo
+from weft.autograd.grad_mode import no_grad as _no_grad
 
 _aten = _C._aten
 
@@ -227,7 +227,7 @@ def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
 def _cut(A: Tensor, atol: Any, rtol: Any, greatest: Tensor) -> Any:
     """max(atol, rtol * greatest): what counts as zero; rtol is eps * max(m, n) where atol is 0."""
     if rtol is None:
-        rtol = max(A.shape[-2:]) * finfo(A.dtype).eps
+        rtol = max(A.shape[-2:]) * _finfo(A.dtype).eps
         if isinstance(atol, Tensor):
             rtol = (atol == 0) * rtol
         elif atol:
@@ -272,7 +272,7 @@ def pinv(
     """
     if A.numel() == 0:
         return A.mH.clone()
-    with no_grad():
+    with _no_grad():
         inverse = _pseudo_inverse(A, hermitian, atol, rcond if rtol is None else rtol)
     return _aten._pinv(A, inverse)
 
@@ -376,7 +376,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
             f"{tuple(A.shape)}"
         )
     solution = pinv(A, rcond) @ right
-    with no_grad():
+    with _no_grad():
         values = svdvals(A)
         rank = _nonzero_values(A, values, None, rcond).sum(-1)
     full = driver == "gels" or bool((rank == A.size(-1)).all())

@@ -78,4 +78,4 @@ def _places(i: Tensor, n: int, mode: str) -> Tensor:
 
 __all__ = ["pad"]
 
-_declare(globals())
+_declare(globals(), ("pad",))
