@@ -123,7 +123,7 @@ PURPOSES = (
     Purpose(
         "distributions, their samplers and special functions",
         4_500,
-        4_900,
+        4_960,
         "src/weft/distributions/* src/weft/_functions/variates.py "
         "src/weft/_functions/incomplete_gamma.py src/weft/_functions/sampling.py",
     ),

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     )
     from weft._C import *  # noqa: F403
 
-# Operators of the table, then what the bindings write by hand: dtypes, tensor(), from_numpy(), ...
-globals().update(_C._functions)
+# Operators of the table stand beside what the bindings write by hand: dtypes, tensor(), ... Modules
+# of the package take both from weft._C.
+vars(_C).update(_C._functions)
 globals().update({name: value for name, value in vars(_C).items() if not name.startswith("_")})
 
 from weft._tensor import aliases as _aliases  # noqa: E402

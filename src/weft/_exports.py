@@ -23,8 +23,8 @@ _NAMES_OF_MODULES = {
     "_functions.incomplete_gamma": "igamma igammac",
     "_functions.factorizations": "eig lstsq matrix_rank orgqr ormqr solve symeig",
     "_functions.lu": "lu lu_solve lu_unpack triangular_solve",
-    "_functions.matrices": "_weight_norm cdist chain_matmul einsum matrix_exp norm norm_except_dim "
-    "pinverse tensordot",
+    "_functions.matrices": "cdist einsum matrix_exp tensordot",
+    "_functions.norms": "_weight_norm chain_matmul norm norm_except_dim pinverse",
     "_functions.sampling": "poisson",
     "_functions.shapes": "as_strided_scatter broadcast_shapes broadcast_tensors dsplit hsplit "
     "meshgrid split_copy split_with_sizes_copy unbind_copy unravel_index vsplit",

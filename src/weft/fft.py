@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import factory_takes_out, takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 
-_aten = weft._C._aten
+_aten = _C._aten
 
 
 def _complex(x: Tensor, dims: list[int], inverse: bool, scale: float) -> Tensor:
@@ -28,17 +28,17 @@ def _complex(x: Tensor, dims: list[int], inverse: bool, scale: float) -> Tensor:
 
 
 def _floating(function: str, x: Tensor) -> Tensor:
-    if x.dtype in (weft.float16, weft.bfloat16):
+    if x.dtype in (_C.float16, _C.bfloat16):
         name = str(x.dtype).partition(".")[2]
         raise RuntimeError(f"{function}: expected a dtype of at least 32 bits, got {name}")
     whole = not (x.is_floating_point() or x.is_complex())
-    return x.to(weft.get_default_dtype()) if whole else x
+    return x.to(_C.get_default_dtype()) if whole else x
 
 
 def _as_complex(x: Tensor) -> Tensor:
     if x.is_complex():
         return x
-    return x.to(weft.complex128 if x.dtype == weft.float64 else weft.complex64)
+    return x.to(_C.complex128 if x.dtype == _C.float64 else _C.complex64)
 
 
 def _real(function: str, x: Tensor) -> Tensor:
@@ -53,7 +53,7 @@ def _resized(x: Tensor, dim: int, size: int) -> Tensor:
         return x
     widths = [0] * (2 * (x.dim() - dim))
     widths[-1] = size - x.size(dim)
-    return weft.constant_pad_nd(x, widths)
+    return _C.constant_pad_nd(x, widths)
 
 
 def _scale(function: str, norm: str | None, count: int, inverse: bool) -> float:
@@ -427,8 +427,8 @@ def fftfreq(
     >>> weft.fft.fftfreq(5, d=0.5)
     tensor([ 0.0000,  0.4000,  0.8000, -0.8000, -0.4000])
     """
-    whole = weft.arange(n, dtype=weft.float64, device=device)
-    places = weft.where(whole < (n + 1) // 2, whole, whole - n)
+    whole = _C.arange(n, dtype=_C.float64, device=device)
+    places = _C.where(whole < (n + 1) // 2, whole, whole - n)
     return _frequencies(places, n, d, dtype, requires_grad)
 
 
@@ -443,12 +443,12 @@ def rfftfreq(
     >>> weft.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
-    places = weft.arange(n // 2 + 1, dtype=weft.float64, device=device)
+    places = _C.arange(n // 2 + 1, dtype=_C.float64, device=device)
     return _frequencies(places, n, d, dtype, requires_grad)
 
 
 def _frequencies(places: Tensor, n: int, d: float, dtype: Any, requires_grad: bool) -> Tensor:
-    kind = weft.get_default_dtype() if dtype is None else dtype
+    kind = _C.get_default_dtype() if dtype is None else dtype
     result = (places * (1.0 / (n * d))).to(kind)
     return result.requires_grad_() if requires_grad else result
 

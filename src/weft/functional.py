@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from weft import split
+from weft._C import split
 from weft._functions.elements import unique, unique_consecutive
-from weft._functions.matrices import cdist, chain_matmul, einsum, norm, tensordot
+from weft._functions.matrices import cdist, einsum, tensordot
+from weft._functions.norms import chain_matmul, norm
 from weft._functions.shapes import broadcast_shapes, broadcast_tensors, meshgrid, unravel_index
 from weft._functions.spectra import istft, stft
 from weft._functions.stacking import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod

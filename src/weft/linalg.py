@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.factorizations import householder_product as householder_product
 from weft._functions.factorizations import ldl_factor as ldl_factor
@@ -26,10 +26,12 @@ from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
+from weft._tensor.limits import finfo as _finfo
+from weft.autograd.grad_mode import no_grad as _no_grad
 
-_aten = weft._C._aten
+_aten = _C._aten
 
-LinAlgError = weft._C.LinAlgError
+LinAlgError = _C.LinAlgError
 
 inv = _aten.linalg_inv
 inv_ex = _aten.linalg_inv_ex
@@ -225,7 +227,7 @@ def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
 def _cut(A: Tensor, atol: Any, rtol: Any, greatest: Tensor) -> Any:
     """max(atol, rtol * greatest): what counts as zero; rtol is eps * max(m, n) where atol is 0."""
     if rtol is None:
-        rtol = max(A.shape[-2:]) * weft.finfo(A.dtype).eps
+        rtol = max(A.shape[-2:]) * _finfo(A.dtype).eps
         if isinstance(atol, Tensor):
             rtol = (atol == 0) * rtol
         elif atol:
@@ -234,7 +236,7 @@ def _cut(A: Tensor, atol: Any, rtol: Any, greatest: Tensor) -> Any:
     if atol is None:
         return relative
     return (
-        weft.maximum(_column(atol).expand_as(relative), relative)
+        _C.maximum(_column(atol).expand_as(relative), relative)
         if isinstance(atol, Tensor)
         else relative.clamp_min(atol)
     )
@@ -270,7 +272,7 @@ def pinv(
     """
     if A.numel() == 0:
         return A.mH.clone()
-    with weft.no_grad():
+    with _no_grad():
         inverse = _pseudo_inverse(A, hermitian, atol, rcond if rtol is None else rtol)
     return _aten._pinv(A, inverse)
 
@@ -374,7 +376,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
             f"{tuple(A.shape)}"
         )
     solution = pinv(A, rcond) @ right
-    with weft.no_grad():
+    with _no_grad():
         values = svdvals(A)
         rank = _nonzero_values(A, values, None, rcond).sum(-1)
     full = driver == "gels" or bool((rank == A.size(-1)).all())
@@ -384,7 +386,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     return LeastSquares(
         solution.squeeze(-1) if vectors else solution,
         residuals,
-        rank if driver != "gels" else weft.empty([0], dtype=weft.int64),
+        rank if driver != "gels" else _C.empty([0], dtype=_C.int64),
         values if driver in ("gelsd", "gelss") else A.new_empty([0], dtype=values.dtype),
     )
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.elements import mvlgamma as _mvlgamma
+from weft._functions.incomplete_gamma import igamma as _igamma
+from weft._functions.incomplete_gamma import igammac as _igammac
 from weft._functions.out import takes_out
 from weft._runtime.torch_function import declare as _declare
 
-_aten = weft._C._aten
+_aten = _C._aten
+gammainc, gammaincc, multigammaln = _igamma, _igammac, _mvlgamma
 _OTHER_NAMES = {
-    "gammainc": "igamma",
-    "gammaincc": "igammac",
     "gammaln": "lgamma",
-    "multigammaln": "mvlgamma",
     "psi": "digamma",
     "expit": "sigmoid",
     "modified_bessel_i0": "i0",
@@ -43,9 +44,9 @@ def _pair(function: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         raise TypeError(f"{function}: expected at least one tensor, got {a!r} and {b!r}")
     if not isinstance(a, Tensor):
-        return weft.tensor(a, dtype=b.dtype if b.is_floating_point() else None), b
+        return _C.tensor(a, dtype=b.dtype if b.is_floating_point() else None), b
     if not isinstance(b, Tensor):
-        return a, weft.tensor(b, dtype=a.dtype if a.is_floating_point() else None)
+        return a, _C.tensor(b, dtype=a.dtype if a.is_floating_point() else None)
     return a, b
 
 
@@ -99,7 +100,7 @@ def _polynomial(name: str) -> Callable[..., Tensor]:
 
 def __getattr__(name: str) -> Any:
     if name in _OTHER_NAMES or name in _SAME_NAMES:
-        return getattr(weft, _OTHER_NAMES.get(name, name))
+        return getattr(_C, _OTHER_NAMES.get(name, name))
     if name in _ROWS:
         return getattr(_aten, f"special_{name}")
     if name == "modified_bessel_i1":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.matrices import powers
 from weft._functions.out import factory_takes_out
@@ -93,7 +93,7 @@ def gradient(
     if len(spacings) != len(dims):
         raise RuntimeError(f"gradient: expected {len(dims)} spacings, got {len(spacings)}")
     kind = input.dtype
-    x = input.float() if kind in (weft.float16, weft.bfloat16) else input
+    x = input.float() if kind in (_C.float16, _C.bfloat16) else input
     slopes = [_slope(x, d % x.dim(), s, edge_order) for d, s in zip(dims, spacings)]
     return tuple(slope if x is input else slope.to(kind) for slope in slopes)
 
@@ -107,7 +107,7 @@ def _slope(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     if isinstance(spacing, Tensor) and spacing.dim():
         gaps = spacing.diff().reshape([-1] + [1] * (x.dim() - 1 - dim))
     else:
-        gaps = weft.ones([size - 1] + [1] * (x.dim() - 1 - dim)) * spacing
+        gaps = _C.ones([size - 1] + [1] * (x.dim() - 1 - dim)) * spacing
         gaps = gaps.to(x.dtype) if x.is_floating_point() or x.is_complex() else gaps
 
     def part(start: int, count: int) -> Tensor:
@@ -124,11 +124,11 @@ def _slope(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         first = _end(ends[0], ends[1], gap(0, 1), gap(1, 1))
         last = _end(ends[2], ends[3], gap(size - 2, 1), gap(size - 3, 1))
     if size == 2:
-        return weft.cat([first, last], dim)
+        return _C.cat([first, last], dim)
     before, after = gap(0, size - 2), gap(1, size - 2)
     left, right = steps.narrow(dim, 0, size - 2), steps.narrow(dim, 1, size - 2)
     middle = (left * after + right * before) / (before + after)
-    return weft.cat([first, middle, last], dim)
+    return _C.cat([first, middle, last], dim)
 
 
 def _end(near: Tensor, far: Tensor, gap: Tensor, next_gap: Tensor) -> Tensor:
@@ -148,12 +148,12 @@ def logspace(
     >>> weft.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    kind = weft.get_default_dtype() if dtype is None else dtype
+    kind = _C.get_default_dtype() if dtype is None else dtype
     if kind.is_complex:
         raise RuntimeError(f"logspace: expected a real dtype, got {str(kind).partition('.')[2]}")
     first, last = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
-    places = weft.linspace(first, last, steps, dtype=weft.float64, device=device)
-    result = weft.pow(base, places).to(kind)
+    places = _C.linspace(first, last, steps, dtype=_C.float64, device=device)
+    result = _C.pow(base, places).to(kind)
     return result.requires_grad_() if requires_grad else result
 
 

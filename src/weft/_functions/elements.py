@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.torch_function import declare as _declare
 
-_aten = weft._C._aten
+_aten = _C._aten
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
@@ -39,7 +39,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     if size < 0:
         raise RuntimeError(f"nonzero_static: expected a size of at least 0, got {size}")
     found = input.nonzero()[:size]
-    return weft.cat([found, found.new_full([size - found.size(0), found.size(1)], fill_value)])
+    return _C.cat([found, found.new_full([size - found.size(0), found.size(1)], fill_value)])
 
 
 def _wanted(values: Tensor, inverse: Tensor, counts: Tensor, places: bool, often: bool) -> Any:
@@ -124,7 +124,7 @@ def index_reduce(
         return flat.reshape(())
     sizes = [1] * source.dim()
     sizes[dim] = -1
-    places = index.to(weft.int64).reshape(sizes).expand(source.shape)
+    places = index.to(_C.int64).reshape(sizes).expand(source.shape)
     return input.scatter_reduce(dim, places, source, reduce, include_self=include_self)
 
 
@@ -222,8 +222,8 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     """
     if p < 1:
         raise RuntimeError(f"mvlgamma: expected p >= 1, got {p}")
-    x = input if input.is_floating_point() else input.to(weft.get_default_dtype())
-    steps = weft.arange(p, dtype=x.dtype) * 0.5
+    x = input if input.is_floating_point() else input.to(_C.get_default_dtype())
+    steps = _C.arange(p, dtype=x.dtype) * 0.5
     return (x.unsqueeze(-1) - steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 

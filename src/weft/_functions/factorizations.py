@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.torch_function import declare as _declare
 
-_aten = weft._C._aten
+_aten = _C._aten
 
 
 class LDL(NamedTuple):
@@ -39,7 +39,7 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
     """
     found = LDLEx(*_aten._ldl_factor(A, hermitian))
     if check_errors and bool(found.info.any()):
-        raise weft.linalg.LinAlgError(
+        raise _C.LinAlgError(
             "ldl_factor: expected regular matrices, got a singular one (block "
             f"{int(found.info.max())})"
         )
@@ -84,7 +84,7 @@ def _reflected(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
     """H_0 @ ... @ H_k-1 @ other, or its adjoint's product, with H_i = 1 - tau_i v_i v_i^H; v_i is
     column i of A below the diagonal, and 1 on it (Golub and Van Loan, Matrix Computations, 5.1)."""
     count = tau.size(-1)
-    unit = weft.eye(A.size(-2), count, dtype=A.dtype)
+    unit = _C.eye(A.size(-2), count, dtype=A.dtype)
     vectors = A[..., :count].tril(-1) + unit
     for i in range(count) if adjoint else reversed(range(count)):
         vector = vectors[..., i : i + 1]
@@ -106,7 +106,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
             [4.]])
     """
     _check_reflections("householder_product", A, tau)
-    one = weft.eye(A.size(-2), A.size(-1), dtype=A.dtype)
+    one = _C.eye(A.size(-2), A.size(-1), dtype=A.dtype)
     return _reflected(A, tau, one.expand(A.shape), False).clone()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import weft
+from weft import _C, linalg
 from weft._C import Tensor
 
 _UNARY = (
@@ -92,9 +92,9 @@ def _function(operator: str) -> Callable[..., Tensor]:
     if base in ("maximum", "minimum", "clamp_min", "clamp_max"):
         return _limit(operator)
     if operator == "norm":
-        return lambda x, ord=2, dtype=None: weft.linalg.vector_norm(x, ord, dtype=dtype)
+        return lambda x, ord=2, dtype=None: linalg.vector_norm(x, ord, dtype=dtype)
     if operator == "pow":  # the base may be a number
-        return lambda x, exponent: weft.pow(x, exponent)
+        return lambda x, exponent: _C.pow(x, exponent)
     return getattr(Tensor, operator)
 
 

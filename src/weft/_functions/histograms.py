@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.torch_function import declare as _declare
@@ -85,7 +85,7 @@ def _count(
     weights: Tensor | None,
     density: bool,
 ) -> tuple[Tensor, list[Tensor]]:
-    if points.dtype not in (weft.float32, weft.float64):
+    if points.dtype not in (_C.float32, _C.float64):
         raise RuntimeError(f"{name}: expected float32 or float64, got {points.dtype}")
     if limits is not None and len(limits) != 2 * points.size(1):
         raise RuntimeError(
@@ -98,19 +98,19 @@ def _count(
         for d, entry in enumerate(bins)
     ]
     shape = [side.numel() - 1 for side in sides]
-    place = weft.zeros(points.size(0), dtype=weft.int64)
-    inside = weft.ones(points.size(0), dtype=weft.bool)
+    place = _C.zeros(points.size(0), dtype=_C.int64)
+    inside = _C.ones(points.size(0), dtype=_C.bool)
     for d, side in enumerate(sides):
         values = points[:, d].contiguous()
-        at = weft.searchsorted(side, values, right=True) - 1
-        at = weft.where(values == side[-1], shape[d] - 1, at)
+        at = _C.searchsorted(side, values, right=True) - 1
+        at = _C.where(values == side[-1], shape[d] - 1, at)
         inside = inside & (at >= 0) & (at < shape[d])
         place = place * shape[d] + at
-    heights = weft.ones_like(points[:, 0]) if weights is None else weights.to(points.dtype)
+    heights = _C.ones_like(points[:, 0]) if weights is None else weights.to(points.dtype)
     total = 1
     for size in shape:
         total *= size
-    flat = weft.zeros(total, dtype=points.dtype).scatter_add(0, place[inside], heights[inside])
+    flat = _C.zeros(total, dtype=points.dtype).scatter_add(0, place[inside], heights[inside])
     hist = flat.reshape(shape)
     if density:
         hist = hist / hist.sum()
@@ -140,7 +140,7 @@ def _edges(name: str, values: Tensor, bins: Any, limits: tuple[float, ...] | Non
         raise RuntimeError(f"{name}: expected a finite range in rising order, got {low} to {high}")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return weft.linspace(low, high, bins + 1, dtype=values.dtype)
+    return _C.linspace(low, high, bins + 1, dtype=values.dtype)
 
 
 _declare(globals())

@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
+from weft._functions.shapes import broadcast_tensors
+from weft._tensor.limits import finfo
 from weft._tensor.promotion import result_type
 from weft.autograd import Function
 
@@ -26,7 +28,7 @@ def _half_line(integrand: Callable[[Tensor], Tensor], near: Tensor, far: Tensor)
     u = near * exp(s - exp(-s)) makes the trapezoidal rule converge exponentially in its steps
     (Takahasi and Mori, 1974: double exponential formulas).
     """
-    total = weft.zeros_like(near)
+    total = _C.zeros_like(near)
     ratio = float((far / near).nan_to_num(posinf=1.0).max()) if near.numel() else 1.0
     for node in range(-18, 20 + math.ceil(math.log(max(ratio, 1.0)) / _STEP)):
         s = _STEP * node
@@ -49,16 +51,16 @@ class _Tail:
 
     def __init__(self, a: Tensor, x: Tensor) -> None:
         self.a, self.x, self.below = a, x, (x <= a) | (x <= 1)
-        self._near = weft.where(self.below, _width(a - x, x), _width(x - a + 1, a - 1))
-        self._far = weft.where(self.below, (1 + x) / a, 1 / x)
+        self._near = _C.where(self.below, _width(a - x, x), _width(x - a + 1, a - 1))
+        self._far = _C.where(self.below, (1 + x) / a, 1 / x)
 
-    def integral(self, factor: Callable[[Tensor], Tensor] = weft.ones_like) -> Tensor:
+    def integral(self, factor: Callable[[Tensor], Tensor] = _C.ones_like) -> Tensor:
         """`factor` is a function of log(t / x)."""
 
         def integrand(u: Tensor) -> Tensor:
-            away = weft.where(self.below, -u, u.log1p())
-            decay = weft.where(self.below, weft.expm1(-u), u)
-            power = weft.where(self.below, self.a, self.a - 1)
+            away = _C.where(self.below, -u, u.log1p())
+            decay = _C.where(self.below, _C.expm1(-u), u)
+            power = _C.where(self.below, self.a, self.a - 1)
             return (power * away - self.x * decay).exp() * factor(away)
 
         return _half_line(integrand, self._near, self._far)
@@ -68,14 +70,14 @@ def _gamma_tails(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """The regularised lower and upper incomplete gamma functions, for float64."""
     inner_a, inner_x = a.clamp(1e-300, 1e300), x.clamp(1e-300, 1e300)
     side = _Tail(inner_a, inner_x)
-    tail = (inner_a * inner_x.log() - inner_x - weft.lgamma(inner_a)).exp() * side.integral()
-    lower = weft.where(side.below, tail, 1 - tail)
-    upper = weft.where(side.below, 1 - tail, tail)
-    full, empty = (x == weft.inf) | (a == 0), (x == 0) | (a == weft.inf)
+    tail = (inner_a * inner_x.log() - inner_x - _C.lgamma(inner_a)).exp() * side.integral()
+    lower = _C.where(side.below, tail, 1 - tail)
+    upper = _C.where(side.below, 1 - tail, tail)
+    full, empty = (x == math.inf) | (a == 0), (x == 0) | (a == math.inf)
     wrong = (a < 0) | (x < 0) | (full & empty) | a.isnan() | x.isnan()
-    lower = weft.where(empty, 0.0, weft.where(full, 1.0, lower.clamp(0, 1)))
-    upper = weft.where(empty, 1.0, weft.where(full, 0.0, upper.clamp(0, 1)))
-    return weft.where(wrong, weft.nan, lower), weft.where(wrong, weft.nan, upper)
+    lower = _C.where(empty, 0.0, _C.where(full, 1.0, lower.clamp(0, 1)))
+    upper = _C.where(empty, 1.0, _C.where(full, 0.0, upper.clamp(0, 1)))
+    return _C.where(wrong, math.nan, lower), _C.where(wrong, math.nan, upper)
 
 
 class _IncompleteGamma(Function):
@@ -84,8 +86,8 @@ class _IncompleteGamma(Function):
         ctx.save_for_backward(a, x)
         ctx.upper = upper
         dtype = result_type(a, x)
-        dtype = dtype if dtype.is_floating_point else weft.get_default_dtype()
-        pair = weft.broadcast_tensors(a.to(weft.float64), x.to(weft.float64))
+        dtype = dtype if dtype.is_floating_point else _C.get_default_dtype()
+        pair = broadcast_tensors(a.to(_C.float64), x.to(_C.float64))
         return _gamma_tails(*pair)[upper].to(dtype)
 
     @staticmethod
@@ -95,7 +97,7 @@ class _IncompleteGamma(Function):
             raise NotImplementedError(
                 "igamma: expected no gradient for input, got one that requires it"
             )
-        density = ((a - 1) * x.log() - x - weft.lgamma(a)).exp()
+        density = ((a - 1) * x.log() - x - _C.lgamma(a)).exp()
         slope = grad * density
         return None, (-slope if ctx.upper else slope).sum_to_size(x.shape), None
 
@@ -137,11 +139,11 @@ def gamma_derivative(x: Tensor, concentration: Tensor) -> Tensor:
 
     Both of one shape.
     """
-    a = concentration.to(weft.float64)
-    z = x.to(weft.float64).clamp(min=weft.finfo(weft.float64).tiny)
-    offset, side = z.log() - weft.digamma(a), _Tail(a, z)
+    a = concentration.to(_C.float64)
+    z = x.to(_C.float64).clamp(min=finfo(_C.float64).tiny)
+    offset, side = z.log() - _C.digamma(a), _Tail(a, z)
     total = z * side.integral(lambda away: offset + away)
-    return weft.where(side.below, -total, total).to(x.dtype)
+    return _C.where(side.below, -total, total).to(x.dtype)
 
 
 def beta_derivative(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
@@ -149,18 +151,18 @@ def beta_derivative(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
 
     Below the mean t = x * exp(-u), and above it 1 - t = (1 - x) * exp(-u).
     """
-    a, s = alpha.to(weft.float64), total.to(weft.float64)
-    z = x.to(weft.float64).clamp(min=weft.finfo(weft.float64).tiny)
+    a, s = alpha.to(_C.float64), total.to(_C.float64)
+    z = x.to(_C.float64).clamp(min=finfo(_C.float64).tiny)
     below = z * s <= a
-    e, f = weft.where(below, a, s - a), weft.where(below, s - a, a)
-    odds = weft.where(below, z / (1 - z), (1 - z) / z)
+    e, f = _C.where(below, a, s - a), _C.where(below, s - a, a)
+    odds = _C.where(below, z / (1 - z), (1 - z) / z)
     near = _width(e - (f - 1) * odds, (f - 1) * odds * (1 + odds))
     far = (1 + (f - 1).clamp(min=0) * odds.log1p()) / e
-    offset = z.log() - weft.digamma(a) + weft.digamma(s)
+    offset = z.log() - _C.digamma(a) + _C.digamma(s)
 
     def integrand(u: Tensor) -> Tensor:
-        bend = (-odds * weft.expm1(-u)).log1p()
-        return ((f - 1) * bend - e * u).exp() * (offset + weft.where(below, -u, bend))
+        bend = (-odds * _C.expm1(-u)).log1p()
+        return ((f - 1) * bend - e * u).exp() * (offset + _C.where(below, -u, bend))
 
     integral = _half_line(integrand, near, far)
-    return weft.where(below, -odds * integral, integral).to(x.dtype)
+    return _C.where(below, -odds * integral, integral).to(x.dtype)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
+from weft._functions.shapes import broadcast_shapes
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 
-_aten = weft._C._aten
+_aten = _C._aten
 
 
 class TriangularSolve(NamedTuple):
@@ -36,18 +37,18 @@ def triangular_solve(
             [2.]])
     """
     matrix, is_upper = (A.mT, not upper) if transpose else (A, upper)
-    solution = weft.linalg.solve_triangular(matrix, b, upper=is_upper, unitriangular=unitriangular)
+    solution = _aten.linalg_solve_triangular(matrix, b, upper=is_upper, unitriangular=unitriangular)
     return TriangularSolve(solution, A.clone())
 
 
 def _rows(name: str, pivots: Tensor, count: int) -> Tensor:
     """The rows of A [..., count, *] in the order of L @ U; `pivots` are the exchanges, in turn, of
     row i with row pivots[..., i], counted from 1."""
-    if pivots.dtype != weft.int32:
+    if pivots.dtype != _C.int32:
         raise RuntimeError(f"{name}: expected pivots of int32, got {pivots.dtype}")
-    rows = weft.arange(count).expand([*pivots.shape[:-1], count]).clone()
+    rows = _C.arange(count).expand([*pivots.shape[:-1], count]).clone()
     for i in range(pivots.size(-1)):
-        other = pivots[..., i : i + 1].to(weft.int64) - 1
+        other = pivots[..., i : i + 1].to(_C.int64) - 1
         exchanged = rows.gather(-1, other)
         rows = rows.scatter(-1, other, rows[..., i : i + 1])
         rows[..., i : i + 1] = exchanged
@@ -75,7 +76,7 @@ def linalg_lu_solve(
         )
     if not left:
         return linalg_lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
-    solve = weft.linalg.solve_triangular
+    solve = _aten.linalg_solve_triangular
     rows = _rows("lu_solve", pivots, LU.size(-1))
     if adjoint:
         right = solve(LU.mH, solve(LU.mH, B, upper=False), upper=True, unitriangular=True)
@@ -86,7 +87,7 @@ def linalg_lu_solve(
 
 def _permuted(B: Tensor, rows: Tensor) -> Tensor:
     """The rows of matrices in another order; leading sizes broadcast."""
-    sizes = weft.broadcast_shapes(B.shape[:-2], rows.shape[:-1])
+    sizes = broadcast_shapes(B.shape[:-2], rows.shape[:-1])
     order = rows.expand([*sizes, rows.size(-1)]).unsqueeze(-1)
     return B.expand([*sizes, *B.shape[-2:]]).gather(
         -2, order.expand([*order.shape[:-1], B.size(-1)])
@@ -130,11 +131,11 @@ def lu_unpack(
     least = min(rows, columns)
     P = L = U = LU_data.new_empty([0])
     if unpack_data:
-        one = weft.eye(rows, least, dtype=LU_data.dtype)
+        one = _C.eye(rows, least, dtype=LU_data.dtype)
         L, U = LU_data[..., :least].tril(-1) + one, LU_data[..., :least, :].triu()
     if unpack_pivots:
         order = _rows("lu_unpack", LU_pivots, rows)
-        P = weft.eye(rows, dtype=LU_data.dtype)[order].mT
+        P = _C.eye(rows, dtype=LU_data.dtype)[order].mT
     return Unpacked(P, L, U)
 
 
@@ -215,7 +216,7 @@ def linalg_lu(A: Tensor, *, pivot: bool = True) -> Decomposition:
     _check_pivot("lu", pivot)
     LU, _, places, _ = _aten._lu_factor(A, False)
     _, L, U = lu_unpack(LU, places, unpack_pivots=False)
-    return Decomposition(weft.eye(A.size(-2), dtype=A.dtype)[places], L, U)
+    return Decomposition(_C.eye(A.size(-2), dtype=A.dtype)[places], L, U)
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:

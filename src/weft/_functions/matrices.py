@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._functions.shapes import listed
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 
-_aten = weft._C._aten
+_aten = _C._aten
 
 # Numerator of the Pade approximant of order 13 to exp (Higham, 2005): the denominator has the same
 # coefficients with alternating signs.
@@ -41,7 +41,7 @@ def matrix_exp(input: Tensor) -> Tensor:
         raise RuntimeError(f"matrix_exp: expected a floating or complex dtype, got {input.dtype}")
     if input.numel() == 0:
         return input.clone()
-    wide = weft.complex128 if input.is_complex() else weft.float64
+    wide = _C.complex128 if input.is_complex() else _C.float64
     if input.dtype != wide:  # the quotient below costs digits
         return matrix_exp(input.to(wide)).to(input.dtype)
     norms = input.detach().abs().sum(-2).amax(-1)
@@ -51,13 +51,13 @@ def matrix_exp(input: Tensor) -> Tensor:
     result = _pade_exp(scaled)
     for done in range(int(halvings.max().item())):
         squared = result @ result
-        result = weft.where((halvings > done)[..., None, None], squared, result)
+        result = _C.where((halvings > done)[..., None, None], squared, result)
     return result
 
 
 def _pade_exp(a: Tensor) -> Tensor:
     """exp of matrices of a small norm: (even - odd)^-1 (even + odd)."""
-    one = weft.eye(a.size(-1), dtype=a.dtype).expand(a.shape)
+    one = _C.eye(a.size(-1), dtype=a.dtype).expand(a.shape)
     two = a @ a
     four = two @ two
     six = four @ two
@@ -66,7 +66,7 @@ def _pade_exp(a: Tensor) -> Tensor:
     odd = a @ (odd + six * c[7] + four * c[5] + two * c[3] + one * c[1])
     even = six @ (six * c[12] + four * c[10] + two * c[8])
     even = even + six * c[6] + four * c[4] + two * c[2] + one * c[0]
-    return weft.linalg.solve(even - odd, even + odd)
+    return _aten.linalg_solve(even - odd, even + odd)
 
 
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
@@ -90,10 +90,10 @@ def powers(x: Tensor, count: int) -> Tensor:
     tensor([[1., 2., 4.],
             [1., 3., 9.]])
     """
-    x = x.to(weft.int64) if not (x.is_floating_point() or x.is_complex()) else x
+    x = x.to(_C.int64) if not (x.is_floating_point() or x.is_complex()) else x
     column = x.unsqueeze(-1)
     rest = column.expand([*x.shape, max(count - 1, 0)]).cumprod(-1)
-    return weft.cat([weft.ones_like(column), rest], -1)[..., :count]
+    return _C.cat([_C.ones_like(column), rest], -1)[..., :count]
 
 
 @takes_out
@@ -113,7 +113,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
             f"tensorinv: expected equal products of sizes, got {tuple(rows)} and {tuple(columns)}"
         )
     matrix = A.reshape(math.prod(rows), -1) if A.numel() else A.reshape(0, 0)
-    return weft.linalg.inv(matrix).reshape(*columns, *rows)
+    return _aten.linalg_inv(matrix).reshape(*columns, *rows)
 
 
 @takes_out
@@ -132,7 +132,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
             f"and {math.prod(shape)}"
         )
     matrix = A.reshape(B.numel(), B.numel())
-    return weft.linalg.solve(matrix, B.reshape(-1)).reshape(shape)
+    return _aten.linalg_solve(matrix, B.reshape(-1)).reshape(shape)
 
 
 _DISTANCE_MODES = (
@@ -212,67 +212,4 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return left + right, tuple(arguments[2 * i] for i in range(pairs))
 
 
-def norm(
-    input: Tensor,
-    p: Any = "fro",
-    dim: Any = None,
-    keepdim: bool = False,
-    out: Tensor | None = None,
-    dtype: Any = None,
-) -> Tensor:
-    """The norm of order p over `dim`: a number, "fro" (2) or "nuc" (the sum of singular values).
-
-    Floating and complex dtypes; the result is real. weft.linalg.norm says more by its names.
-
-    >>> weft.norm(weft.tensor([3.0, 4.0]))
-    tensor(5.)
-    """
-    if p == "nuc":
-        result = weft.linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
-    else:
-        order = 2 if p is None or p == "fro" else p
-        dims = [dim] if isinstance(dim, int) else dim
-        result = _aten.linalg_vector_norm(input, order, dims, keepdim, dtype=dtype)
-    return result if out is None else _aten.alias_copy(result, out=out)
-
-
-def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """The pseudo-inverse of matrices.
-
-    >>> weft.pinverse(weft.tensor([[2.0, 0.0], [0.0, 0.0]]))
-    tensor([[0.5000, 0.0000],
-            [0.0000, 0.0000]])
-    """
-    return weft.linalg.pinv(input, rtol=rcond)
-
-
-@takes_out
-def chain_matmul(*matrices: Any) -> Tensor:
-    """linalg.multi_dot, under its old name.
-
-    >>> weft.chain_matmul(weft.ones(2, 3), weft.ones(3, 1))
-    tensor([[3.],
-            [3.]])
-    """
-    return weft.linalg.multi_dot(matrices)
-
-
-def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """The norm of order `pow` of each slice along `dim` (-1: of all of v, 0-d), to broadcast to v.
-
-    >>> weft.norm_except_dim(weft.tensor([[3.0, 4.0], [0.0, 1.0]]))
-    tensor([[5.],
-            [1.]])
-    """
-    if dim == -1:
-        return weft.linalg.vector_norm(v, pow)
-    dims = [each for each in range(v.dim()) if each != dim]
-    return weft.linalg.vector_norm(v, pow, dims, True)
-
-
-def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    """`v` with the norms `g`, shaped as norm_except_dim gives them."""
-    return v * (g / norm_except_dim(v, 2, dim))
-
-
-_declare(globals(), ("cdist", "chain_matmul", "einsum", "norm", "tensordot"))
+_declare(globals(), ("cdist", "einsum", "tensordot"))

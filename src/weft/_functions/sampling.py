@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 from weft.autograd import Function
@@ -37,14 +37,14 @@ class _Poisson(Function):
         wrong = next((mean for mean in means if not 0 <= mean < math.inf), None)
         if wrong is not None:
             raise RuntimeError(f"poisson: expected finite means of at least 0, got {wrong}")
-        draws = _Draws(weft.default_generator if generator is None else generator)
-        counts = weft.tensor([_events(mean, draws) for mean in means], dtype=weft.float64)
+        draws = _Draws(_C.default_generator if generator is None else generator)
+        counts = _C.tensor([_events(mean, draws) for mean in means], dtype=_C.float64)
         draws.give_back()
         return counts.reshape(input.shape).to(input.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return weft.zeros_like(grad), None
+        return _C.zeros_like(grad), None
 
 
 class _Draws:
@@ -65,7 +65,7 @@ class _Draws:
         return value
 
     def _some(self, count: int) -> Tensor:
-        return weft.rand([count], dtype=weft.float64, generator=self._generator)
+        return _C.rand([count], dtype=_C.float64, generator=self._generator)
 
     def give_back(self) -> None:
         """Leaves the generator as if only the draws that were used had been made."""

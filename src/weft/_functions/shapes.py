@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import weft
-from weft._C import Tensor
+from weft import _C
+from weft._C import Size, Tensor
 from weft._functions.out import takes_out
 from weft._runtime.torch_function import declare as _declare
 
@@ -24,7 +24,7 @@ def listed(tensors: Sequence[Any]) -> list[Any]:
     return list(tensors)
 
 
-def broadcast_shapes(*shapes: Any) -> weft.Size:
+def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of the given shapes (sequences or ints) broadcast to.
 
     Raises RuntimeError where there is none.
@@ -35,7 +35,7 @@ def broadcast_shapes(*shapes: Any) -> weft.Size:
     result: list[int] = []
     for shape in shapes:
         result = _broadcast(result, [shape] if isinstance(shape, int) else list(shape))
-    return weft.Size(result)
+    return Size(result)
 
 
 def _broadcast(first: list[int], second: list[int]) -> list[int]:
@@ -110,7 +110,7 @@ def _split_along(name: str, x: Tensor, where: Any, dim: int, least: int) -> tupl
         raise RuntimeError(
             f"{name}: expected sections that divide the size {x.size(dim)}, got {where}"
         )
-    return weft.tensor_split(x, where, dim)
+    return _C.tensor_split(x, where, dim)
 
 
 def hsplit(input: Tensor, indices: Any = None, *, sections: Any = None) -> tuple[Tensor, ...]:
@@ -243,7 +243,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     (tensor([1]), tensor([1]))
     """
     sizes = [shape] if isinstance(shape, int) else [int(n) for n in shape]
-    if indices.is_floating_point() or indices.is_complex() or indices.dtype == weft.bool:
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
         raise TypeError(f"unravel_index: expected an integer tensor, got {indices.dtype}")
     if min(sizes, default=0) < 0:
         raise ValueError(f"unravel_index: expected sizes >= 0, got {tuple(sizes)}")
@@ -253,10 +253,10 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     ):
         raise ValueError(f"unravel_index: expected indices in [0, {count - 1}], got others")
     result = []
-    indices = indices.to(weft.int64)
+    indices = indices.to(_C.int64)
     for size in reversed(sizes):
         result.append(indices % max(size, 1))
-        indices = weft.div(indices, max(size, 1), rounding_mode="floor")
+        indices = _C.div(indices, max(size, 1), rounding_mode="floor")
     return tuple(reversed(result))
 
 

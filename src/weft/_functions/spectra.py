@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
-from weft import fft
+from weft import _C, fft
 from weft._C import Tensor
+from weft._functions.padding import pad
 from weft._runtime.torch_function import declare as _declare
 
 # ---- windows ----
@@ -17,15 +17,15 @@ def _places(name: str, length: int, periodic: bool, dtype: Any) -> tuple[Tensor,
     """k / (length - 1), or k / length where periodic, in float64; and the dtype to give."""
     if length < 0:
         raise RuntimeError(f"{name}: expected window_length >= 0, got {length}")
-    kind = weft.get_default_dtype() if dtype is None else dtype
+    kind = _C.get_default_dtype() if dtype is None else dtype
     if not kind.is_floating_point:
         raise RuntimeError(f"{name}: expected a floating dtype, got {kind}")
     span = length if periodic else length - 1
-    return weft.arange(length, dtype=weft.float64) / max(span, 1), kind
+    return _C.arange(length, dtype=_C.float64) / max(span, 1), kind
 
 
 def _finished(window: Tensor, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    window = weft.ones(1, dtype=dtype) if window.numel() == 1 else window.to(dtype)
+    window = _C.ones(1, dtype=dtype) if window.numel() == 1 else window.to(dtype)
     window = window if device is None else window.to(device)
     return window.requires_grad_() if requires_grad else window
 
@@ -106,7 +106,7 @@ def kaiser_window(
     """
     x, kind = _places("kaiser_window", window_length, periodic, dtype)
     arch = (1 - (2 * x - 1).square()).clamp_min(0).sqrt()
-    top = weft.tensor(float(beta), dtype=weft.float64).i0()
+    top = _C.tensor(float(beta), dtype=_C.float64).i0()
     return _finished((arch * beta).i0() / top, kind, device, requires_grad)
 
 
@@ -116,7 +116,7 @@ def kaiser_window(
 def _real_dtype(x: Tensor) -> Any:
     if not x.is_complex():
         return x.dtype
-    return weft.float64 if x.dtype == weft.complex128 else weft.float32
+    return _C.float64 if x.dtype == _C.complex128 else _C.float32
 
 
 def _whole_window(
@@ -127,13 +127,13 @@ def _whole_window(
     if not 0 < length <= n_fft:
         raise RuntimeError(f"{function}: expected win_length in [1, {n_fft}], got {length}")
     if window is None:
-        window = weft.ones(length, dtype=dtype)
+        window = _C.ones(length, dtype=dtype)
     if tuple(window.shape) != (length,):
         raise RuntimeError(
             f"{function}: expected a window of shape ({length},), got {tuple(window.shape)}"
         )
     left = (n_fft - length) // 2
-    return weft.constant_pad_nd(window, [left, n_fft - length - left])
+    return _C.constant_pad_nd(window, [left, n_fft - length - left])
 
 
 def stft(
@@ -171,7 +171,7 @@ def stft(
     x = input.unsqueeze(0) if input.dim() == 1 else input
     if center:
         half = n_fft // 2
-        x = weft.nn.functional.pad(x.unsqueeze(1), [half, half], pad_mode).squeeze(1)
+        x = pad(x.unsqueeze(1), [half, half], pad_mode).squeeze(1)
     if not 0 < n_fft <= x.size(1) or hop <= 0:
         raise RuntimeError(
             f"stft: expected n_fft in [1, {x.size(1)}] and hop_length > 0, got {n_fft} and {hop}"
@@ -185,7 +185,7 @@ def stft(
     spectra = fft.rfft(frames, norm=norm) if half_only else fft.fft(frames, norm=norm)
     spectra = spectra.transpose(1, 2)
     spectra = spectra.squeeze(0) if input.dim() == 1 else spectra
-    return spectra if return_complex is not False else weft.view_as_real(spectra)
+    return spectra if return_complex is not False else _C.view_as_real(spectra)
 
 
 def istft(
@@ -231,7 +231,7 @@ def istft(
     whole = _whole_window("istft", window, win_length, n_fft, _real_dtype(input))
     count = frames.size(1)
     total = n_fft + hop * (count - 1)
-    places = (weft.arange(count) * hop).unsqueeze(1) + weft.arange(n_fft)
+    places = (_C.arange(count) * hop).unsqueeze(1) + _C.arange(n_fft)
     places = places.reshape(-1)
     signal = (frames * whole).flatten(1)
     signal = signal.new_zeros((signal.size(0), total)).index_add(1, places, signal)
@@ -244,7 +244,7 @@ def istft(
         raise RuntimeError("istft: expected windows that leave no gap, got one that is 0 there")
     signal = signal / weight
     if length is not None and signal.size(1) < length:
-        signal = weft.constant_pad_nd(signal, [0, length - signal.size(1)])
+        signal = _C.constant_pad_nd(signal, [0, length - signal.size(1)])
     return signal.squeeze(0) if input.dim() == 2 else signal
 
 

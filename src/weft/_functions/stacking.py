@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.shapes import listed, meshgrid
 from weft._runtime.torch_function import declare as _declare
 
-_aten = weft._C._aten
+_aten = _C._aten
 
 
 def _each(function: Any, tensors: Sequence[Any]) -> Any:
@@ -109,13 +109,13 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
 
 
 def _cat(parts: list[Tensor], dim: int, out: Tensor | None) -> Tensor:
-    return weft.cat(parts, dim) if out is None else weft.cat(parts, dim, out=out)
+    return _C.cat(parts, dim) if out is None else _C.cat(parts, dim, out=out)
 
 
 row_stack = vstack
 
 
-concat = concatenate = weft.cat
+concat = concatenate = _C.cat
 
 
 def block_diag(*tensors: Any) -> Tensor:
@@ -154,7 +154,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
         _check_vector("cartesian_prod", part)
     if len(parts) == 1:
         return parts[0]
-    return weft.stack([grid.reshape(-1) for grid in meshgrid(parts, indexing="ij")], 1)
+    return _C.stack([grid.reshape(-1) for grid in meshgrid(parts, indexing="ij")], 1)
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
@@ -172,12 +172,12 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(f"combinations: expected r >= 0, got {r}")
     if r == 0:
         return input.new_empty(0)
-    places = weft.arange(input.numel())
+    places = _C.arange(input.numel())
     grids = meshgrid([places] * r, indexing="ij")
-    kept = weft.ones_like(grids[0], dtype=weft.bool)
+    kept = _C.ones_like(grids[0], dtype=_C.bool)
     for i in range(r - 1):
         kept = kept & (grids[i] <= grids[i + 1] if with_replacement else grids[i] < grids[i + 1])
-    return weft.stack([input.index_select(0, grid.masked_select(kept)) for grid in grids], 1)
+    return _C.stack([input.index_select(0, grid.masked_select(kept)) for grid in grids], 1)
 
 
 _declare(globals(), ("atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions import elements
 from weft._functions.out import takes_out
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
@@ -14,7 +15,7 @@ _BETWEEN = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _check_quantile(values: Tensor, points: Tensor, how: str) -> None:
-    if values.dtype not in (weft.float32, weft.float64) or points.dtype != values.dtype:
+    if values.dtype not in (_C.float32, _C.float64) or points.dtype != values.dtype:
         raise RuntimeError(
             "quantile: expected input and q of one dtype, float32 or float64, got "
             f"{values.dtype} and {points.dtype}"
@@ -31,7 +32,7 @@ def _check_quantile(values: Tensor, points: Tensor, how: str) -> None:
 
 
 def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_nan: bool) -> Tensor:
-    points = q if isinstance(q, Tensor) else weft.tensor(float(q), dtype=values.dtype)
+    points = q if isinstance(q, Tensor) else _C.tensor(float(q), dtype=values.dtype)
     _check_quantile(values, points, how)
     flat = points.reshape(-1)
     if flat.numel() and not bool(((flat >= 0) & (flat <= 1)).all()):
@@ -55,7 +56,7 @@ def _quantile(values: Tensor, q: Any, dim: Any, keepdim: bool, how: str, skip_na
         high = low
     elif how == "higher":
         low = high
-    below, above = (rows.gather(-1, at.to(weft.int64)) for at in (low, high))
+    below, above = (rows.gather(-1, at.to(_C.int64)) for at in (low, high))
     weight = 0.5 if how == "midpoint" else place - low
     result = below if how not in ("linear", "midpoint") else below + (above - below) * weight
     result = result.movedim(-1, 0)
@@ -107,7 +108,7 @@ def nanquantile(
 
 
 def _is_fractional(x: Tensor) -> bool:
-    return x.is_floating_point() or x.is_complex() or x.dtype == weft.bool
+    return x.is_floating_point() or x.is_complex() or x.dtype == _C.bool
 
 
 def _check_weights(what: str, weights: Tensor, x: Tensor, fits: bool) -> None:
@@ -135,7 +136,7 @@ def cov(
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    if input.dim() > 2 or input.dtype == weft.bool:
+    if input.dim() > 2 or input.dtype == _C.bool:
         raise RuntimeError(
             "cov: expected at most 2 dims and numbers, got shape "
             f"{tuple(input.shape)} and {input.dtype}"
@@ -146,7 +147,7 @@ def cov(
     if aweights is not None:
         _check_weights("floating aweights", aweights, x, aweights.is_floating_point())
     if not x.is_floating_point() and not x.is_complex():
-        x = x.to(weft.get_default_dtype())
+        x = x.to(_C.get_default_dtype())
     weights = fweights if aweights is None else aweights
     if fweights is not None and aweights is not None:
         weights = fweights * aweights
@@ -155,7 +156,7 @@ def cov(
         total: Any = max(x.size(1) - correction, 0)
         result = centred @ centred.mH / total
     else:
-        w = weights.to(weft.promote_types(weights.dtype, x.dtype))
+        w = weights.to(_C.promote_types(weights.dtype, x.dtype))
         sum_ = w.sum()
         centred = x - (x * w).sum(1, keepdim=True) / sum_
         less = correction if aweights is None else correction * (w * aweights).sum() / sum_
@@ -181,7 +182,7 @@ def corrcoef(input: Tensor) -> Tensor:
     spread = c.diagonal().sqrt()
     result = c / spread.unsqueeze(0) / spread.unsqueeze(1)
     if result.is_complex():
-        return weft.complex(weft.real(result).clamp(-1, 1), weft.real(result * -1j).clamp(-1, 1))
+        return elements.complex(_C.real(result).clamp(-1, 1), _C.real(result * -1j).clamp(-1, 1))
     return result.clamp(-1, 1)
 
 

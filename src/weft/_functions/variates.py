@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-import weft
-from weft._C import Tensor
+from weft import _C
+from weft._C import Size, Tensor
 from weft._functions.incomplete_gamma import beta_derivative, gamma_derivative
+from weft._functions.shapes import broadcast_tensors
+from weft._tensor.limits import finfo
 from weft.autograd import Function
 from weft.autograd.function import once_differentiable
 
@@ -20,8 +23,8 @@ def rejection(shape: Any, propose: Proposal) -> Tensor:
     `propose` takes the flat indices of elements that have no value yet and gives a candidate for
     each, and whether it is accepted.
     """
-    count = weft.Size(shape).numel()
-    values, pending = weft.empty(count, dtype=weft.float64), weft.arange(count)
+    count = Size(shape).numel()
+    values, pending = _C.empty(count, dtype=_C.float64), _C.arange(count)
     while pending.numel():
         candidates, accepted = propose(pending)
         values[pending[accepted]] = candidates[accepted]
@@ -39,8 +42,8 @@ class _StandardGamma(Function):
     @staticmethod
     def forward(ctx: Any, concentration: Tensor, generator: Any) -> Tensor:
         _floating("_standard_gamma", concentration)
-        drawn = _gamma(concentration.to(weft.float64), generator)
-        result = drawn.to(concentration.dtype).clamp(min=weft.finfo(concentration.dtype).tiny)
+        drawn = _gamma(concentration.to(_C.float64), generator)
+        result = drawn.to(concentration.dtype).clamp(min=finfo(concentration.dtype).tiny)
         ctx.save_for_backward(result, concentration)
         return result
 
@@ -63,24 +66,24 @@ def _gamma(concentration: Tensor, generator: Any) -> Tensor:
 
     def propose(pending: Tensor) -> tuple[Tensor, Tensor]:
         here = d[pending]
-        normal = weft.randn(here.shape, dtype=here.dtype, generator=generator)
-        uniform = 1 - weft.rand(here.shape, dtype=here.dtype, generator=generator)
+        normal = _C.randn(here.shape, dtype=here.dtype, generator=generator)
+        uniform = 1 - _C.rand(here.shape, dtype=here.dtype, generator=generator)
         v = (1 + normal / (9 * here).sqrt()) ** 3
         bound = 0.5 * normal**2 + here * (1 - v + v.log())
         # nan, where v is negative, refuses; a concentration of nan is its own result
         return here * v, (uniform.log() < bound) | here.isnan()
 
     drawn = rejection(concentration.shape, propose)
-    uniform = 1 - weft.rand(drawn.shape, dtype=drawn.dtype, generator=generator)
-    return weft.where(boosted, drawn * uniform ** (1 / concentration), drawn)
+    uniform = 1 - _C.rand(drawn.shape, dtype=drawn.dtype, generator=generator)
+    return _C.where(boosted, drawn * uniform ** (1 / concentration), drawn)
 
 
 class _Dirichlet(Function):
     @staticmethod
     def forward(ctx: Any, concentration: Tensor, generator: Any) -> Tensor:
         _floating("_sample_dirichlet", concentration)
-        gammas = _gamma(concentration.to(weft.float64), generator)
-        gammas = gammas.clamp(min=weft.finfo(gammas.dtype).tiny)
+        gammas = _gamma(concentration.to(_C.float64), generator)
+        gammas = gammas.clamp(min=finfo(gammas.dtype).tiny)
         result = (gammas / gammas.sum(-1, keepdim=True)).to(concentration.dtype)
         ctx.save_for_backward(result, concentration)
         return result
@@ -103,18 +106,18 @@ class _Binomial(Function):
     @staticmethod
     def forward(ctx: Any, count: Tensor, prob: Tensor, generator: Any) -> Tensor:
         _floating("binomial", count, prob)
-        n, p = weft.broadcast_tensors(count.to(weft.float64), prob.to(weft.float64))
-        fewer = weft.where(p > 0.5, 1 - p, p).clamp(min=0)
+        n, p = broadcast_tensors(count.to(_C.float64), prob.to(_C.float64))
+        fewer = _C.where(p > 0.5, 1 - p, p).clamp(min=0)
         n = n.floor().clamp(min=0)
         often = n * fewer >= 10
-        drawn = weft.where(often, 0.0, _waiting(n * ~often, fewer, generator))
+        drawn = _C.where(often, 0.0, _waiting(n * ~often, fewer, generator))
         flat = often.reshape(-1)
         drawn = drawn.reshape(-1)
         drawn[flat] = _transformed(n.reshape(-1)[flat], fewer.reshape(-1)[flat], generator)
         drawn = drawn.reshape(n.shape)
-        drawn = weft.where(p > 0.5, n - drawn, drawn)
+        drawn = _C.where(p > 0.5, n - drawn, drawn)
         ctx.shapes = count.shape, prob.shape
-        return weft.where(p.isnan(), weft.nan, drawn).to(count.dtype)
+        return _C.where(p.isnan(), math.nan, drawn).to(count.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -136,10 +139,10 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
 def _waiting(n: Tensor, p: Tensor, generator: Any) -> Tensor:
     """Adds up the numbers of trials until a success (Devroye, 1986, X.4): as many steps as there
     are successes, which are few."""
-    trials, successes = weft.zeros_like(n), weft.zeros_like(n)
+    trials, successes = _C.zeros_like(n), _C.zeros_like(n)
     rate = (-p).log1p()
     while True:
-        uniform = 1 - weft.rand(n.shape, dtype=n.dtype, generator=generator)
+        uniform = 1 - _C.rand(n.shape, dtype=n.dtype, generator=generator)
         trials = trials + (uniform.log() / rate).ceil().clamp(min=1)
         within = trials <= n  # false for the nan of a probability of 0
         if not within.any():
@@ -154,17 +157,17 @@ def _transformed(n: Tensor, p: Tensor, generator: Any) -> Tensor:
     a = -0.0873 + 0.0248 * b + 0.01 * p
     alpha, ratio = (2.83 + 5.1 / b) * root, (p / (1 - p)).log()
     mode = ((n + 1) * p).floor()
-    top = weft.lgamma(mode + 1) + weft.lgamma(n - mode + 1)
+    top = _C.lgamma(mode + 1) + _C.lgamma(n - mode + 1)
 
     def propose(pending: Tensor) -> tuple[Tensor, Tensor]:
         size, width, bend = n[pending], b[pending], a[pending]
-        u = weft.rand(size.shape, dtype=size.dtype, generator=generator) - 0.5
-        v = 1 - weft.rand(size.shape, dtype=size.dtype, generator=generator)
+        u = _C.rand(size.shape, dtype=size.dtype, generator=generator) - 0.5
+        v = 1 - _C.rand(size.shape, dtype=size.dtype, generator=generator)
         edge = 0.5 - u.abs()
         k = ((2 * bend / edge + width) * u + size * p[pending] + 0.5).floor()
         inside = (k >= 0) & (k <= size)
-        held = weft.where(inside, k, 0.0)
-        ways = weft.lgamma(held + 1) + weft.lgamma(size - held + 1)
+        held = _C.where(inside, k, 0.0)
+        ways = _C.lgamma(held + 1) + _C.lgamma(size - held + 1)
         bound = top[pending] - ways + (held - mode[pending]) * ratio[pending]
         v = (v * alpha[pending] / (bend / (edge * edge) + width)).log()
         return k, inside & (v <= bound)

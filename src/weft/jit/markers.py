@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from weft import _C
+from weft._runtime.program_state import is_scripting, is_tracing
 from weft.jit.frontend.language.ignored import COPY, EXPORT, IGNORE, MODE, UNUSED
 from weft.jit.frontend.language.overloads import register as _register_overload
 from weft.jit.frontend.types.module_types import JitAttribute as Attribute
@@ -79,20 +79,6 @@ def interface(cls: type) -> type:
         raise RuntimeError(f"interface: expected {cls.__name__} to have methods, got none")
     cls.__weft_interface__ = True  # type: ignore[attr-defined]
     return cls
-
-
-def is_scripting() -> bool:
-    """False in Python, True in a program."""
-    return False
-
-
-def is_tracing() -> bool:
-    """Whether this thread is taking a trace."""
-    return _C._get_tracing_state() is not None
-
-
-is_scripting.__weft_jit__ = "is_scripting"  # type: ignore[attr-defined]
-is_tracing.__weft_jit__ = "is_tracing"  # type: ignore[attr-defined]
 
 
 def _unwrap_optional(x: Any) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 
-_nn = weft._C._nn
+_nn = _C._nn
 
 # The fixed point of self-normalising networks (Klambauer et al., 2017).
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -171,7 +171,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> weft.nn.functional.hardshrink(weft.tensor([-0.25, 2.0]))
     tensor([0., 2.])
     """
-    return weft.where(input.abs() <= lambd, 0, input)
+    return _C.where(input.abs() <= lambd, 0, input)
 
 
 @takes_out
@@ -186,7 +186,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     if lambd < 0:
         raise RuntimeError(f"softshrink: expected lambd >= 0, got {lambd}")
     moved = input - _nn.hardtanh(input, -lambd, lambd)
-    return weft.where(input.abs() <= lambd, 0, moved)  # which has no slope at lambd either
+    return _C.where(input.abs() <= lambd, 0, moved)  # which has no slope at lambd either
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -197,7 +197,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> weft.nn.functional.threshold(weft.tensor([0.5, 2.0]), 1.0, -1.0)
     tensor([-1.,  2.])
     """
-    return _placed(input, weft.where(input <= threshold, value, input), inplace)
+    return _placed(input, _C.where(input <= threshold, value, input), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -233,7 +233,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight = weight.reshape(-1, *(1,) * (input.dim() - 2))
     elif input.dim() == 0:
         weight = weight.reshape(())
-    return weft.where(input > 0, input, weight * input)
+    return _C.where(input > 0, input, weight * input)
 
 
 def rrelu(
@@ -255,11 +255,11 @@ def rrelu(
         raise ValueError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
     below = input.detach() <= 0
     if not training:
-        slope = weft.full((), (lower + upper) / 2, dtype=input.dtype)
-        return _placed(input, weft.where(below, input * slope, input), inplace)
+        slope = _C.full((), (lower + upper) / 2, dtype=input.dtype)
+        return _placed(input, _C.where(below, input * slope, input), inplace)
     count = int(below.sum())
-    drawn = weft.empty(count, dtype=weft.float64).uniform_(lower, upper).to(input.dtype)
-    slopes = weft.ones(input.shape, dtype=input.dtype).masked_scatter(below, drawn)
+    drawn = _C.empty(count, dtype=_C.float64).uniform_(lower, upper).to(input.dtype)
+    slopes = _C.ones(input.shape, dtype=input.dtype).masked_scatter(below, drawn)
     return _placed(input, input * slopes, inplace)
 
 
@@ -277,12 +277,12 @@ def gumbel_softmax(
     >>> weft.nn.functional.gumbel_softmax(weft.tensor([0.0, 99.0]), hard=True)
     tensor([0., 1.])
     """
-    noise = -weft.empty_like(logits).exponential_().log()
+    noise = -_C.empty_like(logits).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
         return soft
     best = soft.detach().argmax(dim, keepdim=True)
-    one_hot = weft.zeros_like(logits).scatter(dim, best, 1.0)
+    one_hot = _C.zeros_like(logits).scatter(dim, best, 1.0)
     return one_hot - soft.detach() + soft
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
@@ -50,17 +50,17 @@ def ctc_loss(
     labels = _label_rows(targets, counts, batch)
     # Blanks between the labels and around them: b l b l b.
     states = 2 * labels.size(1) + 1
-    path = weft.full((batch, states), blank, dtype=weft.int64)
+    path = _C.full((batch, states), blank, dtype=_C.int64)
     path[:, 1::2] = labels
     emitted = x.gather(2, path.unsqueeze(0).expand(steps, -1, -1))
-    skips = weft.zeros((batch, states), dtype=weft.bool)
+    skips = _C.zeros((batch, states), dtype=_C.bool)
     if states > 3:
         skips[:, 2:] = (path[:, 2:] != blank).logical_and(path[:, 2:] != path[:, :-2])
     loss = -_spelled(emitted, skips, lengths, counts) + _normality(x, lengths)
     if zero_infinity:
-        loss = weft.where(loss == math.inf, 0.0, loss)
+        loss = _C.where(loss == math.inf, 0.0, loss)
     if reduction == "mean":
-        return (loss / weft.tensor(counts).clamp_min(1).to(loss.dtype)).mean().to(kind)
+        return (loss / _C.tensor(counts).clamp_min(1).to(loss.dtype)).mean().to(kind)
     loss = _reduced("ctc_loss", loss, reduction).to(kind)
     return loss.squeeze(0) if single and reduction == "none" else loss
 
@@ -68,7 +68,7 @@ def ctc_loss(
 def _normality(x: Tensor, lengths: list[int]) -> Tensor:
     """0, with the gradient exp(log_probs): what PyTorch adds, so that the gradient of each step
     sums to 0. log_softmax before it takes this away again."""
-    used = weft.arange(x.size(0)).unsqueeze(1) < weft.tensor(lengths)
+    used = _C.arange(x.size(0)).unsqueeze(1) < _C.tensor(lengths)
     total = x.exp().masked_fill(used.logical_not().unsqueeze(2), 0).sum([0, 2])
     return total - total.detach()
 
@@ -89,12 +89,12 @@ def _label_rows(targets: Tensor, counts: list[int], batch: int) -> Tensor:
     """[n, longest] labels, 0 behind the shorter ones."""
     longest = max([0, *counts])
     if targets.dim() == 2:
-        return targets[:, :longest].to(weft.int64)
+        return targets[:, :longest].to(_C.int64)
     if sum(counts) > targets.numel():
         raise RuntimeError(f"ctc_loss: expected {sum(counts)} targets, got {targets.numel()}")
-    rows, start = weft.zeros((batch, longest), dtype=weft.int64), 0
+    rows, start = _C.zeros((batch, longest), dtype=_C.int64), 0
     for row, count in enumerate(counts):
-        rows[row, :count] = targets.reshape(-1)[start : start + count].to(weft.int64)
+        rows[row, :count] = targets.reshape(-1)[start : start + count].to(_C.int64)
         start += count
     return rows
 
@@ -102,19 +102,19 @@ def _label_rows(targets: Tensor, counts: list[int], batch: int) -> Tensor:
 def _spelled(emitted: Tensor, skips: Tensor, lengths: list[int], counts: list[int]) -> Tensor:
     """The forward algorithm in logarithms: [t, n, states] to [n]."""
     steps, batch, states = emitted.shape
-    nothing = weft.full((batch, states), -math.inf, dtype=emitted.dtype)
-    first = weft.arange(states) < 2
-    now = weft.where(first, emitted[0], nothing) if steps else nothing
+    nothing = _C.full((batch, states), -math.inf, dtype=emitted.dtype)
+    first = _C.arange(states) < 2
+    now = _C.where(first, emitted[0], nothing) if steps else nothing
     if not steps:
-        now = weft.where(weft.arange(states) < 1, 0.0, nothing)
+        now = _C.where(_C.arange(states) < 1, 0.0, nothing)
     history = [now]
     for t in range(1, steps):
-        one = weft.cat([nothing[:, :1], now[:, :-1]], 1)
+        one = _C.cat([nothing[:, :1], now[:, :-1]], 1)
         ways = [now, one]
         if states > 2:
-            two = weft.cat([nothing[:, :2], now[:, :-2]], 1)
-            ways.append(weft.where(skips, two, nothing))
-        now = _log_sum(weft.stack(ways, 0)) + emitted[t]
+            two = _C.cat([nothing[:, :2], now[:, :-2]], 1)
+            ways.append(_C.where(skips, two, nothing))
+        now = _log_sum(_C.stack(ways, 0)) + emitted[t]
         history.append(now)
     ends = []
     for row, (length, count) in enumerate(zip(lengths, counts)):
@@ -123,7 +123,7 @@ def _spelled(emitted: Tensor, skips: Tensor, lengths: list[int], counts: list[in
             continue
         last = history[length - 1][row, max(2 * count - 1, 0) : 2 * count + 1]
         ends.append(_log_sum(last))
-    return weft.stack(ends)
+    return _C.stack(ends)
 
 
 def _log_sum(x: Tensor) -> Tensor:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
+from weft.nn._dropout_functions import dropout
+
+_linear = _C._nn.linear
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -74,28 +77,27 @@ def multi_head_attention_forward(
     weights = separate or in_proj_weight.chunk(3, 0)  # type: ignore[union-attr]
     biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3, 0)
     q, k, v = (
-        weft.nn.functional.linear(x, weight, bias)
-        for x, weight, bias in zip((query, key, value), weights, biases)
+        _linear(x, weight, bias) for x, weight, bias in zip((query, key, value), weights, biases)
     )
     steps, batch = query.shape[:2]
     extra = 0
     if bias_k is not None and bias_v is not None:
-        k = weft.cat([k, bias_k.expand(1, batch, -1)])
-        v = weft.cat([v, bias_v.expand(1, batch, -1)])
+        k = _C.cat([k, bias_k.expand(1, batch, -1)])
+        v = _C.cat([v, bias_v.expand(1, batch, -1)])
         extra += 1
     q, k, v = (_heads(x, num_heads) for x in (q, k, v))
     k = k if static_k is None else static_k.unflatten(0, (batch, num_heads))
     v = v if static_v is None else static_v.unflatten(0, (batch, num_heads))
     if add_zero_attn:
-        k, v = (weft.cat([x, x.new_zeros(batch, num_heads, 1, x.size(-1))], 2) for x in (k, v))
+        k, v = (_C.cat([x, x.new_zeros(batch, num_heads, 1, x.size(-1))], 2) for x in (k, v))
         extra += 1
     mask = _mask(attn_mask, key_padding_mask, q, k.size(2), extra)
     scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
     shares = (scores if mask is None else scores + mask).softmax(-1)
     if training and dropout_p > 0:
-        shares = weft.nn.functional.dropout(shares, dropout_p)
+        shares = dropout(shares, dropout_p)
     joined = (shares @ v).permute(2, 0, 1, 3).reshape(steps, batch, embed_dim_to_check)
-    output = weft.nn.functional.linear(joined, out_proj_weight, out_proj_bias)
+    output = _linear(joined, out_proj_weight, out_proj_bias)
     told = shares.mean(1) if average_attn_weights else shares
     if single:
         output, told = output.squeeze(1), told.squeeze(0)
@@ -121,14 +123,14 @@ def _mask(
         of_keys = _additive(padding, q).reshape(batch, 1, 1, keys - extra)
         mask = of_keys if mask is None else mask + of_keys
     if mask is not None and extra:
-        mask = weft.cat([mask, mask.new_zeros(*mask.shape[:-1], extra)], -1)
+        mask = _C.cat([mask, mask.new_zeros(*mask.shape[:-1], extra)], -1)
     return mask
 
 
 def _additive(mask: Tensor, q: Tensor) -> Tensor:
-    if mask.dtype != weft.bool:
+    if mask.dtype != _C.bool:
         return mask
-    return weft.zeros(mask.shape, dtype=q.dtype).masked_fill(mask, float("-inf"))
+    return _C.zeros(mask.shape, dtype=q.dtype).masked_fill(mask, float("-inf"))
 
 
 _declare(globals())

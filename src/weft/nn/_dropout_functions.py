@@ -1,9 +1,9 @@
-"""Dropout of whole channels, and dropout that keeps mean and variance; `weft.nn.functional` shows
-them."""
+"""Dropout of elements and of whole channels, and dropout that keeps mean and variance;
+`weft.nn.functional` shows them."""
 
 from __future__ import annotations
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 
@@ -19,7 +19,7 @@ def _check(function: str, p: float) -> None:
 def _noise(input: Tensor, channels: bool) -> Tensor:
     """A number for each element, or for each channel."""
     shape = list(input.shape[:2]) + [1] * (input.dim() - 2) if channels else input.shape
-    return weft.empty(shape, dtype=input.dtype)
+    return _C.empty(shape, dtype=input.dtype)
 
 
 def _channels(function: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
@@ -31,6 +31,22 @@ def _channels(function: str, input: Tensor, p: float, training: bool, inplace: b
     noise = _noise(input, True).bernoulli_(1 - p)
     noise = noise.div_(1 - p) if p < 1 else noise
     return input.mul_(noise) if inplace else input * noise
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes each element with probability p and scales the rest by 1 / (1 - p) in training.
+
+    Any shape; floating or complex dtypes. Otherwise, with p = 0 and outside of training, the result
+    is `input`. Raises ValueError for p outside [0, 1], RuntimeError for integers.
+
+    >>> weft.nn.functional.dropout(weft.ones(2), 0.9, training=False)
+    tensor([1., 1.])
+    """
+    _check("dropout", p)
+    if inplace and (p == 0 or not training):
+        return input
+    result = _C.dropout(input, p, training)
+    return input.copy_(result) if inplace else result
 
 
 def dropout1d(
@@ -131,6 +147,13 @@ def _alpha(
     return input.copy_(result) if inplace else result
 
 
-__all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+__all__ = [
+    "alpha_dropout",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "feature_alpha_dropout",
+]
 
 _declare(globals())

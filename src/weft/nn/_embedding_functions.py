@@ -5,10 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._runtime import lazy
 from weft._runtime.data_dependent import data_dependent
+from weft._runtime.program_state import is_scripting
 from weft._runtime.torch_function import declare as _declare
+from weft.autograd.grad_mode import no_grad
 
 
 def embedding(
@@ -42,9 +45,10 @@ def embedding(
 
 
 def _rows(weight: Tensor, rows: Tensor, padding: int, by_freq: bool, sparse: bool) -> Tensor:
-    if sparse and not weft.jit.is_scripting():  # programs give a dense gradient
-        return weft.sparse.sparse_embedding(weight, rows, padding, by_freq)
-    return weft.embedding(weight, rows, padding, by_freq)
+    if sparse and not is_scripting():  # programs give a dense gradient
+        sparse_embedding = lazy.value("weft.sparse._gradients", "sparse_embedding")
+        return sparse_embedding(weight, rows, padding, by_freq)
+    return _C.embedding(weight, rows, padding, by_freq)
 
 
 def _padding(function: str, padding_idx: int | None, weight: Tensor) -> int:
@@ -72,7 +76,7 @@ def embedding_renorm_(
     >>> weft.embedding_renorm_(weft.tensor([[3.0, 4.0]]), weft.tensor([0]), 1.0, 2.0)
     tensor([[0.6000, 0.8000]])
     """
-    with weft.no_grad():
+    with no_grad():
         index = indices.reshape(-1)
         rows = input.index_select(0, index)
         norms = rows.norm(norm_type, 1)
@@ -92,13 +96,13 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
                 "embedding_bag: expected offsets=None for an input of 2 dims, got some"
             )
         count = input.size(0)
-        return weft.arange(count).repeat_interleave(input.size(1)), count
+        return _C.arange(count).repeat_interleave(input.size(1)), count
     if input.dim() != 1 or offsets is None or offsets.dim() != 1 or offsets.numel() == 0:
         raise ValueError(
             "embedding_bag: expected an input of 2 dims, or of 1 with offsets (n,), got shape "
             f"{tuple(input.shape)}"
         )
-    starts = offsets.to(weft.int64)
+    starts = offsets.to(_C.int64)
     if include_last_offset:
         starts = starts[:-1]
     inside = bool((starts.diff() >= 0).all()) and int(starts[-1:].sum()) <= input.numel()
@@ -107,8 +111,8 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
             f"embedding_bag: expected offsets that rise from 0 to at most {input.numel()}, got "
             f"{[int(n) for n in offsets]}"
         )
-    places = weft.arange(input.numel())
-    return weft.searchsorted(starts, places, right=True) - 1, starts.numel()
+    places = _C.arange(input.numel())
+    return _C.searchsorted(starts, places, right=True) - 1, starts.numel()
 
 
 def embedding_bag(
@@ -139,7 +143,7 @@ def embedding_bag(
     tensor([[2., 3.],
             [5., 6.]])
     """
-    if weight.dtype == weft.int64 and input.is_floating_point():
+    if weight.dtype == _C.int64 and input.is_floating_point():
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag("
             "weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, "
@@ -175,7 +179,7 @@ def embedding_bag(
         entries, bag = entries[kept], bag[kept]
         factors = None if factors is None else factors[kept]
     rows: Any = _rows(weight, entries, -1, scale_grad_by_freq, sparse)
-    if weight.dtype in (weft.float16, weft.bfloat16):  # sums need float32's digits
+    if weight.dtype in (_C.float16, _C.bfloat16):  # sums need float32's digits
         rows = rows.float()
     if factors is not None:
         rows = rows * factors.unsqueeze(1)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.shapes import broadcast_shapes
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft._tensor.aliases import numpy_names
 from weft.autograd import Function
 from weft.nn._reduction import legacy_get_string as _legacy
 
-_nn = weft._C._nn
+_nn = _C._nn
 _mse_loss = _nn.mse_loss
 _l1_loss = _nn.l1_loss
 _nll_loss = _nn.nll_loss_nd
 _cross_entropy_loss = _nn.cross_entropy_loss
-_bce_with_logits = weft.binary_cross_entropy_with_logits
+_bce_with_logits = _C.binary_cross_entropy_with_logits
 
 
 def _reduction(function: str, name: str) -> int:
@@ -254,7 +255,7 @@ def smooth_l1_loss(
     if beta > 0:
         near = distance.clamp_max(beta)  # of an infinite one the square would have the slope NaN
         square = near * near * 0.5 / beta
-        distance = weft.where(distance < beta, square, distance - 0.5 * beta)
+        distance = _C.where(distance < beta, square, distance - 0.5 * beta)
     return _reduced("smooth_l1_loss", distance, reduction)
 
 
@@ -278,7 +279,7 @@ def huber_loss(
     distance = (input - target).abs()
     near = distance.clamp_max(delta)  # of an infinite one the square would have the slope NaN
     square, line = near * near * 0.5, (distance - 0.5 * delta) * delta
-    loss = weft.where(distance <= delta, square, line)
+    loss = _C.where(distance <= delta, square, line)
     if weight is not None and weight.shape != input.shape:
         raise ValueError(
             f"huber_loss: expected weight of the input's shape {input.shape}, got {weight.shape}"
@@ -309,8 +310,8 @@ def kl_div(
         loss = target.exp() * (target - input)
     else:
         zero = target == 0
-        logarithm = weft.where(zero, 1, target).log()
-        loss = weft.where(zero, 0, target * logarithm) - target * input
+        logarithm = _C.where(zero, 1, target).log()
+        loss = _C.where(zero, 0, target * logarithm) - target * input
     if reduction == "batchmean":
         return loss.sum() / input.size(0) if input.dim() else loss
     return _reduced("kl_div", loss, reduction)
@@ -358,7 +359,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     tensor([0.9600])
     """
     if x1.shape != x2.shape:  # sizes of 1 along dim count as often as they are repeated
-        shape = weft.broadcast_shapes(x1.shape, x2.shape)
+        shape = broadcast_shapes(x1.shape, x2.shape)
         x1, x2 = x1.expand(shape), x2.expand(shape)
     first = x1 / x1.norm(2, dim, keepdim=True).clamp_min(eps)
     return (first * (x2 / x2.norm(2, dim, keepdim=True).clamp_min(eps))).sum(dim)

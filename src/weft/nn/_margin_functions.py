@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.matrices import einsum
 from weft._runtime.torch_function import declare as _declare
+from weft.nn._activation_functions import logsigmoid
 from weft.nn._loss_functions import _reduced
 from weft.nn._reduction import legacy_get_string as _legacy
 
@@ -71,8 +73,8 @@ def hinge_embedding_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    apart = weft.where(target != 1, (margin - input).clamp_min(0), 0.0)
-    near = weft.where(target != -1, input, 0.0)
+    apart = _C.where(target != 1, (margin - input).clamp_min(0), 0.0)
+    near = _C.where(target != -1, input, 0.0)
     return _reduced("hinge_embedding_loss", apart + near, reduction)
 
 
@@ -126,8 +128,8 @@ def cosine_embedding_loss(
     product = (input1 * input2).sum(-1)
     sizes = ((input1 * input1).sum(-1) + tiny) * ((input2 * input2).sum(-1) + tiny)
     cosine = product / sizes.sqrt()
-    near = weft.where(target == 1, 1 - cosine, 0.0)
-    apart = weft.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
+    near = _C.where(target == 1, 1 - cosine, 0.0)
+    apart = _C.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
     return _reduced("cosine_embedding_loss", near + apart, reduction)
 
 
@@ -155,8 +157,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """
     if input.dim() != 2:
         raise RuntimeError(f"pdist: expected a matrix, got shape {tuple(input.shape)}")
-    first, second = weft.triu_indices(input.size(0), input.size(0), 1).unbind(0)
-    return weft._C._aten.linalg_vector_norm(input[first] - input[second], p, [1])
+    first, second = _C.triu_indices(input.size(0), input.size(0), 1).unbind(0)
+    return _C._aten.linalg_vector_norm(input[first] - input[second], p, [1])
 
 
 def triplet_margin_loss(
@@ -231,7 +233,7 @@ def _triplet(
         raise ValueError(f"{function}: expected margin > 0, got {margin}")
     apart = distance(anchor, negative)
     if swap:
-        apart = weft.minimum(apart, distance(positive, negative))
+        apart = _C.minimum(apart, distance(positive, negative))
     return _reduced(function, (distance(anchor, positive) - apart + margin).clamp_min(0), reduction)
 
 
@@ -274,7 +276,7 @@ def multi_margin_loss(
     loss = loss * loss if p == 2 else loss
     if weight is not None:
         loss = loss * weight[labels].unsqueeze(1)
-    own = weft.arange(x.size(1)) == index
+    own = _C.arange(x.size(1)) == index
     loss = loss.masked_fill(own, 0).sum(1) / x.size(1)
     return _reduced("multi_margin_loss", loss.squeeze(0) if single else loss, reduction)
 
@@ -304,9 +306,9 @@ def multilabel_margin_loss(
     single = input.dim() == 1
     x, labels = (t.unsqueeze(0) if single else t for t in (input, target))
     count = x.size(-1)
-    counted = (labels < 0).to(weft.int64).cumsum(1) == 0
+    counted = (labels < 0).to(_C.int64).cumsum(1) == 0
     index = labels.masked_fill(counted.logical_not(), 0)
-    inside = weft.zeros(x.shape, dtype=weft.int64).scatter_add(1, index, counted.to(weft.int64)) > 0
+    inside = _C.zeros(x.shape, dtype=_C.int64).scatter_add(1, index, counted.to(_C.int64)) > 0
     gaps = (1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
     used = counted.unsqueeze(2).logical_and(inside.logical_not().unsqueeze(1))
     loss = gaps.masked_fill(used.logical_not(), 0).sum([1, 2]) / count
@@ -332,8 +334,8 @@ def multilabel_soft_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
-    size = weft.nn.functional.logsigmoid(input)
-    loss = -(target * size + (1 - target) * weft.nn.functional.logsigmoid(-input))
+    size = logsigmoid(input)
+    loss = -(target * size + (1 - target) * logsigmoid(-input))
     loss = loss if weight is None else loss * weight
     return _reduced("multilabel_soft_margin_loss", loss.mean(-1), reduction)
 
@@ -365,7 +367,7 @@ def poisson_nll_loss(
         loss = input - target * (input + eps).log()
     if full:
         many = target > 1
-        safe = weft.where(many, target, 1.0)
+        safe = _C.where(many, target, 1.0)
         term = safe * safe.log() - safe + 0.5 * (2 * math.pi * safe).log()
         loss = loss + term.masked_fill(many.logical_not(), 0)
     return _reduced("poisson_nll_loss", loss, reduction)
@@ -380,7 +382,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     >>> weft.nn.functional.bilinear(x, y, weft.ones(1, 2, 1))
     tensor([[9.]])
     """
-    result = weft.einsum("...i,oij,...j->...o", input1, weight, input2)
+    result = einsum("...i,oij,...j->...o", input1, weight, input2)
     return result if bias is None else result + bias
 
 
@@ -403,7 +405,7 @@ def local_response_norm(
         return input
     n, c = input.shape[:2]
     squares = (input * input).reshape(n, c, -1)
-    padded = weft.constant_pad_nd(squares, [0, 0, size // 2, (size - 1) // 2])
+    padded = _C.constant_pad_nd(squares, [0, 0, size // 2, (size - 1) // 2])
     means = padded.unfold(1, size, 1).mean(-1).reshape(input.shape)
     return input / (means * alpha + k).pow(beta)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
+from weft._tensor.limits import finfo
 
 
 def group_norm(
@@ -33,7 +34,7 @@ def group_norm(
         )
     each = input[:1].numel() // num_groups if input.size(0) else 0
     groups = input.reshape(input.size(0), num_groups, each)
-    result = weft.layer_norm(groups, (groups.size(2),), None, None, eps).reshape(input.shape)
+    result = _C.layer_norm(groups, (groups.size(2),), None, None, eps).reshape(input.shape)
     return _affine(result, weight, bias)
 
 
@@ -66,7 +67,7 @@ def instance_norm(
                 "instance_norm: expected running_mean and running_var without use_input_stats, "
                 "got none"
             )
-        return weft.batch_norm(
+        return _C.batch_norm(
             input, weight, bias, running_mean, running_var, False, momentum, eps, True
         )
     if running_mean is not None or running_var is not None:
@@ -93,15 +94,15 @@ def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tenso
     return result if bias is None else result + bias.reshape(-1, *ones)
 
 
-_EPSILONS: tuple[tuple[weft.dtype, float], ...] = tuple(
-    (dtype, float(weft.finfo(dtype).eps))  # type: ignore[misc]
+_EPSILONS: tuple[tuple[_C.dtype, float], ...] = tuple(
+    (dtype, float(finfo(dtype).eps))
     for dtype in (
-        weft.float32, weft.float64, weft.float16, weft.bfloat16, weft.complex64, weft.complex128,
+        _C.float32, _C.float64, _C.float16, _C.bfloat16, _C.complex64, _C.complex128,
     )
 )  # fmt: skip
 
 
-def _epsilon(dtype: weft.dtype) -> float:
+def _epsilon(dtype: _C.dtype) -> float:
     """finfo(dtype).eps, in words that weft.jit compiles."""
     for known, eps in _EPSILONS:
         if dtype == known:
@@ -134,7 +135,7 @@ def rms_norm(
     if eps is None:
         eps = _epsilon(input.dtype)
     # Squares of float16 overflow, so halves compute in float32.
-    wide = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    wide = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     result = wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()
     return (result if weight is None else result * weight).to(input.dtype)
 

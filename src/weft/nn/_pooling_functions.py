@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 
-_nn = weft._C._nn
+_nn = _C._nn
 _max_pool2d = _nn.max_pool2d_with_indices
 
 
@@ -94,7 +94,7 @@ def max_pool1d(
         return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
     _check_dims("max_pool1d", input, 1)
     kernel, step, room, apart = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
-    return weft.max_pool2d(
+    return _C.max_pool2d(
         input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, room[0]), (1, apart[0]), ceil_mode
     ).squeeze(-2)
 
@@ -216,7 +216,7 @@ def avg_pool3d(
     depth, height, width = input.size(-3), input.size(-2), input.size(-1)
     # A window's size is the product of its sizes along each dimension, and so is the mean.
     own = None if divisor_override is None else 1
-    x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     flat = x.reshape(-1, height, width)
     means = _nn.avg_pool2d(flat, kernel[1:], step[1:], room[1:], ceil_mode, count_include_pad, own)
     plane = means.shape[-2:]
@@ -263,7 +263,7 @@ def lp_pool2d(
     step = _stride("lp_pool2d", stride, kernel)
     if math.isinf(norm_type):
         sign = math.copysign(1.0, norm_type)
-        return sign * weft.max_pool2d(sign * input.abs(), kernel, step, 0, 1, ceil_mode)
+        return sign * _C.max_pool2d(sign * input.abs(), kernel, step, 0, 1, ceil_mode)
     means = _nn.avg_pool2d(input.pow(norm_type), kernel, step, 0, ceil_mode)
     return _root(means, kernel[0] * kernel[1], norm_type)
 
@@ -333,7 +333,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     size = _wanted("adaptive_avg_pool3d", input, output_size, 3)
     lead = list(input.shape[:-3])
     depth, height, width = input.size(-3), input.size(-2), input.size(-1)
-    x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     planes = _nn.adaptive_avg_pool2d(x.reshape(-1, height, width), size[1:])
     columns = planes.reshape(-1, depth, size[1] * size[2])
     means = _nn.adaptive_avg_pool2d(columns, (size[0], columns.size(-1)))
@@ -360,7 +360,7 @@ def _adaptive_max(
     for n in inner:
         count *= n
     values = input
-    places = weft.arange(count).reshape(inner).expand(input.shape)
+    places = _C.arange(count).reshape(inner).expand(input.shape)
     for i in reversed(range(spatial)):
         dim = input.dim() - spatial + i
         values, places = _max_along(values, places, dim, _windows(inner[i], sizes[i]))
@@ -384,7 +384,7 @@ def _max_along(
     longest = max([len(w) for w in windows])
     # Shorter windows repeat their last entry, which changes no maximum.
     index = [[w[min(k, len(w) - 1)] for k in range(longest)] for w in windows]
-    taken = weft.tensor(index).reshape(-1)
+    taken = _C.tensor(index).reshape(-1)
     wide = values.index_select(dim, taken).unflatten(dim, (len(windows), longest))
     best, at = wide.max(dim + 1)
     where = places.index_select(dim, taken).unflatten(dim, (len(windows), longest))

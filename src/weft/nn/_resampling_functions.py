@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.shapes import meshgrid
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool3d
 
-_resample = weft._C._aten._resample
-_adaptive_avg_pool2d = weft._C._nn.adaptive_avg_pool2d
+_resample = _C._aten._resample
+_adaptive_avg_pool2d = _C._nn.adaptive_avg_pool2d
 
 # mode: how many dimensions an input has
 _DIMS = {
@@ -71,13 +72,13 @@ def interpolate(
             index = _nearest(input, i + 2, sizes[i], scales[i], 0.5 if mode[7:] else 0.0)
             input = input.index_select(i + 2, index)
         return input
-    in_bytes = input.dtype == weft.uint8 and mode in ("bilinear", "bicubic")
+    in_bytes = input.dtype == _C.uint8 and mode in ("bilinear", "bicubic")
     if not in_bytes:
         _check_floating(mode, input)
     table = _cubic_taps if mode == "bicubic" else _linear_taps
     if antialias:
         table = _cubic_filter if mode == "bicubic" else _linear_filter
-    x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     x = input.double() if in_bytes else x
     for i in reversed(range(spatial)):
         if sizes[i] != input.size(i + 2) or scales[i] not in (0.0, 1.0):
@@ -150,23 +151,23 @@ def _step(size: int, out: int, scale: float) -> float:
 
 
 def _compute_dtype(x: Tensor) -> Any:
-    return weft.float64 if x.dtype == weft.float64 else weft.float32
+    return _C.float64 if x.dtype == _C.float64 else _C.float32
 
 
 def _nearest(x: Tensor, dim: int, out: int, scale: float, shift: float) -> Tensor:
     # In float32, as PyTorch has it: the last bit decides between neighbours.
-    step = weft.tensor(_step(x.size(dim), out, scale), dtype=weft.float32)
-    places = (weft.arange(out, dtype=weft.float32) + shift) * step
-    return places.floor().clamp(0, x.size(dim) - 1).to(weft.int64)
+    step = _C.tensor(_step(x.size(dim), out, scale), dtype=_C.float32)
+    places = (_C.arange(out, dtype=_C.float32) + shift) * step
+    return places.floor().clamp(0, x.size(dim) - 1).to(_C.int64)
 
 
 def _places(x: Tensor, dim: int, out: int, scale: float, align: bool) -> Tensor:
     """Where the output pixels lie in the input."""
     kind = _compute_dtype(x)
-    at = weft.arange(out, dtype=kind)
+    at = _C.arange(out, dtype=kind)
     if align:
-        return at * weft.tensor((x.size(dim) - 1) / (out - 1) if out > 1 else 0.0, dtype=kind)
-    step = weft.tensor(_step(x.size(dim), out, scale), dtype=kind)
+        return at * _C.tensor((x.size(dim) - 1) / (out - 1) if out > 1 else 0.0, dtype=kind)
+    step = _C.tensor(_step(x.size(dim), out, scale), dtype=kind)
     return (at + 0.5) * step - 0.5
 
 
@@ -175,8 +176,8 @@ def _linear_taps(x: Tensor, dim: int, out: int, scale: float, align: bool) -> tu
     last = x.size(dim) - 1
     low = places.floor().clamp_max(last)
     part = (places - low).clamp(0, 1)
-    index = weft.stack([low, (low + 1).clamp_max(last)], 1).to(weft.int64)
-    return index, weft.stack([1 - part, part], 1)
+    index = _C.stack([low, (low + 1).clamp_max(last)], 1).to(_C.int64)
+    return index, _C.stack([1 - part, part], 1)
 
 
 def _cubic_weights(t: Tensor, a: float = -0.75) -> list[Tensor]:
@@ -195,7 +196,7 @@ def _cubic_taps(x: Tensor, dim: int, out: int, scale: float, align: bool) -> tup
     places = _places(x, dim, out, scale, align)
     low = places.floor()
     around = [(low + i).clamp(0, x.size(dim) - 1) for i in (-1, 0, 1, 2)]
-    return weft.stack(around, 1).to(weft.int64), weft.stack(_cubic_weights(places - low), 1)
+    return _C.stack(around, 1).to(_C.int64), _C.stack(_cubic_weights(places - low), 1)
 
 
 def _filtered(
@@ -208,13 +209,13 @@ def _filtered(
         step = (size - 1) / (out - 1) if out > 1 else 0.0
     stretch = max(step, 1.0)
     reach = radius * stretch
-    centre = (weft.arange(out, dtype=kind) + 0.5) * step
+    centre = (_C.arange(out, dtype=kind) + 0.5) * step
     first = (centre - reach + 0.5).floor().clamp_min(0)
     last = (centre + reach + 0.5).floor().clamp_max(size)
-    at = first.unsqueeze(1) + weft.arange(math.ceil(reach) * 2 + 1, dtype=kind)
+    at = first.unsqueeze(1) + _C.arange(math.ceil(reach) * 2 + 1, dtype=kind)
     weights = kernel((at - centre.unsqueeze(1) + 0.5) / stretch)
     weights = weights.masked_fill(at >= last.unsqueeze(1), 0)
-    index = at.clamp_max(size - 1).to(weft.int64)
+    index = at.clamp_max(size - 1).to(_C.int64)
     return index, weights / weights.sum(1, keepdim=True)
 
 
@@ -227,7 +228,7 @@ def _keys(d: Tensor) -> Tensor:
     d = d.abs()
     near = (1.5 * d - 2.5) * d * d + 1
     far = ((-0.5 * d + 2.5) * d - 4) * d + 2
-    return weft.where(d < 1, near, weft.where(d < 2, far, 0.0))
+    return _C.where(d < 1, near, _C.where(d < 2, far, 0.0))
 
 
 def _linear_filter(
@@ -313,17 +314,17 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         )
     inner = [int(n) for n in size[2:]]
     axes = [_unit_places(n, bool(align_corners), theta.dtype) for n in inner]
-    places = list(weft.meshgrid(axes, indexing="ij"))[::-1]
-    ones = weft.ones(inner, dtype=theta.dtype)
-    base = weft.stack([*places, ones], -1).reshape(1, -1, spatial + 1)
+    places = list(meshgrid(axes, indexing="ij"))[::-1]
+    ones = _C.ones(inner, dtype=theta.dtype)
+    base = _C.stack([*places, ones], -1).reshape(1, -1, spatial + 1)
     return (base.expand(size[0], -1, -1) @ theta.mT).reshape([size[0], *inner, spatial])
 
 
 def _unit_places(count: int, align: bool, dtype: Any) -> Tensor:
     """The centres of `count` pixels over [-1, 1]; aligned: the outer ones on its ends."""
     if count == 1:
-        return weft.zeros(1, dtype=dtype)
-    places = weft.linspace(-1, 1, count, dtype=dtype)
+        return _C.zeros(1, dtype=dtype)
+    places = _C.linspace(-1, 1, count, dtype=dtype)
     return places if align else places * ((count - 1) / count)
 
 
@@ -362,7 +363,7 @@ def grid_sample(
         raise RuntimeError(f"grid_sample: expected a non-empty input, got {tuple(input.shape)}")
     sizes = list(input.shape[2:])
     align = bool(align_corners)
-    x = input.float() if input.dtype in (weft.float16, weft.bfloat16) else input
+    x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
     at = grid.to(x.dtype)
     places = [_pixels(at.select(-1, i), sizes[-1 - i], align) for i in reversed(range(spatial))]
 
@@ -412,18 +413,18 @@ def _inside(place: Tensor, n: int, align: bool, padding_mode: str) -> Tensor:
             away = (place - low).abs()
             turns = (away.detach() / span).floor()
             rest = away - turns * span
-            place = weft.where(turns % 2 == 0, rest + low, span - rest + low)
+            place = _C.where(turns % 2 == 0, rest + low, span - rest + low)
     return place if padding_mode == "zeros" else place.clamp(0, n - 1)
 
 
 def _gathered(x: Tensor, places: list[Tensor], sizes: list[int]) -> Tensor:
     """The pixels at whole places [n, *]: [n, c, *]; 0 outside."""
     inside = (places[0] >= 0).logical_and(places[0] <= sizes[0] - 1)
-    flat = weft.where(inside, places[0], 0.0).to(weft.int64)
+    flat = _C.where(inside, places[0], 0.0).to(_C.int64)
     for i in range(1, len(places)):
         within = (places[i] >= 0).logical_and(places[i] <= sizes[i] - 1)
         inside = inside.logical_and(within)
-        flat = flat * sizes[i] + weft.where(within, places[i], 0.0).to(weft.int64)
+        flat = flat * sizes[i] + _C.where(within, places[i], 0.0).to(_C.int64)
     n, c = x.size(0), x.size(1)
     index = flat.reshape(n, 1, -1).expand(-1, c, -1)
     values = x.reshape(n, c, -1).gather(2, index).reshape([n, c, *flat.shape[1:]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
@@ -17,7 +17,7 @@ def _unpool(
 ) -> Tensor:  # fmt: skip
     """Zeros with the maxima where they came from."""
     _check_dims(function, x, spatial)
-    if indices.shape != x.shape or indices.dtype != weft.int64:
+    if indices.shape != x.shape or indices.dtype != _C.int64:
         raise RuntimeError(
             f"{function}: expected int64 indices of shape {tuple(x.shape)}, got {indices.dtype} of "
             f"shape {tuple(indices.shape)}"

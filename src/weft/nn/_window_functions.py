@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._pooling_functions import _check_dims, _times
 
-_conv2d = weft._C._aten.conv2d
-_conv_transpose2d = weft._C._aten.conv_transpose2d
+_conv2d = _C._aten.conv2d
+_conv_transpose2d = _C._aten.conv_transpose2d
 
 
 def _positions(size: int, kernel: int, dilation: int, padding: int, stride: int) -> Tensor:
     """[kernel, windows]: the padded entries that the windows show."""
     count = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-    return (weft.arange(kernel) * dilation).unsqueeze(1) + weft.arange(max(count, 0)) * stride
+    return (_C.arange(kernel) * dilation).unsqueeze(1) + _C.arange(max(count, 0)) * stride
 
 
 def _geometry(
@@ -59,7 +59,7 @@ def unfold(
             f"kernel_size {kernel_size}"
         )
     lead, c = list(input.shape[:-3]), input.size(-3)
-    x = weft.constant_pad_nd(input, [columns[2], columns[2], rows[2], rows[2]])
+    x = _C.constant_pad_nd(input, [columns[2], columns[2], rows[2], rows[2]])
     x = x.index_select(-2, down.reshape(-1)).index_select(-1, across.reshape(-1))
     x = x.unflatten(-1, tuple(across.shape)).unflatten(-3, tuple(down.shape))
     # [*, c, kh, lh, kw, lw] to [*, c kh kw, lh lw]
@@ -154,7 +154,7 @@ def conv3d(
             f"and {tuple(input.shape)}"
         )
     n, c, _, h, w = x.shape
-    x = weft.constant_pad_nd(x, [0, 0, 0, 0, room[0], room[0]])
+    x = _C.constant_pad_nd(x, [0, 0, 0, 0, room[0], room[0]])
     x = x.index_select(2, places.reshape(-1)).reshape(n, c, kd, -1, h, w)
     x = x.permute(0, 3, 1, 2, 4, 5).reshape(-1, c * kd, h, w)
     y = _conv2d(x, weight.flatten(1, 2), bias, strides[1:], room[1:], apart[1:], groups)
@@ -181,7 +181,7 @@ def _same_padding(
         )
     total = [d * (k - 1) for d, k in zip(apart, weight.shape[2:])]
     extra = [n for t in reversed(total) for n in (0, t % 2)]
-    return weft.constant_pad_nd(x, extra), [t // 2 for t in total]
+    return _C.constant_pad_nd(x, extra), [t // 2 for t in total]
 
 
 def conv_transpose1d(
@@ -266,7 +266,7 @@ def conv_transpose3d(
     # [n d, o kd, h, w]: each slice adds to kd slices of the result.
     y = y.reshape(n, depth, -1, kd, *y.shape[-2:]).permute(0, 2, 3, 1, 4, 5).flatten(2, 3)
     size = (depth - 1) * strides[0] - 2 * room[0] + apart[0] * (kd - 1) + extra[0] + 1
-    places = (weft.arange(kd) * apart[0]).unsqueeze(1) + weft.arange(depth) * strides[0]
+    places = (_C.arange(kd) * apart[0]).unsqueeze(1) + _C.arange(depth) * strides[0]
     whole = y.new_zeros([n, y.size(1), size + 2 * room[0], *y.shape[-2:]])
     y = whole.index_add(2, places.reshape(-1), y).narrow(2, room[0], size)
     if bias is not None:

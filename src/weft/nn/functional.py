@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._functions.out import takes_out as _takes_out
+from weft._functions.padding import *  # noqa: F403
 from weft._runtime.torch_function import declare as _declare
 from weft.nn._activation_functions import *  # noqa: F403
 from weft.nn._alignment_functions import *  # noqa: F403
@@ -22,18 +23,17 @@ from weft.nn._embedding_functions import *  # noqa: F403
 from weft.nn._loss_functions import *  # noqa: F403
 from weft.nn._margin_functions import *  # noqa: F403
 from weft.nn._norm_functions import *  # noqa: F403
-from weft.nn._padding_functions import *  # noqa: F403
 from weft.nn._pooling_functions import *  # noqa: F403
 from weft.nn._resampling_functions import *  # noqa: F403
 from weft.nn._unpooling_functions import *  # noqa: F403
 from weft.nn._window_functions import *  # noqa: F403
 
-_nn = weft._C._nn
+_nn = _C._nn
 
 
 def _find(name: str) -> Any:
     """The operator `name`, whether its row puts it into weft or only under nn.functional."""
-    return getattr(_nn, name, None) or getattr(weft, name)
+    return getattr(_nn, name, None) or getattr(_C, name)
 
 
 linear = _find("linear")
@@ -183,23 +183,6 @@ def _softmax_dim(function: str, dims: int, stacklevel: int) -> int:
 # Layers ---------------------------------------------------------------------------------------
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes each element with probability p and scales the rest by 1 / (1 - p) in training.
-
-    Any shape; floating or complex dtypes. Otherwise, with p = 0 and outside of training, the result
-    is `input`. Raises ValueError for p outside [0, 1], RuntimeError for integers.
-
-    >>> weft.nn.functional.dropout(weft.ones(2), 0.9, training=False)
-    tensor([1., 1.])
-    """
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout: expected p between 0 and 1, got {p}")
-    if inplace and (p == 0 or not training):
-        return input
-    result = _dropout(input, p, training)
-    return input.copy_(result) if inplace else result
-
-
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -345,7 +328,7 @@ def normalize(
     tensor([[0.6000, 0.8000]])
     """
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps)
-    return input / norm if out is None else weft.div(input, norm, out=out)
+    return input / norm if out is None else _C.div(input, norm, out=out)
 
 
 def scaled_dot_product_attention(
@@ -374,8 +357,8 @@ def scaled_dot_product_attention(
     if enable_gqa:
         repeats = query.size(-3) // key.size(-3)
         key, value = (_repeat_heads(t, repeats) for t in (key, value))
-    if query.dtype in (weft.float16, weft.bfloat16):  # scores need float32's digits
-        if attn_mask is not None and attn_mask.dtype != weft.bool:
+    if query.dtype in (_C.float16, _C.bfloat16):  # scores need float32's digits
+        if attn_mask is not None and attn_mask.dtype != _C.bool:
             attn_mask = attn_mask.float()
         query32, key32, value32 = query.float(), key.float(), value.float()
         result = scaled_dot_product_attention(
@@ -389,8 +372,8 @@ def scaled_dot_product_attention(
                 "scaled_dot_product_attention: expected attn_mask=None with is_causal, got a mask"
             )
         shape = (query.size(-2), key.size(-2))
-        attn_mask = weft.ones(shape, dtype=weft.bool).tril()
-    if attn_mask is not None and attn_mask.dtype == weft.bool:
+        attn_mask = _C.ones(shape, dtype=_C.bool).tril()
+    if attn_mask is not None and attn_mask.dtype == _C.bool:
         scores = scores.masked_fill(attn_mask.logical_not(), float("-inf"))
     elif attn_mask is not None:
         scores = scores + attn_mask

@@ -9,8 +9,9 @@ import math
 import warnings
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad as _no_grad
 
 _GAINS = {
     "linear": 1.0,
@@ -71,7 +72,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     >>> bool((weft.nn.init.uniform_(weft.empty(100), 2.0, 3.0) >= 2.0).all())
     True
     """
-    with weft.no_grad():
+    with _no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
@@ -83,7 +84,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
     >>> weft.nn.init.normal_(weft.empty(2), mean=1.0, std=0.0)
     tensor([1., 1.])
     """
-    with weft.no_grad():
+    with _no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
@@ -112,7 +113,7 @@ def trunc_normal_(
             "most draws are rejected",
             stacklevel=2,
         )
-    with weft.no_grad():
+    with _no_grad():
         if below(b) - below(a) > 0.3:
             return _redraw_outside(tensor, mean, std, a, b, generator)
         return _accept_by_density(tensor, mean, std, a, b, generator)
@@ -128,8 +129,8 @@ def _redraw_outside(
         outside = (tensor < low).logical_or(tensor > high)
         if not outside.any():
             return tensor
-        fresh = weft.empty_like(tensor).normal_(mean, std, generator=generator)
-        tensor.copy_(weft.where(outside, fresh, tensor))
+        fresh = _C.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(_C.where(outside, fresh, tensor))
 
 
 def _accept_by_density(
@@ -139,10 +140,10 @@ def _accept_by_density(
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
     pending = None
     while pending is None or pending.any():
-        fresh = weft.empty_like(tensor).uniform_(a, b, generator=generator)
-        tensor.copy_(fresh if pending is None else weft.where(pending, fresh, tensor))
+        fresh = _C.empty_like(tensor).uniform_(a, b, generator=generator)
+        tensor.copy_(fresh if pending is None else _C.where(pending, fresh, tensor))
         log_density = fresh.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
-        chance = weft.empty_like(tensor).uniform_(generator=generator).log_()
+        chance = _C.empty_like(tensor).uniform_(generator=generator).log_()
         rejected = chance > log_density
         pending = rejected if pending is None else pending.logical_and(rejected)
     return tensor
@@ -156,7 +157,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> weft.nn.init.constant_(weft.empty(2), 0.5)
     tensor([0.5000, 0.5000])
     """
-    with weft.no_grad():
+    with _no_grad():
         return tensor.fill_(val)
 
 
@@ -179,7 +180,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     >>> weft.nn.init.zeros_(weft.empty(2))
     tensor([0., 0.])
     """
-    with weft.no_grad():
+    with _no_grad():
         return tensor.zero_()
 
 
@@ -194,8 +195,8 @@ def eye_(tensor: Tensor) -> Tensor:
     """
     if tensor.dim() != 2:
         raise ValueError(f"eye_: expected 2 dimensions, got shape {tuple(tensor.shape)}")
-    with weft.no_grad():
-        return tensor.copy_(weft.eye(*tensor.shape))
+    with _no_grad():
+        return tensor.copy_(_C.eye(*tensor.shape))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -214,7 +215,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         raise ValueError(f"dirac_: expected groups that divide {outputs} outputs, got {groups}")
     per_group = outputs // groups
     centre = tuple(size // 2 for size in window)
-    with weft.no_grad():
+    with _no_grad():
         tensor.zero_()
         for group in range(groups):
             for channel in range(min(per_group, inputs)):
@@ -310,10 +311,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     if tensor.numel() == 0:
         return tensor
     rows, columns = tensor.size(0), tensor.numel() // tensor.size(0)
-    flat = weft.empty(rows, columns, dtype=tensor.dtype).normal_(0, 1, generator=generator)
+    flat = _C.empty(rows, columns, dtype=tensor.dtype).normal_(0, 1, generator=generator)
     tall = flat.t() if rows < columns else flat
     q = _orthonormal(tall)
-    with weft.no_grad():
+    with _no_grad():
         tensor.view(rows, columns).copy_(q.t() if rows < columns else q)
         return tensor.mul_(gain)
 
@@ -342,11 +343,11 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         raise ValueError(f"sparse_: expected 2 dimensions, got shape {tuple(tensor.shape)}")
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
-    with weft.no_grad():
+    with _no_grad():
         tensor.normal_(0, std, generator=generator)
         for column in range(columns):
             # Which rows are zeroed comes from the default generator, as in PyTorch.
-            tensor[weft.randperm(rows)[:zeros], column] = 0
+            tensor[_C.randperm(rows)[:zeros], column] = 0
     return tensor
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 
 
@@ -20,11 +20,11 @@ class Parameter(Tensor):
     ['weight']
     """
 
-    __torch_function__ = weft._C._disabled_torch_function_impl
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
-            data = weft.empty(0)
+            data = _C.empty(0)
         return Tensor._make_subclass(cls, data, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
@@ -51,11 +51,11 @@ class Buffer(Tensor):
     """
 
     persistent: bool
-    __torch_function__ = weft._C._disabled_torch_function_impl
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:
-            data = weft.empty(0)
+            data = _C.empty(0)
         made: Buffer = Tensor._make_subclass(cls, data, data.requires_grad)
         made.persistent = persistent
         return made
@@ -76,7 +76,7 @@ class UninitializedTensorMixin:
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Makes it, in place, a tensor of this shape with elements that are not set."""
         options = {"device": device or self.device, "dtype": dtype or self.dtype}
-        self.data = weft.empty(shape, **options)
+        self.data = _C.empty(shape, **options)
         self.__class__ = self.cls_to_become
 
     @property
@@ -108,7 +108,7 @@ class UninitializedTensorMixin:
         if not is_member and func not in _DESCRIBE and func not in _CONVERT:
             name = getattr(func, "__name__", func)
             raise ValueError(f"{name}: {_EXPECTED}, got <{cls.__name__}>")
-        result = weft._C._disabled_torch_function_impl(func, types, args, kwargs or {})
+        result = _C._disabled_torch_function_impl(func, types, args, kwargs or {})
         return result.as_subclass(cls) if func in _CONVERT else result
 
 
@@ -145,7 +145,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     def __new__(
         cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
     ) -> UninitializedParameter:
-        data = weft.empty(0, device=device, dtype=dtype)
+        data = _C.empty(0, device=device, dtype=dtype)
         return Tensor._make_subclass(cls, data, requires_grad)
 
 
@@ -169,7 +169,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[ove
         dtype: Any = None,
         persistent: bool = True,
     ) -> UninitializedBuffer:
-        data = weft.empty(0, device=device, dtype=dtype)
+        data = _C.empty(0, device=device, dtype=dtype)
         made: UninitializedBuffer = Tensor._make_subclass(cls, data, requires_grad)
         made.persistent = persistent
         return made

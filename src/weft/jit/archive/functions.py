@@ -9,7 +9,7 @@ from typing import Any
 import weft
 import weft.nn.functional as F
 from weft._C import Tensor
-from weft._functions.matrices import _weight_norm, norm_except_dim
+from weft._functions.norms import _weight_norm, norm_except_dim
 from weft.jit.archive.numbers import dtype_of
 
 # By operator the functions that stand for its overloads: the first whose parameters take the

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-import weft
 from weft._C import Tensor
+from weft.autograd.function import Function
 from weft.utils.hooks import RemovableHandle
 
 
@@ -325,7 +325,7 @@ def _identity_function() -> Any:
     global _identity
     if _identity is None:
 
-        class Identity(weft.autograd.Function):
+        class Identity(Function):
             @staticmethod
             def forward(ctx: Any, callback: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
                 ctx.callback = callback

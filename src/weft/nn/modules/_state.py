@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import weft
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.nn.modules._hooks import HookDict
 from weft.nn.modules._registry import BUFFER, MODULE, PARAMETER, Registry
 from weft.nn.parameter import Parameter, is_lazy
@@ -255,7 +255,7 @@ class Stateful(Registry):
                 f"size mismatch for {key}: copying a param with shape {given.shape} from "
                 f"checkpoint, the shape in current model is {tensor.shape}."
             )
-        with weft.no_grad():
+        with no_grad():
             if not assign:
                 tensor.copy_(given)
             elif isinstance(tensor, Parameter):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
@@ -294,7 +294,7 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(weft.full((num_parameters,), init, device=device, dtype=dtype))
+        self.weight = Parameter(_C.full((num_parameters,), init, device=device, dtype=dtype))
 
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)

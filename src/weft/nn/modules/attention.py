@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
@@ -76,7 +76,7 @@ class MultiheadAttention(Module):
             "bias_v": (1, 1, embed_dim) if add_bias_kv else None,
         }
         for name, shape in shapes.items():
-            value = None if shape is None else Parameter(weft.empty(shape, **options))
+            value = None if shape is None else Parameter(_C.empty(shape, **options))
             self.register_parameter(name, value)
         self.add_zero_attn = add_zero_attn
         # None, so that programs leave out what it asks about.
@@ -209,6 +209,6 @@ class MultiheadAttention(Module):
 
 
 def _additive(mask: Tensor, dtype: Any) -> Tensor:
-    if mask.dtype != weft.bool:
+    if mask.dtype != _C.bool:
         return mask
-    return weft.zeros(mask.shape, dtype=dtype).masked_fill(mask, float("-inf"))
+    return _C.zeros(mask.shape, dtype=dtype).masked_fill(mask, float("-inf"))

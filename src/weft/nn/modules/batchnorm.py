@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
@@ -43,12 +43,12 @@ class _BatchNorm(Module):
         self.track_running_stats = track_running_stats
         options = {"device": device, "dtype": dtype}
         for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            value = Parameter(weft.empty(num_features, **options)) if wanted else None
+            value = Parameter(_C.empty(num_features, **options)) if wanted else None
             self.register_parameter(name, value)
         if track_running_stats:
-            self.register_buffer("running_mean", weft.zeros(num_features, **options))
-            self.register_buffer("running_var", weft.ones(num_features, **options))
-            count = weft.tensor(0, dtype=weft.int64, device=device)
+            self.register_buffer("running_mean", _C.zeros(num_features, **options))
+            self.register_buffer("running_var", _C.ones(num_features, **options))
+            count = _C.tensor(0, dtype=_C.int64, device=device)
             self.register_buffer("num_batches_tracked", count)
         else:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
@@ -118,7 +118,7 @@ class _BatchNorm(Module):
         old = (local_metadata.get("version") or 1) < 2
         if old and self.track_running_stats and key not in state_dict:
             count = self.num_batches_tracked
-            state_dict[key] = weft.tensor(0, dtype=weft.int64) if count is None else count
+            state_dict[key] = _C.tensor(0, dtype=_C.int64) if count is None else count
         super()._load_from_state_dict(
             state_dict,
             prefix,

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import weft
+from weft._C import Tensor
 from weft.nn.modules._registry import MODULE
 from weft.nn.modules.module import Module, _indent
 from weft.nn.parameter import Parameter
@@ -301,7 +301,7 @@ class ParameterDict(Module):
         if key not in self._names and hasattr(self, key):
             raise KeyError(f"ParameterDict: expected an unused name, got the attribute {key!r}")
         self._names[key] = None
-        tensor = isinstance(value, weft.Tensor)
+        tensor = isinstance(value, Tensor)
         setattr(self, key, _as_parameter(value) if tensor else value)
 
     def __delitem__(self, key: str) -> None:
@@ -377,7 +377,7 @@ class ParameterDict(Module):
     def extra_repr(self) -> str:
         lines = []
         for name, value in self.items():
-            if isinstance(value, weft.Tensor):
+            if isinstance(value, Tensor):
                 sizes = "x".join(map(str, value.shape))
                 kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
                 text = f"{kind} containing: [{value.type()} of size {sizes}]"

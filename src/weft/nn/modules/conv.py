@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
@@ -63,9 +63,9 @@ class _ConvNd(Module):
         )
         self.groups = groups
         self.padding_mode = padding_mode
-        self.weight = Parameter(weft.empty(self._weight_shape(), device=device, dtype=dtype))
+        self.weight = Parameter(_C.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(weft.empty(out_channels, device=device, dtype=dtype))
+            self.bias = Parameter(_C.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

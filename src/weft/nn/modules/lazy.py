@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft.autograd.grad_mode import no_grad
 from weft.nn.modules.module import Module
 from weft.nn.parameter import is_lazy
 
@@ -55,7 +55,7 @@ class LazyModuleMixin(Module):
 
     def _lazy_load_hook(self, state_dict: Any, prefix: str, *_: Any) -> None:
         """Gives parameters and buffers the shapes that they have in a state_dict."""
-        with weft.no_grad():
+        with no_grad():
             for name, own in [*self._parameters.items(), *self._buffers.items()]:
                 given = state_dict.get(prefix + name)
                 if is_lazy(own) and given is not None and not is_lazy(given):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -57,7 +58,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     def initialize_parameters(self, input: Tensor) -> None:
         """Makes the parameters for inputs like this one."""
         if self.has_uninitialized_params():
-            with weft.no_grad():
+            with no_grad():
                 self.in_features = input.shape[-1]
                 self.weight.materialize((self.out_features, self.in_features))
                 if self.bias is not None:
@@ -89,7 +90,7 @@ class _LazyConvNd(LazyModuleMixin, _ConvNd):
         """Makes the parameters for inputs like this one."""
         if self.has_uninitialized_params():
             self.in_channels = self._channels_of(input)
-            with weft.no_grad():
+            with no_grad():
                 self.weight.materialize(self._weight_shape())
                 if self.bias is not None:
                     self.bias.materialize((self.out_channels,))
@@ -242,7 +243,7 @@ class _LazyNorm(LazyModuleMixin, _BatchNorm):
         if track_running_stats:
             self.running_mean = UninitializedBuffer(**options)
             self.running_var = UninitializedBuffer(**options)
-            self.num_batches_tracked = weft.tensor(0, dtype=weft.int64, device=device)
+            self.num_batches_tracked = _C.tensor(0, dtype=_C.int64, device=device)
 
     def reset_parameters(self) -> None:
         """As the layer without Lazy; does nothing before there are parameters."""

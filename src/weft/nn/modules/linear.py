@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
@@ -53,9 +53,9 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(weft.empty(out_features, in_features, device=device, dtype=dtype))
+        self.weight = Parameter(_C.empty(out_features, in_features, device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(weft.empty(out_features, device=device, dtype=dtype))
+            self.bias = Parameter(_C.empty(out_features, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
@@ -340,9 +340,9 @@ class Bilinear(Module):
         self.in2_features = in2_features
         self.out_features = out_features
         shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(weft.empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(_C.empty(shape, device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(weft.empty(out_features, device=device, dtype=dtype))
+            self.bias = Parameter(_C.empty(out_features, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

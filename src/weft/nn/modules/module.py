@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.nn.modules._hooks import (
     Hookable,
     hook_kinds,
@@ -108,7 +109,7 @@ class Module(Stateful, Hookable):
         """Replaces each parameter's data (and gradient) and each buffer by `fn` of it."""
         for child in self.children() if recurse else ():
             child._apply(fn)
-        with weft.no_grad():
+        with no_grad():
             for _, parameter in self._own(PARAMETER):
                 if parameter is None:
                     continue
@@ -153,19 +154,19 @@ class Module(Stateful, Hookable):
 
     def float(self: T) -> T:
         """Converts the floating-point members to float32; returns self."""
-        return self.to(weft.float32)
+        return self.to(_C.float32)
 
     def double(self: T) -> T:
         """Converts the floating-point members to float64; returns self."""
-        return self.to(weft.float64)
+        return self.to(_C.float64)
 
     def half(self: T) -> T:
         """Converts the floating-point members to float16; returns self."""
-        return self.to(weft.float16)
+        return self.to(_C.float16)
 
     def bfloat16(self: T) -> T:
         """Converts the floating-point members to bfloat16; returns self."""
-        return self.to(weft.bfloat16)
+        return self.to(_C.bfloat16)
 
     def cpu(self: T) -> T:
         """Moves everything to the CPU; returns self."""
@@ -177,7 +178,7 @@ class Module(Stateful, Hookable):
 
     def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
         """New memory on the device for all parameters and buffers, not filled; returns self."""
-        return self._apply(lambda tensor: weft.empty_like(tensor, device=device), recurse)
+        return self._apply(lambda tensor: _C.empty_like(tensor, device=device), recurse)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Lets calls of this module run compiled; the arguments are those of weft.compile.
@@ -225,10 +226,10 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
     for value in args:
         if isinstance(value, Tensor):
             device, dtype = value.device, value.dtype
-        elif isinstance(value, weft.dtype):
+        elif isinstance(value, _C.dtype):
             dtype = value
-        elif isinstance(value, str | int | weft.device) and not isinstance(value, bool):
+        elif isinstance(value, str | int | _C.device) and not isinstance(value, bool):
             device = value
         elif value is not None and not isinstance(value, bool):
             raise TypeError(f"Module.to: expected device or dtype, got {type(value).__name__}")
-    return (weft.device(device) if device is not None else None), dtype
+    return (_C.device(device) if device is not None else None), dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
@@ -43,7 +43,7 @@ class LayerNorm(Module):
         options = {"device": device, "dtype": dtype}
         for name, wanted in (("weight", True), ("bias", bias)):
             if elementwise_affine and wanted:
-                setattr(self, name, Parameter(weft.empty(self.normalized_shape, **options)))
+                setattr(self, name, Parameter(_C.empty(self.normalized_shape, **options)))
             else:
                 self.register_parameter(name, None)
         self.reset_parameters()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn import init
@@ -48,7 +48,7 @@ class GroupNorm(Module):
         self.eps = eps
         self.affine = affine
         for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            empty = weft.empty(num_channels, device=device, dtype=dtype) if wanted else None
+            empty = _C.empty(num_channels, device=device, dtype=dtype) if wanted else None
             self.register_parameter(name, None if empty is None else Parameter(empty))
         self.reset_parameters()
 
@@ -96,7 +96,7 @@ class RMSNorm(Module):
         self.elementwise_affine = elementwise_affine
         empty = None
         if elementwise_affine:
-            empty = Parameter(weft.empty(self.normalized_shape, device=device, dtype=dtype))
+            empty = Parameter(_C.empty(self.normalized_shape, device=device, dtype=dtype))
         self.register_parameter("weight", empty)
         self.reset_parameters()
 

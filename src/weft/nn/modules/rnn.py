@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 from weft.nn import functional as F
@@ -16,8 +16,8 @@ from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
 from weft.nn.utils.rnn import PackedSequence
 
-_lstm_cell = weft._C._aten._lstm_cell
-_recurrent_layer = weft._C._aten._recurrent_layer
+_lstm_cell = _C._aten._lstm_cell
+_recurrent_layer = _C._aten._recurrent_layer
 State = tuple[Tensor, ...]
 Input = TypeVar("Input", Tensor, PackedSequence)
 
@@ -142,7 +142,7 @@ class RNNBase(Module):
                 if self.proj_size:
                     shapes[f"weight_hr{suffix}"] = (self.proj_size, self.hidden_size)
                 for name, shape in shapes.items():
-                    value = Parameter(weft.empty(shape, device=device, dtype=dtype))
+                    value = Parameter(_C.empty(shape, device=device, dtype=dtype))
                     self.register_parameter(name, value)
                 self._names.append(tuple(shapes))
 
@@ -167,7 +167,7 @@ class RNNBase(Module):
             shapes = shapes[:1]
         if given is None:
             return tuple(
-                weft.zeros(shape, dtype=input.dtype, device=input.device) for shape in shapes
+                _C.zeros(shape, dtype=input.dtype, device=input.device) for shape in shapes
             )
         for state, shape in zip(given, shapes):
             if list(state.shape) != list(shape):
@@ -240,10 +240,10 @@ class RNNBase(Module):
             if place % directions + 1 < directions:
                 before = output
                 continue
-            input = output if directions == 1 else weft.cat((before, output), -1)
+            input = output if directions == 1 else _C.cat((before, output), -1)
             if self.dropout and self.training and place + 1 < len(self._names):
                 input = F.dropout(input, self.dropout, True)
-        return input, tuple(weft.stack(part, 0) for part in zip(*last))
+        return input, tuple(_C.stack(part, 0) for part in zip(*last))
 
     def _run_direction(
         self,

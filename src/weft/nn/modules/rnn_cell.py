@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
@@ -44,7 +44,7 @@ class RNNCellBase(Module):
         }
         for name, shape in shapes.items():
             wanted = bias or name.startswith("weight")
-            value = Parameter(weft.empty(shape, device=device, dtype=dtype)) if wanted else None
+            value = Parameter(_C.empty(shape, device=device, dtype=dtype)) if wanted else None
             self.register_parameter(name, value)
         self.reset_parameters()
 
@@ -59,7 +59,7 @@ class RNNCellBase(Module):
             raise RuntimeError(self._wrong_input(input))
         if state is None:
             shape = [*input.shape[:-1], self.hidden_size]
-            zeros = weft.zeros(shape, dtype=input.dtype, device=input.device)
+            zeros = _C.zeros(shape, dtype=input.dtype, device=input.device)
             state = (zeros, zeros) if self._mode == "LSTM" else (zeros,)
         from_input = F.linear(input, self.weight_ih, self.bias_ih)
         from_hidden = F.linear(state[0], self.weight_hh, self.bias_hh)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.nn import functional as F
 from weft.nn import init
 from weft.nn.modules.module import Module
@@ -42,7 +43,7 @@ class _Table(Module):
         self.num_embeddings, self.embedding_dim = shape
         self.padding_idx = None if padding_idx is None else padding_idx % rows
         self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = options
-        table = weft.empty(shape, **place) if weight is None else weight
+        table = _C.empty(shape, **place) if weight is None else weight
         self.weight = Parameter(table, requires_grad=not freeze)
         if weight is None:
             self.reset_parameters()
@@ -51,7 +52,7 @@ class _Table(Module):
         """Draws the rows from N(0, 1); the padding row becomes zero."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
-            with weft.no_grad():
+            with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
     def extra_repr(self) -> str:

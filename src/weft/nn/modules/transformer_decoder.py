@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn import init
 from weft.nn.modules.attention import MultiheadAttention
@@ -240,5 +240,5 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """A mask that hides what comes later: -inf above the diagonal, 0 elsewhere."""
-        full = weft.full((sz, sz), float("-inf"), device=device, dtype=dtype)
+        full = _C.full((sz, sz), float("-inf"), device=device, dtype=dtype)
         return full.triu(1)

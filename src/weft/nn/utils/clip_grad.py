@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -29,11 +30,11 @@ def get_total_norm(
     """
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not listed:
-        return weft.tensor(0.0)
+        return _C.tensor(0.0)
     norm_type = float(norm_type)
-    norms = weft.stack([_vector_norm(tensor, norm_type) for tensor in listed])
+    norms = _C.stack([_vector_norm(tensor, norm_type) for tensor in listed])
     total = _vector_norm(norms, norm_type)
-    if error_if_nonfinite and not bool(weft.isfinite(total)):
+    if error_if_nonfinite and not bool(_C.isfinite(total)):
         raise RuntimeError(
             f"clip_grad_norm_: expected a finite total norm of order {norm_type}, "
             f"got {total.item()}"
@@ -68,7 +69,7 @@ def clip_grad_norm_(
     >>> p.grad
     tensor([1.5000, 2.0000])
     """
-    with weft.no_grad():
+    with no_grad():
         grads = _gradients(parameters)
         total = get_total_norm(grads, norm_type, error_if_nonfinite)
         factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
@@ -91,6 +92,6 @@ def clip_grad_value_(
     tensor([ 3.0000, -3.5000])
     """
     bound = float(clip_value)
-    with weft.no_grad():
+    with no_grad():
         for grad in _gradients(parameters):
             grad.clamp_(-bound, bound)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import weft
+from weft import _C
 from weft._C import Tensor
 
 
@@ -14,7 +14,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     >>> weft.nn.utils.parameters_to_vector([weft.ones(2), weft.zeros(1, 1)])
     tensor([1., 1., 0.])
     """
-    return weft.cat([parameter.reshape(-1) for parameter in parameters])
+    return _C.cat([parameter.reshape(-1) for parameter in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.nn.parameter import Parameter
 
@@ -112,7 +112,7 @@ def _scale_and_shift(
     weight: Tensor | None,
     offset: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    scale = weft.rsqrt(var + eps)
+    scale = _C.rsqrt(var + eps)
     if weight is not None:
         scale = weight * scale
     shift = (-mean if bias is None else bias - mean) * scale

@@ -5,8 +5,12 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-import weft
+from weft import _C, linalg
 from weft._C import Tensor
+from weft._functions import matrices
+from weft._functions.norms import _weight_norm, norm_except_dim
+from weft._tensor.limits import finfo
+from weft.autograd.grad_mode import no_grad
 from weft.nn import functional as F
 from weft.nn.modules.module import Module
 from weft.nn.utils import parametrize
@@ -36,10 +40,10 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return weft._weight_norm(weight_v, weight_g, self.dim)
+        return _weight_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return weft.norm_except_dim(weight, 2, self.dim), weight
+        return norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
@@ -98,10 +102,10 @@ class _SpectralNorm(Module):
 
     def _power_method(self, matrix: Tensor, n_power_iterations: int) -> None:
         """Turns u and v, in place, towards the first singular vectors of the matrix."""
-        with weft.no_grad():
+        with no_grad():
             for _ in range(n_power_iterations):
-                self._u.copy_(self._unit(weft.mv(matrix, self._v)))
-                self._v.copy_(self._unit(weft.mv(matrix.H, self._u)))
+                self._u.copy_(self._unit(_C.mv(matrix, self._v)))
+                self._v.copy_(self._unit(_C.mv(matrix.H, self._u)))
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
@@ -111,7 +115,7 @@ class _SpectralNorm(Module):
             self._power_method(matrix, self.n_power_iterations)
         # Copies: a later call changes u and v, which backward of this one needs.
         u, v = self._u.clone(), self._v.clone()
-        return weight / weft.vdot(u, weft.mv(matrix, v))
+        return weight / _C.vdot(u, _C.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value
@@ -184,9 +188,9 @@ class _Orthogonal(Module):
         lower = F.pad(x.tril(), (0, n - k))
         skew = lower - lower.mH
         if self.orthogonal_map == _OrthMaps.matrix_exp:
-            return weft.matrix_exp(skew)[..., :k]
-        eye = weft.eye(n, dtype=x.dtype, device=x.device)
-        return weft.linalg.solve(eye - 0.5 * skew, eye + 0.5 * skew)[..., :k]
+            return matrices.matrix_exp(skew)[..., :k]
+        eye = _C.eye(n, dtype=x.dtype, device=x.device)
+        return linalg.solve(eye - 0.5 * skew, eye + 0.5 * skew)[..., :k]
 
     def right_inverse(self, Q: Tensor) -> Tensor:
         if Q.shape != self.shape:
@@ -194,12 +198,12 @@ class _Orthogonal(Module):
                 f"orthogonal: expected a tensor of shape {tuple(self.shape)}, got {tuple(Q.shape)}"
             )
         wide = Q.size(-2) < Q.size(-1)
-        with weft.no_grad():
+        with no_grad():
             q = Q.mT if wide else Q
             if not hasattr(self, "base"):
                 return self._inverse(q, wide)
             self.base = _full_orthogonal(q)
-            inverse = weft.zeros_like(Q)
+            inverse = _C.zeros_like(Q)
             inverse.diagonal(dim1=-2, dim2=-1).fill_(-1)
             return inverse
 
@@ -221,23 +225,23 @@ def _product_of_reflectors(x: Tensor) -> Tensor:
     the upper triangle of V^T V with half of its diagonal.
     """
     k = x.size(-1)
-    eye = weft.eye(x.size(-2), k, dtype=x.dtype, device=x.device)
+    eye = _C.eye(x.size(-2), k, dtype=x.dtype, device=x.device)
     v = x.tril(-1) + eye
     gram = v.mT @ v
-    inverse_t = gram.triu(1) + weft.diag_embed(gram.diagonal(dim1=-2, dim2=-1) / 2)
+    inverse_t = gram.triu(1) + _C.diag_embed(gram.diagonal(dim1=-2, dim2=-1) / 2)
     top = v[..., :k, :].mT
-    q = eye - v @ weft.linalg.solve_triangular(inverse_t, top, upper=True)
+    q = eye - v @ linalg.solve_triangular(inverse_t, top, upper=True)
     return q * x.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
 
 def _reflectors(q: Tensor) -> Tensor:
     """What _product_of_reflectors makes `q`, which is orthogonal, of."""
-    rest, made = q.clone(), weft.zeros_like(q)
+    rest, made = q.clone(), _C.zeros_like(q)
     for column in range(q.size(-1)):
         x = rest[..., column:, column]
-        sign = weft.where(x[..., :1] < 0, 1.0, -1.0).to(q.dtype)  # of the first entry's opposite
+        sign = _C.where(x[..., :1] < 0, 1.0, -1.0).to(q.dtype)  # of the first entry's opposite
         v = x.clone()
-        v[..., :1] -= sign * weft.linalg.vector_norm(x, dim=-1, keepdim=True)
+        v[..., :1] -= sign * linalg.vector_norm(x, dim=-1, keepdim=True)
         v = v / v[..., :1]
         made[..., column:, column] = v
         made[..., column, column] = sign[..., 0]
@@ -253,15 +257,15 @@ def _full_orthogonal(q: Tensor) -> Tensor:
     if n == k and _is_orthogonal(q):
         return q.clone()
     if n != k:
-        more = weft.randn(*q.shape[:-2], n, n - k, dtype=q.dtype, device=q.device)
-        q = weft.cat([q, more], dim=-1)
-    made, upper = weft.linalg.qr(q)
+        more = _C.randn(*q.shape[:-2], n, n - k, dtype=q.dtype, device=q.device)
+        q = _C.cat([q, more], dim=-1)
+    made, upper = linalg.qr(q)
     return made * upper.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 def _is_orthogonal(q: Tensor) -> bool:
-    eye = weft.eye(q.size(-1), dtype=q.dtype, device=q.device)
-    return weft.allclose(q.mH @ q, eye, atol=10.0 * q.size(-2) * weft.finfo(q.dtype).eps)
+    eye = _C.eye(q.size(-1), dtype=q.dtype, device=q.device)
+    return _C.allclose(q.mH @ q, eye, atol=10.0 * q.size(-2) * finfo(q.dtype).eps)
 
 
 def orthogonal(

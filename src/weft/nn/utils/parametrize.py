@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.nn.modules.container import ModuleDict, ModuleList
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
@@ -38,7 +39,7 @@ class _Cache:
         """The tensor of this name, computed where there is none yet."""
         if not self.depth:
             return compute()
-        if weft.jit.is_tracing():
+        if _C._get_tracing_state() is not None:
             raise RuntimeError(
                 f"parametrize.cached: expected no trace of a model inside of it, got {name!r} of "
                 f"{type(module).__name__}"
@@ -98,14 +99,14 @@ class ParametrizationList(ModuleList):
         self.unsafe = unsafe
         before = original.detach()
         dtype, shape = before.dtype, before.shape
-        with weft.no_grad():
+        with no_grad():
             new = self._inverse(original)
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
             _check("right_inverse", "dtype", original.dtype, new.dtype)
             _check("right_inverse", "device", original.device, new.device)
-            with weft.no_grad():
+            with no_grad():
                 original.set_(new)
             _register(self, "original", original)
         else:
@@ -130,7 +131,7 @@ class ParametrizationList(ModuleList):
         RuntimeError for a parametrization without a right_inverse; ValueError where the originals
         would change their dtype or number.
         """
-        with weft.no_grad():
+        with no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(
@@ -364,7 +365,7 @@ def _plain(chain: ParametrizationList, computed: Tensor | None) -> Tensor:
     """What takes the place of a list: its original, with the computed value where there is one."""
     if chain.is_tensor:
         if computed is not None:
-            with weft.no_grad():
+            with no_grad():
                 chain.original.set_(computed.detach())
         return chain.original
     assert computed is not None

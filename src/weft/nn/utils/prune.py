@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.norms import norm
 from weft.nn.modules.module import Module
 from weft.nn.utils.convert_parameters import parameters_to_vector
 
@@ -72,7 +73,7 @@ class BasePruningMethod(ABC):
         original = getattr(module, name)
         scores = _scores(importance_scores, original)
         if first:
-            mask = weft.ones_like(original)
+            mask = _C.ones_like(original)
         else:
             mask = getattr(module, name + "_mask").detach().clone()
         mask = method.compute_mask(scores, default_mask=mask)
@@ -94,7 +95,7 @@ class BasePruningMethod(ABC):
     ) -> Tensor:
         """A tensor with zeros where this method puts them; nothing is registered."""
         scores = _scores(importance_scores, t)
-        mask = weft.ones_like(t) if default_mask is None else default_mask
+        mask = _C.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=mask)
 
     def remove(self, module: Module) -> None:
@@ -270,7 +271,7 @@ class _Unstructured(_ByAmount):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask with zeros at the elements that this method chooses."""
         count = self._count(t.numel())
-        mask = default_mask.clone(memory_format=weft.contiguous_format)
+        mask = default_mask.clone(memory_format=_C.contiguous_format)
         if count:
             mask.view(-1)[self._choose(t, count)] = 0
         return mask
@@ -287,7 +288,7 @@ class RandomUnstructured(_Unstructured):
     """
 
     def _choose(self, t: Tensor, count: int) -> Tensor:
-        return weft.topk(weft.rand_like(t).view(-1), k=count)[1]
+        return _C.topk(_C.rand_like(t).view(-1), k=count)[1]
 
     @classmethod
     def apply(cls, module: Module, name: str, amount: float) -> Any:  # type: ignore[override]
@@ -303,7 +304,7 @@ class L1Unstructured(_Unstructured):
     """
 
     def _choose(self, t: Tensor, count: int) -> Tensor:
-        return weft.topk(t.abs().reshape(-1), k=count, largest=False)[1]
+        return _C.topk(t.abs().reshape(-1), k=count, largest=False)[1]
 
     @classmethod
     def apply(  # type: ignore[override]
@@ -333,7 +334,7 @@ class _Structured(_ByAmount):
         count = self._count(size)
         if not count:
             return default_mask
-        mask = weft.zeros_like(t)
+        mask = _C.zeros_like(t)
         mask.movedim(self.dim, 0)[self._kept(t, size, count)] = 1
         return mask * default_mask.to(dtype=mask.dtype)
 
@@ -349,8 +350,8 @@ class RandomStructured(_Structured):
     """
 
     def _kept(self, t: Tensor, size: int, count: int) -> Tensor:
-        drawn = weft.rand(size)
-        return drawn > weft.kthvalue(drawn, k=count)[0]
+        drawn = _C.rand(size)
+        return drawn > _C.kthvalue(drawn, k=count)[0]
 
     @classmethod
     def apply(  # type: ignore[override]
@@ -374,7 +375,7 @@ class LnStructured(_Structured):
 
     def _kept(self, t: Tensor, size: int, count: int) -> Tensor:
         others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
-        return weft.topk(weft.norm(t, p=self.n, dim=others), k=size - count)[1]
+        return _C.topk(norm(t, p=self.n, dim=others), k=size - count)[1]
 
     @classmethod
     def apply(  # type: ignore[override]
@@ -521,7 +522,7 @@ def global_unstructured(
     tensors = [getattr(module, name) for module, name in pairs]
     scores = [given.get(pair, tensor) for pair, tensor in zip(pairs, tensors)]
     masks = [
-        getattr(module, name + "_mask", weft.ones_like(tensor))
+        getattr(module, name + "_mask", _C.ones_like(tensor))
         for (module, name), tensor in zip(pairs, tensors)
     ]
     method._tensor_name = "all"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.data_dependent import data_dependent
 
@@ -75,23 +75,23 @@ class PackedSequence(_Packed):
 
     def double(self) -> PackedSequence:
         """With data of float64."""
-        return self.to(weft.float64)
+        return self.to(_C.float64)
 
     def float(self) -> PackedSequence:
         """With data of float32."""
-        return self.to(weft.float32)
+        return self.to(_C.float32)
 
     def half(self) -> PackedSequence:
         """With data of float16."""
-        return self.to(weft.float16)
+        return self.to(_C.float16)
 
     def long(self) -> PackedSequence:
         """With data of int64."""
-        return self.to(weft.int64)
+        return self.to(_C.int64)
 
     def int(self) -> PackedSequence:
         """With data of int32."""
-        return self.to(weft.int32)
+        return self.to(_C.int32)
 
     def pin_memory(self) -> PackedSequence:
         """Raises: there is no device to pin memory for."""
@@ -115,8 +115,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """
     if permutation is None:
         return None
-    places = weft.arange(permutation.numel(), device=permutation.device)
-    return weft.empty_like(permutation).scatter_(0, permutation, places)
+    places = _C.arange(permutation.numel(), device=permutation.device)
+    return _C.empty_like(permutation).scatter_(0, permutation, places)
 
 
 @data_dependent
@@ -150,9 +150,9 @@ def pad_sequence(
         missing = longest - part.size(0)
         if missing:
             rest = part.new_full((missing, *part.shape[1:]), padding_value)
-            part = weft.cat([part, rest] if padding_side == "right" else [rest, part])
+            part = _C.cat([part, rest] if padding_side == "right" else [rest, part])
         rows.append(part)
-    return weft.stack(rows, 0 if batch_first else 1)
+    return _C.stack(rows, 0 if batch_first else 1)
 
 
 @data_dependent
@@ -201,7 +201,7 @@ def pack_padded_sequence(
     >>> packed.data, packed.batch_sizes
     (tensor([1, 3, 2]), tensor([2, 1]))
     """
-    sizes = weft.as_tensor(lengths, dtype=weft.int64)
+    sizes = _C.as_tensor(lengths, dtype=_C.int64)
     order: Tensor | None = None
     if not enforce_sorted:
         sizes, order = sizes.sort(descending=True)
@@ -225,8 +225,8 @@ def pack_padded_sequence(
             "enforce_sorted=False sorts them"
         )
     reach = _above(counts)
-    data = weft.cat([input[step, :count] for step, count in enumerate(reach)])
-    return PackedSequence(data, weft.tensor(reach), order)
+    data = _C.cat([input[step, :count] for step, count in enumerate(reach)])
+    return PackedSequence(data, _C.tensor(reach), order)
 
 
 @data_dependent
@@ -255,12 +255,12 @@ def pad_packed_sequence(
     rows: list[Tensor] = []
     for part in data.split(reach, 0):
         rest = data.new_full([most - part.size(0), *element], padding_value)
-        rows.append(weft.cat([part, rest]))
+        rows.append(_C.cat([part, rest]))
     if total_length is not None and total_length > len(rows):
         rest = data.new_full([most, *element], padding_value)
         rows += [rest] * (total_length - len(rows))
-    padded = weft.stack(rows, 0)
-    lengths = weft.tensor(_above(reach))
+    padded = _C.stack(rows, 0)
+    lengths = _C.tensor(_above(reach))
     order = sequence.unsorted_indices
     if order is not None:
         padded = padded.index_select(1, order)
@@ -275,7 +275,7 @@ def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> Packe
     >>> pack_sequence([weft.tensor([1]), weft.tensor([2, 3])], enforce_sorted=False).data
     tensor([2, 1, 3])
     """
-    lengths = weft.tensor([sequence.size(0) for sequence in sequences])
+    lengths = _C.tensor([sequence.size(0) for sequence in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import weft
+from weft import _C, linalg
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.nn import functional as F
 from weft.nn.modules.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from weft.nn.modules.module import Module
@@ -67,13 +68,13 @@ class SpectralNorm:
         weight, u, v = (getattr(module, self.name + part) for part in ("_orig", "_u", "_v"))
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
-            with weft.no_grad():
+            with no_grad():
                 for _ in range(self.n_power_iterations):
-                    v.copy_(self._unit(weft.mv(matrix.t(), u)))
-                    u.copy_(self._unit(weft.mv(matrix, v)))
+                    v.copy_(self._unit(_C.mv(matrix.t(), u)))
+                    u.copy_(self._unit(_C.mv(matrix, v)))
             # Copies: a later call changes u and v, which backward of this one needs.
             u, v = u.clone(), v.clone()
-        return weight / weft.dot(u, weft.mv(matrix, v))
+        return weight / _C.dot(u, _C.mv(matrix, v))
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, module.training))
@@ -84,7 +85,7 @@ class SpectralNorm:
         if weight is None or is_lazy(weight):
             got = "None" if weight is None else "one that is not initialized"
             raise ValueError(f"spectral_norm: expected a parameter {self.name!r}, got {got}")
-        with weft.no_grad():
+        with no_grad():
             sizes = self.reshape_weight_to_matrix(weight).shape
             u, v = (self._unit(weight.new_empty(size).normal_(0, 1)) for size in sizes)
         delattr(module, self.name)
@@ -98,7 +99,7 @@ class SpectralNorm:
 
     def remove(self, module: Module) -> None:
         """Makes the weight, as it is, a parameter again."""
-        with weft.no_grad():
+        with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for part in ("", "_u", "_v", "_orig"):
             delattr(module, self.name + part)
@@ -109,8 +110,8 @@ class SpectralNorm:
         original, u = state_dict[key + "_orig"], state_dict[key + "_u"]
         sigma = (original / state_dict.pop(key)).mean()
         matrix = self.reshape_weight_to_matrix(original)
-        v = weft.linalg.pinv(matrix.t() @ matrix) @ (matrix.t() @ u)
-        return v * (sigma / weft.dot(u, weft.mv(matrix, v)))
+        v = linalg.pinv(matrix.t() @ matrix) @ (matrix.t() @ u)
+        return v * (sigma / _C.dot(u, _C.mv(matrix, v)))
 
 
 class SpectralNormStateDictHook:
@@ -148,7 +149,7 @@ class SpectralNormLoadStateDictPreHook:
         if missing:
             missing_keys.extend(missing if strict else [])
             return
-        with weft.no_grad():
+        with no_grad():
             state_dict[key + "_v"] = self.fn.solve_v(state_dict, key)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import weft
 from weft._C import Tensor
+from weft._functions.norms import _weight_norm, norm_except_dim
+from weft.autograd.grad_mode import no_grad
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter, is_lazy
 
@@ -24,7 +25,7 @@ class WeightNorm:
     def compute_weight(self, module: Module) -> Tensor:
         """The weight: g in the direction of v."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
-        return weft._weight_norm(v, g, self.dim)
+        return _weight_norm(v, g, self.dim)
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module))
@@ -47,7 +48,7 @@ def weight_norm(module: T, name: str = "weight", dim: int | None = 0) -> T:
         raise ValueError(f"weight_norm: expected an initialized parameter, got {weight}")
     hook = WeightNorm(name, dim)
     delattr(module, name)
-    length = weft.norm_except_dim(weight.detach(), 2, hook.dim)
+    length = norm_except_dim(weight.detach(), 2, hook.dim)
     module.register_parameter(name + "_g", Parameter(length))
     module.register_parameter(name + "_v", Parameter(weight.detach()))
     setattr(module, name, hook.compute_weight(module))
@@ -67,7 +68,7 @@ def remove_weight_norm(module: T, name: str = "weight") -> T:
     key = _hook(module, name)
     if key is None:
         raise ValueError(f"remove_weight_norm: expected {name!r} to be normalised, got {module}")
-    with weft.no_grad():
+    with no_grad():
         weight = module._forward_pre_hooks[key].compute_weight(module)
     for part in (name, name + "_g", name + "_v"):
         delattr(module, part)

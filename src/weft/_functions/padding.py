@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 
@@ -32,7 +32,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
             f"pad: expected two numbers for each of at most {input.dim()} dims, got {tuple(pad)}"
         )
     if mode == "constant":
-        return weft.constant_pad_nd(input, widths, 0 if value is None else value)
+        return _C.constant_pad_nd(input, widths, 0 if value is None else value)
     if value is not None and value != 0:
         raise ValueError(f"pad: expected no value for mode {mode!r}, got {value}")
     if mode not in _MODES:
@@ -64,9 +64,9 @@ def _padded(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
     if before == 0 and after == 0:
         return x
     if mode == "circular" and min(before, after) < 0:  # goes round what is left after cutting
-        x = weft.constant_pad_nd(x, [0] * (2 * (-dim - 1)) + [min(before, 0), min(after, 0)])
+        x = _C.constant_pad_nd(x, [0] * (2 * (-dim - 1)) + [min(before, 0), min(after, 0)])
         before, after, size = max(before, 0), max(after, 0), x.size(dim)
-    return x.index_select(dim, _places(weft.arange(-before, size + after), size, mode))
+    return x.index_select(dim, _places(_C.arange(-before, size + after), size, mode))
 
 
 def _places(i: Tensor, n: int, mode: str) -> Tensor:
@@ -78,4 +78,4 @@ def _places(i: Tensor, n: int, mode: str) -> Tensor:
 
 __all__ = ["pad"]
 
-_declare(globals())
+_declare(globals(), ("pad",))

@@ -1,0 +1,78 @@
+"""Norms, and functions of `weft.linalg` under the names that they had before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import _C, linalg
+from weft._C import Tensor
+from weft._functions.out import takes_out
+from weft._runtime.torch_function import declare as _declare
+
+_aten = _C._aten
+
+
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: Any = None,
+) -> Tensor:
+    """The norm of order p over `dim`: a number, "fro" (2) or "nuc" (the sum of singular values).
+
+    Floating and complex dtypes; the result is real. weft.linalg.norm says more by its names.
+
+    >>> weft.norm(weft.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    if p == "nuc":
+        result = linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+    else:
+        order = 2 if p is None or p == "fro" else p
+        dims = [dim] if isinstance(dim, int) else dim
+        result = _aten.linalg_vector_norm(input, order, dims, keepdim, dtype=dtype)
+    return result if out is None else _aten.alias_copy(result, out=out)
+
+
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """The pseudo-inverse of matrices.
+
+    >>> weft.pinverse(weft.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.0000]])
+    """
+    return linalg.pinv(input, rtol=rcond)
+
+
+@takes_out
+def chain_matmul(*matrices: Any) -> Tensor:
+    """linalg.multi_dot, under its old name.
+
+    >>> weft.chain_matmul(weft.ones(2, 3), weft.ones(3, 1))
+    tensor([[3.],
+            [3.]])
+    """
+    return linalg.multi_dot(matrices)
+
+
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norm of order `pow` of each slice along `dim` (-1: of all of v, 0-d), to broadcast to v.
+
+    >>> weft.norm_except_dim(weft.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5.],
+            [1.]])
+    """
+    if dim == -1:
+        return linalg.vector_norm(v, pow)
+    dims = [each for each in range(v.dim()) if each != dim]
+    return linalg.vector_norm(v, pow, dims, True)
+
+
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """`v` with the norms `g`, shaped as norm_except_dim gives them."""
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
+_declare(globals(), ("chain_matmul", "norm"))
