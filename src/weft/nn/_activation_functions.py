@@ -250,6 +250,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     >>> weft.nn.functional.prelu(weft.tensor([[-2.0, -2.0]]), weft.tensor([0.5, 0.25]))
     tensor([[-1.0000, -0.5000]])
     """
+    if weight.dim() > 1:
+        raise RuntimeError(f"prelu: expected a weight of 0 or 1 dims, got {tuple(weight.shape)}")
     channels = input.size(1) if input.dim() > 1 else 1
     if weight.numel() not in (1, channels):
         raise RuntimeError(
