@@ -35,6 +35,54 @@ def test_expected_file_is_sorted_and_names_each_operator_once() -> None:
     assert names == sorted(set(names))
 
 
+#: what PyTorch refuses and weft does: it writes to a fresh result first, so `out=` may overlap with
+#: arguments, and be of a wider dtype; a number of `masked_fill` wraps as `fill_` does
+PERMITTED = frozenset(
+    ("__rdiv__", "aminmax", "complex", "gather", "index_select", "kthvalue", "masked_fill")
+    + ("flipud", "linalg.cross", "masked_select", "multinomial", "rot90", "take")
+)
+
+
+def _let_through(info: Any, ours: Any) -> list[str]:
+    """The error samples of an operator that PyTorch refuses and weft does not."""
+    from parity.convert import Unconvertible, to_weft
+
+    found = []
+    for each in info.error_inputs("cpu"):
+        sample = each.sample_input
+        args, kwargs = (sample.input, *sample.args), sample.kwargs
+        try:
+            info.op(*args, **kwargs)
+        except Exception as error:
+            text = str(error).partition("\n")[0]
+        else:
+            continue
+        try:
+            ours(*to_weft(args), **to_weft(kwargs))
+        except (Exception, Unconvertible):
+            continue
+        found.append(f"{info.name}: {text}")
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_pytorch_refuses_is_refused(part: int) -> None:
+    from parity.operators import op_infos, weft_function
+
+    infos = [
+        info
+        for name, info in op_infos().items()
+        if info.error_inputs_func is not None
+        and info.name not in PERMITTED
+        and weft_function(info) is not None
+    ]
+    through = [
+        text for info in infos[part::PARTS] for text in _let_through(info, weft_function(info))
+    ]
+    assert through == []
+
+
 def _outs(library: Any, result: Any) -> Any:
     """Tensors without elements for `out=`, in the dtypes of PyTorch's result."""
     from parity.convert import flat, name_of

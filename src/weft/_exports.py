@@ -55,10 +55,19 @@ _NAMES_OF_MODULES = {
     "func": "vmap",
     "futures": "Future",
     "nn._embedding_functions": "embedding_renorm_",
-    "nn.functional": "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bilinear conv3d "
-    "conv_transpose1d conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss "
-    "hinge_embedding_loss margin_ranking_loss max_pool1d max_pool1d_with_indices max_pool3d "
-    "pairwise_distance pdist poisson_nll_loss triplet_margin_loss",
+    "nn._operators.layers": "_convolution _convolution_mode affine_grid_generator alpha_dropout "
+    "alpha_dropout_ batch_norm_stats convolution dropout_ embedding_bag feature_alpha_dropout "
+    "feature_alpha_dropout_ feature_dropout feature_dropout_ grid_sampler grid_sampler_2d "
+    "grid_sampler_3d group_norm instance_norm native_batch_norm native_dropout native_group_norm "
+    "native_layer_norm",
+    "nn._operators.losses": "cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div "
+    "margin_ranking_loss poisson_nll_loss triplet_margin_loss",
+    "nn._operators.recurrent": "_pack_padded_sequence _pad_packed_sequence gru gru_cell lstm "
+    "lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
+    "nn.functional": "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bilinear celu celu_ "
+    "conv3d conv_tbc conv_transpose1d conv_transpose3d cosine_similarity max_pool1d "
+    "max_pool1d_with_indices max_pool3d native_channel_shuffle pairwise_distance pdist rms_norm "
+    "rrelu rrelu_ selu selu_ threshold threshold_",
     "serialization": "load save",
     "sparse._construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
     "sparse_csr_tensor",

@@ -79,7 +79,8 @@ def gradient(
 
     spacing is a number, one for each dimension, or the places along each as vectors.
 
-    RuntimeError for another edge_order than 1 or 2.
+    RuntimeError for another edge_order than 1 or 2 and for a dimension that is named twice,
+    IndexError for one that is not there.
 
     >>> weft.gradient(weft.tensor([1.0, 4.0, 9.0]))
     (tensor([3., 4., 5.]),)
@@ -88,6 +89,11 @@ def gradient(
         raise RuntimeError(f"gradient: expected edge_order 1 or 2, got {edge_order}")
     spacing = 1 if spacing is None else spacing
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    for d in dims:
+        if not -input.dim() <= d < input.dim():
+            raise IndexError(f"gradient: expected dim below {input.dim()}, got {d}")
+    if len({d % input.dim() for d in dims}) != len(dims):
+        raise RuntimeError(f"gradient: expected different dims, got {dims}")
     listed = isinstance(spacing, (list, tuple))
     spacings = list(spacing) if listed else [spacing] * len(dims)
     if len(spacings) != len(dims):

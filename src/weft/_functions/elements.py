@@ -139,6 +139,9 @@ def index_reduce_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _check_parts(function: str, first: Tensor, second: Tensor) -> None:
+    for part in (first, second):
+        if not isinstance(part, Tensor):
+            raise TypeError(f"{function}: expected two tensors, got {type(part).__name__}")
     if first.dtype != second.dtype or not first.dtype.is_floating_point:
         raise RuntimeError(
             f"{function}: expected two floating tensors of one dtype, got {first.dtype} and "

@@ -15,7 +15,8 @@ ALIASES = {
     "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div",
     "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge", "less": "lt",
     "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
-    "subtract": "sub", "true_divide": "div", "unsafe_chunk": "chunk", "unsafe_split": "split",
+    "subtract": "sub", "swapdims": "transpose", "true_divide": "div", "unsafe_chunk": "chunk",
+    "unsafe_split": "split",
 }  # fmt: skip
 
 # What NumPy calls arguments; csrc/bindings/op_parse.cpp knows these names of all operators.

@@ -61,6 +61,24 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _elu(input, alpha, 1.0, 1.0 / alpha, inplace)
 
 
+def selu_(input: Tensor) -> Tensor:
+    """selu in place.
+
+    >>> weft.nn.functional.selu_(weft.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
+    return selu(input, True)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """celu in place.
+
+    >>> weft.nn.functional.celu_(weft.tensor([-1.0, 2.0]), alpha=2.0)
+    tensor([-0.7869,  2.0000])
+    """
+    return celu(input, alpha, True)
+
+
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
@@ -200,6 +218,15 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _placed(input, _C.where(input <= threshold, value, input), inplace)
 
 
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """threshold in place.
+
+    >>> weft.nn.functional.threshold_(weft.tensor([0.5, 2.0]), 1.0, -1.0)
+    tensor([-1.,  2.])
+    """
+    return input.copy_(weft.where(input <= threshold, value, input))
+
+
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second.
 
@@ -223,6 +250,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     >>> weft.nn.functional.prelu(weft.tensor([[-2.0, -2.0]]), weft.tensor([0.5, 0.25]))
     tensor([[-1.0000, -0.5000]])
     """
+    if weight.dim() > 1:
+        raise RuntimeError(f"prelu: expected a weight of 0 or 1 dims, got {tuple(weight.shape)}")
     channels = input.size(1) if input.dim() > 1 else 1
     if weight.numel() not in (1, channels):
         raise RuntimeError(
@@ -263,6 +292,17 @@ def rrelu(
     return _placed(input, input * slopes, inplace)
 
 
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
+) -> Tensor:
+    """rrelu in place.
+
+    >>> weft.nn.functional.rrelu_(weft.tensor([-4.0, 2.0]), 0.25, 0.75)
+    tensor([-2.,  2.])
+    """
+    return rrelu(input, lower, upper, training, True)
+
+
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
@@ -288,6 +328,7 @@ def gumbel_softmax(
 
 __all__ = [
     "celu",
+    "celu_",
     "elu",
     "glu",
     "gumbel_softmax",
@@ -300,11 +341,17 @@ __all__ = [
     "prelu",
     "relu6",
     "rrelu",
+    "rrelu_",
     "selu",
+    "selu_",
     "softshrink",
     "softsign",
     "tanhshrink",
     "threshold",
+    "threshold_",
 ]
 
-_declare(globals(), ("hardshrink", "logsigmoid", "prelu", "softshrink"))
+_declare(
+    globals(),
+    ("celu_", "hardshrink", "logsigmoid", "prelu", "rrelu_", "selu_", "softshrink", "threshold_"),
+)

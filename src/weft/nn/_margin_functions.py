@@ -301,6 +301,11 @@ def multilabel_margin_loss(
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     _same_shape("multilabel_margin_loss", target, input)
+    if input.dim() > 2 or (input.dim() > 0 and input.size(-1) == 0):
+        raise RuntimeError(
+            "multilabel_margin_loss: expected scores (c,) or (n, c), got shape "
+            f"{tuple(input.shape)}"
+        )
     if input.dim() == 0:
         input, target = input.unsqueeze(0), target.unsqueeze(0)
     single = input.dim() == 1

@@ -126,6 +126,8 @@ def rms_norm(
     >>> weft.nn.functional.rms_norm(weft.tensor([3.0, 4.0, 0.0, 0.0]), [4])
     tensor([1.2000, 1.6000, 0.0000, 0.0000])
     """
+    if len(normalized_shape) == 0:
+        raise RuntimeError("rms_norm: expected normalized_shape of at least 1 size, got none")
     dims = list(range(-len(normalized_shape), 0))
     if tuple(input.shape[input.dim() - len(dims) :]) != tuple(normalized_shape):
         raise RuntimeError(

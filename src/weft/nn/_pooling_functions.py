@@ -38,6 +38,13 @@ def _check_dims(function: str, x: Tensor, spatial: int) -> None:
         )
 
 
+def _check_entries(function: str, x: Tensor, spatial: int) -> None:
+    """Also that there is something in each sample."""
+    _check_dims(function, x, spatial)
+    if 0 in x.shape[x.dim() - spatial - 1 :]:
+        raise RuntimeError(f"{function}: expected a non-empty input, got shape {tuple(x.shape)}")
+
+
 def _window(
     function: str, spatial: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any
 ) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -64,7 +71,7 @@ def max_pool1d_with_indices(
     >>> weft.nn.functional.max_pool1d_with_indices(weft.tensor([[1, 3, 2, 0]]), 2)
     (tensor([[3, 2]]), tensor([[1, 2]]))
     """
-    _check_dims("max_pool1d", input, 1)
+    _check_entries("max_pool1d", input, 1)
     kernel, step, room, apart = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
     values, places = _max_pool2d(
         input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, room[0]), (1, apart[0]), ceil_mode
@@ -92,7 +99,7 @@ def max_pool1d(
     """
     if return_indices:
         return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-    _check_dims("max_pool1d", input, 1)
+    _check_entries("max_pool1d", input, 1)
     kernel, step, room, apart = _window("max_pool1d", 1, kernel_size, stride, padding, dilation)
     return _C.max_pool2d(
         input.unsqueeze(-2), (1, kernel[0]), (1, step[0]), (0, room[0]), (1, apart[0]), ceil_mode
@@ -115,7 +122,7 @@ def max_pool3d_with_indices(
     >>> weft.nn.functional.max_pool3d_with_indices(weft.arange(8.0).reshape(1, 2, 2, 2), 2)
     (tensor([[[[7.]]]]), tensor([[[[7]]]]))
     """
-    _check_dims("max_pool3d", input, 3)
+    _check_entries("max_pool3d", input, 3)
     kernel, step, room, apart = _window("max_pool3d", 3, kernel_size, stride, padding, dilation)
     lead = list(input.shape[:-3])
     depth, height, width = input.size(-3), input.size(-2), input.size(-1)
@@ -177,7 +184,7 @@ def avg_pool1d(
     >>> weft.nn.functional.avg_pool1d(weft.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[2., 1.]])
     """
-    _check_dims("avg_pool1d", input, 1)
+    _check_entries("avg_pool1d", input, 1)
     (kernel,) = _times("avg_pool1d", "kernel_size", kernel_size, 1)
     (step,) = _stride("avg_pool1d", stride, [kernel])
     (room,) = _times("avg_pool1d", "padding", padding, 1)
@@ -206,7 +213,7 @@ def avg_pool3d(
     <BLANKLINE>
              [[5.5000]]]])
     """
-    _check_dims("avg_pool3d", input, 3)
+    _check_entries("avg_pool3d", input, 3)
     if divisor_override is not None and divisor_override == 0:
         raise RuntimeError("avg_pool3d: expected divisor_override other than 0, got 0")
     kernel = _times("avg_pool3d", "kernel_size", kernel_size, 3)
@@ -350,6 +357,8 @@ def _adaptive_max(
 ) -> tuple[Tensor, Tensor]:
     """One dimension after the other, the last first: the first of equals wins."""
     sizes = _wanted(function, input, output_size, spatial)
+    if min(sizes) < 0:
+        raise RuntimeError(f"{function}: expected sizes of at least 0, got {sizes}")
     if 0 in input.shape[1:]:
         raise RuntimeError(f"{function}: expected a non-empty input, got {tuple(input.shape)}")
     inner = input.shape[input.dim() - spatial :]

@@ -184,6 +184,23 @@ def _same_padding(
     return _C.constant_pad_nd(x, extra), [t // 2 for t in total]
 
 
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d with time first: input [t, b, c], weight [k, c, o] and bias [o] give [t', b, o].
+
+    Raises RuntimeError for other numbers of dimensions.
+
+    >>> weft.nn.functional.conv_tbc(weft.ones(3, 1, 1), weft.ones(2, 1, 1), weft.zeros(1)).flatten()
+    tensor([2., 2.])
+    """
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError(
+            "conv_tbc: expected input [t, b, c], weight [k, c, o] and bias [o], got shapes "
+            f"{tuple(input.shape)}, {tuple(weight.shape)} and {tuple(bias.shape)}"
+        )
+    result = weft.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
+    return result.permute(2, 0, 1)
+
+
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -274,6 +291,6 @@ def conv_transpose3d(
     return y if input.dim() == 5 else y.squeeze(0)
 
 
-__all__ = ["conv3d", "conv_transpose1d", "conv_transpose3d", "fold", "unfold"]
+__all__ = ["conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose3d", "fold", "unfold"]
 
-_declare(globals(), ("conv3d", "conv_transpose1d", "conv_transpose3d"))
+_declare(globals(), ("conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose3d"))

@@ -11,10 +11,13 @@ from weft._C import Tensor
 
 
 def _made(
-    name: str, m: int, sym: bool, dtype: Any, requires_grad: bool, shape: Callable[[Tensor], Tensor]
-) -> Tensor:
+    name: str, m: int, dtype: Any, layout: Any, requires_grad: bool,
+    shape: Callable[[Tensor], Tensor],
+) -> Tensor:  # fmt: skip
     """shape(k) over k = 0, 1, ..., computed in float64; k counts in parts of the span."""
     kind = weft.get_default_dtype() if dtype is None else dtype
+    if layout not in (None, weft.strided):
+        raise ValueError(f"{name}: expected the layout torch.strided, got {layout}")
     if m < 0 or kind not in (weft.float32, weft.float64):
         raise ValueError(
             f"{name}: expected M >= 0 and dtype float32 or float64, got {m} and {kind}"
@@ -46,7 +49,7 @@ def exponential(
     if sym and center is not None:
         raise ValueError(f"exponential: expected center=None with sym, got {center}")
     middle = _span(M, sym) / 2 if center is None else center
-    return _made("exponential", M, sym, dtype, requires_grad,
+    return _made("exponential", M, dtype, layout, requires_grad,
                  lambda k: (-(k - middle).abs() / tau).exp())  # fmt: skip
 
 
@@ -62,7 +65,7 @@ def cosine(
     tensor([0.5000, 1.0000, 0.5000])
     """
     count = M if sym else M + 1
-    return _made("cosine", M, sym, dtype, requires_grad,
+    return _made("cosine", M, dtype, layout, requires_grad,
                  lambda k: ((k + 0.5) * (math.pi / count)).sin())  # fmt: skip
 
 
@@ -80,7 +83,7 @@ def gaussian(
     if std <= 0:
         raise ValueError(f"gaussian: expected std > 0, got {std}")
     middle = _span(M, sym) / 2
-    return _made("gaussian", M, sym, dtype, requires_grad,
+    return _made("gaussian", M, dtype, layout, requires_grad,
                  lambda k: (-0.5 * ((k - middle) / std).square()).exp())  # fmt: skip
 
 
@@ -102,7 +105,7 @@ def kaiser(
         arch = (1 - (2 * k / _span(M, sym) - 1).square()).clamp_min(0).sqrt()
         return (arch * beta).i0() / weft.tensor(float(beta), dtype=weft.float64).i0()
 
-    return _made("kaiser", M, sym, dtype, requires_grad, shape)
+    return _made("kaiser", M, dtype, layout, requires_grad, shape)
 
 
 def general_cosine(
@@ -128,7 +131,7 @@ def general_cosine(
             result = result + term
         return result
 
-    return _made("general_cosine", M, sym, dtype, requires_grad, shape)
+    return _made("general_cosine", M, dtype, layout, requires_grad, shape)
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Tensor:
@@ -197,5 +200,5 @@ def bartlett(
     >>> weft.signal.windows.bartlett(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    return _made("bartlett", M, sym, dtype, requires_grad,
+    return _made("bartlett", M, dtype, layout, requires_grad,
                  lambda k: 1 - (2 * k / _span(M, sym) - 1).abs())  # fmt: skip

@@ -11,6 +11,7 @@ import weft.nn.functional as F
 from weft._C import Tensor
 from weft._functions.norms import _weight_norm, norm_except_dim
 from weft.jit.archive.numbers import dtype_of
+from weft.nn import _operators
 
 # By operator the functions that stand for its overloads: the first whose parameters take the
 # arguments is called.
@@ -27,70 +28,13 @@ def composed(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-@composed("aten::_convolution")
-def _convolution(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
-    dilation: list[int], transposed: bool, output_padding: list[int], groups: int,
-    benchmark: bool, deterministic: bool, cudnn_enabled: bool, allow_tf32: bool,
-) -> Tensor:  # fmt: skip
-    dims = len(stride)
-    if transposed and dims == 1:
-        return F.conv_transpose1d(
-            input, weight, bias, stride, padding, output_padding, groups, dilation
-        )
-    if transposed and dims == 2:
-        return F.conv_transpose2d(
-            input, weight, bias, stride, padding, output_padding, groups, dilation
-        )
-    if transposed:
-        return F.conv_transpose3d(
-            input, weight, bias, stride, padding, output_padding, groups, dilation
-        )
-    if dims == 1:
-        return F.conv1d(input, weight, bias, stride, padding, dilation, groups)
-    if dims == 2:
-        return F.conv2d(input, weight, bias, stride, padding, dilation, groups)
-    return F.conv3d(input, weight, bias, stride, padding, dilation, groups)
-
-
-@composed("aten::_convolution")
-def _convolution_before_tf32(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
-    dilation: list[int], transposed: bool, output_padding: list[int], groups: int,
-    benchmark: bool, deterministic: bool, cudnn_enabled: bool,
-) -> Tensor:  # fmt: skip
-    return _convolution(
-        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups,
-        benchmark, deterministic, cudnn_enabled, True,
-    )  # fmt: skip
-
-
-@composed("aten::_convolution_mode")
-def _convolution_mode(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: str,
-    dilation: list[int], groups: int,
-) -> Tensor:  # fmt: skip
-    dims = len(stride)
-    if dims == 1:
-        return F.conv1d(input, weight, bias, stride, padding, dilation, groups)
-    if dims == 2:
-        return F.conv2d(input, weight, bias, stride, padding, dilation, groups)
-    return F.conv3d(input, weight, bias, stride, padding, dilation, groups)
+for _kind, _functions in _operators.FUNCTIONS.items():
+    for _function in _functions:
+        composed(f"aten::{_kind}")(_function)
 
 
 composed("aten::_weight_norm")(_weight_norm)
 composed("aten::norm_except_dim")(norm_except_dim)
-
-
-@composed("aten::instance_norm")
-def instance_norm(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-    running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float,
-    cudnn_enabled: bool,
-) -> Tensor:  # fmt: skip
-    return F.instance_norm(
-        input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
-    )
 
 
 @composed("aten::pad")
@@ -98,14 +42,6 @@ def pad(
     input: Tensor, pad: list[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
     return F.pad(input, pad, mode, 0.0 if value is None else value)
-
-
-@composed("aten::group_norm")
-def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
-    eps: float = 1e-05, cudnn_enabled: bool = True,
-) -> Tensor:  # fmt: skip
-    return F.group_norm(input, num_groups, weight, bias, eps)
 
 
 @composed("aten::to")
@@ -163,11 +99,6 @@ def unsafe_split_with_sizes(self: Tensor, split_sizes: list[int], dim: int = 0) 
 # In place -----------------------------------------------------------------------------------------
 
 
-@composed("aten::dropout_")
-def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    return input.copy_(F.dropout(input, p, train))
-
-
 @composed("aten::hardsigmoid_")
 def hardsigmoid_(self: Tensor) -> Tensor:
     return self.copy_(F.hardsigmoid(self.clone()))
@@ -186,52 +117,6 @@ def mish_(self: Tensor) -> Tensor:
 @composed("aten::relu6_")
 def relu6_(self: Tensor) -> Tensor:
     return self.copy_(F.relu6(self.clone()))
-
-
-@composed("aten::selu_")
-def selu_(self: Tensor) -> Tensor:
-    return self.copy_(F.selu(self.clone()))
-
-
-@composed("aten::celu_")
-def celu_(self: Tensor, alpha: float = 1.0) -> Tensor:
-    return self.copy_(F.celu(self.clone(), alpha))
-
-
-@composed("aten::threshold_")
-def threshold_(self: Tensor, threshold: float, value: float) -> Tensor:
-    return self.copy_(F.threshold(self.clone(), threshold, value))
-
-
-# Sums of embeddings -------------------------------------------------------------------------------
-
-
-@composed("aten::embedding_bag")
-def embedding_bag(
-    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False,
-    mode: int = 0, sparse: bool = False, per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    return padded_embedding_bag(
-        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-        include_last_offset, None,
-    )  # fmt: skip
-
-
-@composed("aten::embedding_bag")
-def padded_embedding_bag(
-    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int,
-    sparse: bool, per_sample_weights: Tensor | None, include_last_offset: bool,
-    padding_idx: int | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """The sums, means or maxima; what backward of PyTorch needs besides is empty."""
-    name = ["sum", "mean", "max"][mode]
-    found = F.embedding_bag(
-        indices, weight, offsets, None, 2.0, scale_grad_by_freq, name, sparse, per_sample_weights,
-        include_last_offset, padding_idx,
-    )  # fmt: skip
-    nothing = weft.empty([0], dtype=weft.int64)
-    return found, nothing, nothing, nothing
 
 
 # What a program asks ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Operators on images: resizing, grids, windows, borders, channels that are dropped."""
+"""Operators on images: resizing, windows, borders."""
 
 from __future__ import annotations
 
@@ -51,23 +51,6 @@ _RESIZING = {
 for _name, _function in _RESIZING.items():
     _function.__qualname__ = _function.__name__ = _name  # by which archives find the operator again
     composed(f"aten::{_name}")(_function)
-
-
-# Grids --------------------------------------------------------------------------------------------
-
-
-@composed("aten::grid_sampler")
-def grid_sampler(
-    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Tensor:
-    mode = ["bilinear", "nearest", "bicubic"][interpolation_mode]
-    padding = ["zeros", "border", "reflection"][padding_mode]
-    return F.grid_sample(input, grid, mode, padding, align_corners)
-
-
-@composed("aten::affine_grid_generator")
-def affine_grid_generator(theta: Tensor, size: list[int], align_corners: bool) -> Tensor:
-    return F.affine_grid(theta, size, align_corners)
 
 
 # Windows ------------------------------------------------------------------------------------------
@@ -158,13 +141,3 @@ def replication_pad2d(self: Tensor, padding: list[int]) -> Tensor:
 @composed("aten::replication_pad3d")
 def replication_pad3d(self: Tensor, padding: list[int]) -> Tensor:
     return F.pad(self, padding, "replicate")
-
-
-# Channels -----------------------------------------------------------------------------------------
-
-
-@composed("aten::feature_dropout")
-def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    whole = [size if dim < 2 else 1 for dim, size in enumerate(input.size())]
-    kept = F.dropout(weft.ones(whole, dtype=input.dtype, device=input.device), p, train)
-    return input * kept if train else input

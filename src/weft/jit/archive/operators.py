@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
-from weft.jit.archive import images, losses, recurrent, vision  # noqa: F401, which register
+from weft.jit.archive import images, vision  # noqa: F401, which register
 from weft.jit.archive.former import FORMER
 from weft.jit.archive.functions import COMPOSED
 from weft.jit.archive.numbers import (

@@ -15,9 +15,10 @@ _WRITTEN: tuple[tuple[str, Any, str], ...] = (
     (
         "",
         F,
-        """adaptive_avg_pool1d adaptive_avg_pool3d bilinear conv3d conv_transpose1d conv_transpose3d
-        cosine_similarity glu hardshrink pad pairwise_distance pdist prelu rms_norm
-        scaled_dot_product_attention softshrink""",
+        """adaptive_avg_pool1d adaptive_avg_pool3d bilinear celu_ conv3d conv_tbc conv_transpose1d
+        conv_transpose3d cosine_similarity glu hardshrink pad
+        pairwise_distance pdist prelu rms_norm scaled_dot_product_attention selu_ softshrink
+        threshold_""",
     ),
     (
         "",
@@ -55,8 +56,8 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         "",
         F,
         """alpha_dropout avg_pool1d avg_pool3d celu feature_alpha_dropout hardsigmoid hardswish
-        max_pool1d max_pool1d_with_indices max_pool3d max_pool3d_with_indices mish relu6 rrelu selu
-        threshold""",
+        max_pool1d max_pool1d_with_indices max_pool3d max_pool3d_with_indices mish
+        native_channel_shuffle relu6 rrelu rrelu_ selu threshold""",
     ),
     (
         "",

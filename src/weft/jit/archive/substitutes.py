@@ -8,18 +8,9 @@ from typing import Any
 
 import weft
 from weft._C import Tensor
-from weft.jit.archive.recurrent import (
-    gru,
-    gru_data,
-    lstm,
-    lstm_data,
-    rnn_relu,
-    rnn_relu_data,
-    rnn_tanh,
-    rnn_tanh_data,
-)
 from weft.jit.frontend.language.functions import compile_function
 from weft.jit.ir import Function
+from weft.nn._operators import recurrent as rnn
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
@@ -144,11 +135,11 @@ def recurrent_layer(
         if backwards:
             second = weft.cat([second, second])
         if batch_sizes is not None:
-            output, last, after = lstm_data(
+            output, last, after = rnn.lstm_packed(
                 input, batch_sizes, [start, second], params, biased, 1, 0.0, True, backwards
             )
         else:
-            output, last, after = lstm(
+            output, last, after = rnn.lstm_padded(
                 input, [start, second], params, biased, 1, 0.0, True, backwards, False
             )
         memory = after[-1]
@@ -156,23 +147,29 @@ def recurrent_layer(
         memory = hidden.new_zeros([0])
         if batch_sizes is not None:
             if mode == "GRU":
-                output, last = gru_data(
+                output, last = rnn.gru_packed(
                     input, batch_sizes, start, params, biased, 1, 0.0, True, backwards
                 )
             elif mode == "RNN_TANH":
-                output, last = rnn_tanh_data(
+                output, last = rnn.rnn_tanh_packed(
                     input, batch_sizes, start, params, biased, 1, 0.0, True, backwards
                 )
             else:
-                output, last = rnn_relu_data(
+                output, last = rnn.rnn_relu_packed(
                     input, batch_sizes, start, params, biased, 1, 0.0, True, backwards
                 )
         elif mode == "GRU":
-            output, last = gru(input, start, params, biased, 1, 0.0, True, backwards, False)
+            output, last = rnn.gru_padded(
+                input, start, params, biased, 1, 0.0, True, backwards, False
+            )
         elif mode == "RNN_TANH":
-            output, last = rnn_tanh(input, start, params, biased, 1, 0.0, True, backwards, False)
+            output, last = rnn.rnn_tanh_padded(
+                input, start, params, biased, 1, 0.0, True, backwards, False
+            )
         else:
-            output, last = rnn_relu(input, start, params, biased, 1, 0.0, True, backwards, False)
+            output, last = rnn.rnn_relu_padded(
+                input, start, params, biased, 1, 0.0, True, backwards, False
+            )
     if backwards:
         output = output.narrow(-1, last.size(-1), last.size(-1))
     return output, last[-1], memory

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import weft.nn.functional as F
 from weft._C import Tensor
-from weft.jit.archive.functions import composed
+from weft._runtime.torch_function import declare as _declare
 
 
 def _name(reduction: int) -> str:
@@ -13,100 +15,153 @@ def _name(reduction: int) -> str:
     return "mean" if reduction == 1 else "sum"
 
 
-@composed("aten::binary_cross_entropy")
 def binary_cross_entropy(
     self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1
 ) -> Tensor:
+    """nn.functional.binary_cross_entropy, the reduction by its number."""
     return F.binary_cross_entropy(self, target, weight, reduction=_name(reduction))
 
 
-@composed("aten::cosine_embedding_loss")
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
+    """nn.functional.cosine_embedding_loss, the reduction by its number.
+
+    >>> x = weft.tensor([[1.0, 0.0]])
+    >>> weft.cosine_embedding_loss(x, x, weft.tensor([1]), reduction=0)
+    tensor([0.])
+    """
     return F.cosine_embedding_loss(input1, input2, target, margin, reduction=_name(reduction))
 
 
-@composed("aten::hinge_embedding_loss")
 def hinge_embedding_loss(
-    self: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
 ) -> Tensor:
-    return F.hinge_embedding_loss(self, target, margin, reduction=_name(reduction))
+    """nn.functional.hinge_embedding_loss, the reduction by its number.
+
+    >>> weft.hinge_embedding_loss(weft.tensor([2.0, 0.5]), weft.tensor([1, -1]), 1.0, 2)
+    tensor(2.5000)
+    """
+    return F.hinge_embedding_loss(input, target, margin, reduction=_name(reduction))
 
 
-@composed("aten::huber_loss")
 def huber_loss(self: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0) -> Tensor:
+    """nn.functional.huber_loss, the reduction by its number."""
     return F.huber_loss(self, target, _name(reduction), delta)
 
 
-@composed("aten::kl_div")
-def kl_div(self: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
-    return F.kl_div(self, target, reduction=_name(reduction), log_target=log_target)
+def kl_div(
+    input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False
+) -> Tensor:
+    """nn.functional.kl_div, the reduction by its number.
+
+    >>> weft.kl_div(weft.zeros(2), weft.ones(2), 2)
+    tensor(0.)
+    """
+    return F.kl_div(input, target, reduction=_name(reduction), log_target=log_target)
 
 
-@composed("aten::margin_ranking_loss")
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
+    """nn.functional.margin_ranking_loss, the reduction by its number.
+
+    >>> x = weft.tensor([1.0, 2.0])
+    >>> weft.margin_ranking_loss(x, x.flip(0), weft.tensor([1, 1]), reduction=0)
+    tensor([1., 0.])
+    """
     return F.margin_ranking_loss(input1, input2, target, margin, reduction=_name(reduction))
 
 
-@composed("aten::multi_margin_loss")
 def multi_margin_loss(
     self: Tensor, target: Tensor, p: float = 1, margin: float = 1, weight: Tensor | None = None,
     reduction: int = 1,
 ) -> Tensor:  # fmt: skip
+    """nn.functional.multi_margin_loss, the reduction by its number."""
     power = 1 if p == 1 else 2
     return F.multi_margin_loss(self, target, power, margin, weight, reduction=_name(reduction))
 
 
-@composed("aten::multilabel_margin_loss")
 def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
+    """nn.functional.multilabel_margin_loss, the reduction by its number."""
     return F.multilabel_margin_loss(self, target, reduction=_name(reduction))
 
 
-@composed("aten::poisson_nll_loss")
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Tensor:
+    """nn.functional.poisson_nll_loss, the reduction by its number.
+
+    >>> weft.poisson_nll_loss(weft.zeros(2), weft.ones(2), True, False, 1e-8, 2)
+    tensor(2.)
+    """
     return F.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_name(reduction))
 
 
-@composed("aten::smooth_l1_loss")
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int = 1, beta: float = 1.0) -> Tensor:
+    """nn.functional.smooth_l1_loss, the reduction by its number."""
     return F.smooth_l1_loss(self, target, reduction=_name(reduction), beta=beta)
 
 
-@composed("aten::soft_margin_loss")
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
+    """nn.functional.soft_margin_loss, the reduction by its number."""
     return F.soft_margin_loss(self, target, reduction=_name(reduction))
 
 
-@composed("aten::triplet_margin_loss")
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0,
     eps: float = 1e-06, swap: bool = False, reduction: int = 1,
 ) -> Tensor:  # fmt: skip
+    """nn.functional.triplet_margin_loss, the reduction by its number.
+
+    >>> x = weft.zeros(1, 2)
+    >>> weft.triplet_margin_loss(x, x, x + 3, 9.0, eps=0.0)
+    tensor(4.7574)
+    """
     return F.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=_name(reduction)
     )
 
 
-@composed("aten::ctc_loss")
-def ctc_loss(
+def ctc_loss_of_lists(
     log_probs: Tensor, targets: Tensor, input_lengths: list[int], target_lengths: list[int],
     blank: int = 0, reduction: int = 1, zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
+    """nn.functional.ctc_loss, the reduction by its number."""
     return F.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, _name(reduction), zero_infinity
     )
 
 
-@composed("aten::ctc_loss")
 def ctc_loss_of_tensors(
     log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor,
     blank: int = 0, reduction: int = 1, zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
+    """nn.functional.ctc_loss, the reduction by its number."""
     return F.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, _name(reduction), zero_infinity
     )
+
+
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: int = 1, zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
+    """nn.functional.ctc_loss, the reduction by its number.
+
+    >>> weft.ctc_loss(weft.zeros(1, 1, 2), weft.tensor([[1]]), [1], [1])
+    tensor(0.)
+    """
+    return F.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, _name(reduction), zero_infinity
+    )
+
+
+OVERLOADS = {"ctc_loss": (ctc_loss_of_lists, ctc_loss_of_tensors)}
+__all__ = [
+    "binary_cross_entropy", "cosine_embedding_loss", "ctc_loss", "hinge_embedding_loss",
+    "huber_loss", "kl_div", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+]  # fmt: skip
+
+_declare(globals(), __all__)

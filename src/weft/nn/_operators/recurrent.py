@@ -1,4 +1,4 @@
-"""Recurrent operators, of padded tensors and of packed sequences: the loops of weft's layers."""
+"""Recurrent layers and cells as operators, of padded tensors and of packed sequences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import weft
 import weft.nn.functional as F
 from weft._C import Tensor
-from weft.jit.archive.functions import composed
+from weft._runtime.torch_function import declare as _declare
 from weft.nn.modules.rnn import (
     _gru_step,
     _lstm_step,
@@ -73,8 +73,7 @@ def _run_padded(
     return output.transpose(0, 1) if batch_first else output, first, last
 
 
-@composed("aten::lstm")
-def lstm(
+def lstm_padded(
     input: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
@@ -82,8 +81,7 @@ def lstm(
                        train, bidirectional, batch_first)  # fmt: skip
 
 
-@composed("aten::lstm")
-def lstm_data(
+def lstm_packed(
     data: Tensor, batch_sizes: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
@@ -91,8 +89,7 @@ def lstm_data(
                        num_layers, dropout, train, bidirectional)  # fmt: skip
 
 
-@composed("aten::rnn_tanh")
-def rnn_tanh(
+def rnn_tanh_padded(
     input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -100,8 +97,7 @@ def rnn_tanh(
                        bidirectional, batch_first)[:2]  # fmt: skip
 
 
-@composed("aten::rnn_tanh")
-def rnn_tanh_data(
+def rnn_tanh_packed(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -109,8 +105,7 @@ def rnn_tanh_data(
                        dropout, train, bidirectional)[:2]  # fmt: skip
 
 
-@composed("aten::rnn_relu")
-def rnn_relu(
+def rnn_relu_padded(
     input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -118,8 +113,7 @@ def rnn_relu(
                        bidirectional, batch_first)[:2]  # fmt: skip
 
 
-@composed("aten::rnn_relu")
-def rnn_relu_data(
+def rnn_relu_packed(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -127,8 +121,7 @@ def rnn_relu_data(
                        dropout, train, bidirectional)[:2]  # fmt: skip
 
 
-@composed("aten::gru")
-def gru(
+def gru_padded(
     input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -136,8 +129,7 @@ def gru(
                        bidirectional, batch_first)[:2]  # fmt: skip
 
 
-@composed("aten::gru")
-def gru_data(
+def gru_packed(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -145,21 +137,85 @@ def gru_data(
                        dropout, train, bidirectional)[:2]  # fmt: skip
 
 
+# Both kinds of input by one name ------------------------------------------------------------------
+
+
+def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Layers of LSTM cells: the outputs, and the last states and cells of each layer.
+
+    lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    takes input [t, n, features] (batch_first: [n, t, features]) and hx = [states, cells]; params
+    are the weights of input and states, then both biases, of each layer and direction.
+    lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional) takes
+    the parts of a packed sequence.
+
+    >>> start, params = [weft.zeros(1, 1, 1)] * 2, [weft.ones(4, 2), weft.ones(4, 1)]
+    >>> weft.lstm(weft.ones(1, 1, 2), start, params, False, 1, 0.0, False, False, False)[0]
+    tensor([[[0.6083]]])
+    """
+    return _chosen(lstm_padded, lstm_packed, args, kwargs)
+
+
+def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Layers of gated recurrent units: the outputs, and the last states of each layer.
+
+    Arguments are those of lstm; hx is the tensor of the first states.
+
+    >>> start, params = weft.zeros(1, 1, 1), [weft.ones(3, 2), weft.ones(3, 1)]
+    >>> weft.gru(weft.ones(1, 1, 2), start, params, False, 1, 0.0, False, False, False)[0]
+    tensor([[[0.1149]]])
+    """
+    return _chosen(gru_padded, gru_packed, args, kwargs)
+
+
+def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Layers of recurrent units with tanh: the outputs, and the last states of each layer.
+
+    Arguments are those of lstm; hx is the tensor of the first states.
+
+    >>> start, params = weft.zeros(1, 1, 1), [weft.ones(1, 2), weft.ones(1, 1)]
+    >>> weft.rnn_tanh(weft.ones(1, 1, 2), start, params, False, 1, 0.0, False, False, False)[0]
+    tensor([[[0.9640]]])
+    """
+    return _chosen(rnn_tanh_padded, rnn_tanh_packed, args, kwargs)
+
+
+def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Layers of recurrent units with relu: the outputs, and the last states of each layer.
+
+    Arguments are those of lstm; hx is the tensor of the first states.
+
+    >>> start, params = weft.zeros(1, 1, 1), [weft.ones(1, 2), weft.ones(1, 1)]
+    >>> weft.rnn_relu(weft.ones(1, 1, 2), start, params, False, 1, 0.0, False, False, False)[0]
+    tensor([[[2.]]])
+    """
+    return _chosen(rnn_relu_padded, rnn_relu_packed, args, kwargs)
+
+
+def _chosen(
+    padded: Callable[..., Any], packed: Callable[..., Any], args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:  # fmt: skip
+    """The call by the kind of input: the parameters are the fourth argument of a packed one."""
+    is_packed = "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (list, tuple)))
+    return packed(*args, **kwargs) if is_packed else padded(*args, **kwargs)
+
+
 # Packed sequences --------------------------------------------------------------------------------
 
 
-@composed("aten::_pack_padded_sequence")
 def _pack_padded_sequence(
     input: Tensor, lengths: Tensor, batch_first: bool
 ) -> tuple[Tensor, Tensor]:
+    """The data and the batch sizes of nn.utils.rnn.pack_padded_sequence."""
     packed = pack_padded_sequence(input, lengths, batch_first)
     return packed.data, packed.batch_sizes
 
 
-@composed("aten::_pad_packed_sequence")
 def _pad_packed_sequence(
     data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: float, total_length: int
 ) -> tuple[Tensor, Tensor]:
+    """The sequences of nn.utils.rnn.pad_packed_sequence, and their lengths."""
     packed = PackedSequence(data, batch_sizes)
     return pad_packed_sequence(packed, batch_first, padding_value, total_length)
 
@@ -175,33 +231,64 @@ def _run_cell(
     return step(inputs, state, F.linear(state[0], weights[1], biases[1]))
 
 
-@composed("aten::lstm_cell")
 def lstm_cell(
     input: Tensor, hx: list[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The next state and cell of nn.LSTMCell; hx is [state, cell].
+
+    >>> start = [weft.zeros(1, 1), weft.zeros(1, 1)]
+    >>> weft.lstm_cell(weft.ones(1, 2), start, weft.ones(4, 2), weft.ones(4, 1))
+    (tensor([[0.6083]]), tensor([[0.8491]]))
+    """
     return _run_cell(_lstm_step, input, (hx[0], hx[1]), (w_ih, w_hh), (b_ih, b_hh))
 
 
-@composed("aten::gru_cell")
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
+    """The next state of nn.GRUCell.
+
+    >>> weft.gru_cell(weft.ones(1, 2), weft.zeros(1, 1), weft.ones(3, 2), weft.ones(3, 1))
+    tensor([[0.1149]])
+    """
     return _run_cell(_gru_step, input, (hx,), (w_ih, w_hh), (b_ih, b_hh))[0]
 
 
-@composed("aten::rnn_tanh_cell")
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
+    """The next state of nn.RNNCell with tanh.
+
+    >>> weft.rnn_tanh_cell(weft.ones(1, 2), weft.zeros(1, 1), weft.ones(1, 2), weft.ones(1, 1))
+    tensor([[0.9640]])
+    """
     return _run_cell(_tanh_step, input, (hx,), (w_ih, w_hh), (b_ih, b_hh))[0]
 
 
-@composed("aten::rnn_relu_cell")
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
+    """The next state of nn.RNNCell with relu.
+
+    >>> weft.rnn_relu_cell(weft.ones(1, 2), weft.zeros(1, 1), weft.ones(1, 2), weft.ones(1, 1))
+    tensor([[2.]])
+    """
     return _run_cell(_relu_step, input, (hx,), (w_ih, w_hh), (b_ih, b_hh))[0]
+
+
+OVERLOADS = {
+    "gru": (gru_padded, gru_packed),
+    "lstm": (lstm_padded, lstm_packed),
+    "rnn_relu": (rnn_relu_padded, rnn_relu_packed),
+    "rnn_tanh": (rnn_tanh_padded, rnn_tanh_packed),
+}
+__all__ = [
+    "_pack_padded_sequence", "_pad_packed_sequence", "gru", "gru_cell", "lstm", "lstm_cell",
+    "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell",
+]  # fmt: skip
+
+_declare(globals(), __all__)
