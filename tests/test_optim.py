@@ -298,6 +298,21 @@ def test_training_goes_on_in_the_other_library(name: str) -> None:
         np.testing.assert_allclose(path, paths[0], rtol=1e-4, atol=1e-6)
 
 
+def test_a_line_search_is_bounded_by_the_evaluations_of_a_step() -> None:
+    p = weft.tensor([4.0], requires_grad=True)
+    optimizer = weft.optim.LBFGS([p], lr=1e-6, max_eval=3, line_search_fn="strong_wolfe")
+    losses = []
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        losses.append((p**2).sum())
+        losses[-1].backward()
+        return losses[-1]
+
+    optimizer.step(closure)
+    assert len(losses) == 4  # the first point, and the search's first one and two more
+
+
 @pytest.mark.parity
 @pytest.mark.parametrize(
     "options",
@@ -307,6 +322,8 @@ def test_training_goes_on_in_the_other_library(name: str) -> None:
         {"line_search_fn": "strong_wolfe", "max_iter": 8},
         {"line_search_fn": "strong_wolfe", "lr": 40.0, "max_iter": 4, "max_eval": 9},
         {"line_search_fn": "strong_wolfe", "lr": 1e-4, "history_size": 3},
+        {"line_search_fn": "strong_wolfe", "lr": 1e-6, "max_eval": 3},
+        {"line_search_fn": "strong_wolfe", "lr": 100.0, "max_iter": 1},
     ],
 )
 def test_lbfgs_equals_torch(options: dict[str, Any]) -> None:

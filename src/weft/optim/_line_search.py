@@ -10,7 +10,6 @@ from weft._C import Tensor
 
 ENOUGH_DESCENT = 1e-4  # the loss must fall by this share of what the slope promises
 ENOUGH_FLATTENING = 0.9  # and the slope to this share of its first value
-MAX_TRIALS = 25
 
 
 class Point(NamedTuple):
@@ -23,20 +22,26 @@ class Point(NamedTuple):
 
 
 def strong_wolfe(
-    evaluate: Callable[[float], Point], start: Point, first: float, smallest: float
+    evaluate: Callable[[float], Point],
+    start: Point,
+    first: float,
+    *,
+    smallest: float,
+    max_trials: int,
 ) -> Point:
     """A point that falls enough and is flat enough, or the best one found.
 
     evaluate: the Point at a distance. start: the point at 0, of negative slope. first: the distance
-    to try first. smallest: the width below which a bracket is not searched further.
+    to try first. smallest: the width below which a bracket is not searched further. max_trials: how
+    many points may be evaluated beside the first.
     """
-    ends, trials, found = _bracket(evaluate, start, first)
+    ends, trials, found = _bracket(evaluate, start, first, max_trials)
     if found:
         return ends[0]
     low, high = sorted(ends, key=lambda point: point.loss)  # sorted keeps the order of equals
     between = list(ends)
     stuck = False
-    while trials < MAX_TRIALS:
+    while trials < max_trials:
         left, right = sorted(point.at for point in between)
         if (right - left) < smallest:
             break
@@ -64,11 +69,11 @@ def strong_wolfe(
 
 
 def _bracket(
-    evaluate: Callable[[float], Point], start: Point, first: float
+    evaluate: Callable[[float], Point], start: Point, first: float, max_trials: int
 ) -> tuple[list[Point], int, bool]:
     """Two points with a good one between them, or (True) one that is good itself."""
     before, new = start, evaluate(first)
-    for trials in range(MAX_TRIALS):
+    for trials in range(max_trials):
         if _too_high(new, start) or (trials > 1 and new.loss >= before.loss):
             return [before, new], trials, False
         if _flat(new, start):
@@ -77,7 +82,7 @@ def _bracket(
             return [before, new], trials, False
         bounds = (new.at + 0.01 * (new.at - before.at), new.at * 10)
         before, new = new, evaluate(_cubic_minimum(before, new, bounds))
-    return [start, new], MAX_TRIALS, False
+    return [start, new], max_trials, False
 
 
 def _too_high(point: Point, start: Point) -> bool:

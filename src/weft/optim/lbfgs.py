@@ -182,6 +182,7 @@ class _Step:
 
         start = Point(0.0, self.loss, self.grad, slope)
         smallest = 1e-9 / direction.abs().max().item()  # in lengths of the direction
-        point = strong_wolfe(evaluate, start, length, smallest)
+        left = self.group["max_eval"] - self.evaluations
+        point = strong_wolfe(evaluate, start, length, smallest=smallest, max_trials=left)
         self.state["t"], self.loss, self.grad = point.at, point.loss, point.grad
         optimizer._move(point.at, direction)
