@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import weft
-from weft.distributed import get_rank
+from weft.distributed import get_rank, launchers
 from weft.utils.data.distributed import DistributedSampler
 
 LIBRARIES = [
@@ -37,7 +39,9 @@ def test_facts_of_the_group(lib: Any) -> None:
     dist = lib.distributed
     group = dist.new_group([0])
     assert dist.is_available() and dist.is_initialized() and dist.is_gloo_available()
-    assert not dist.is_nccl_available() and not dist.is_mpi_available()
+    assert not dist.is_nccl_available()
+    if lib is weft:
+        assert dist.is_mpi_available() == (importlib.util.find_spec("mpi4py") is not None)
     for each in (None, dist.group.WORLD, group):
         assert (dist.get_rank(each), dist.get_world_size(each)) == (0, 1)
         assert dist.get_backend(each) == "gloo" and dist.get_process_group_ranks(each) == [0]
@@ -127,10 +131,13 @@ def test_what_one_process_cannot_do(lib: Any) -> None:
         (lambda: dist.all_gather([x, x], x), "all_gather: expected outputs for 1 process, got 2"),
         (lambda: dist.scatter(x), "scatter: expected inputs for 1 process, got 0"),
         (lambda: dist.all_gather([lib.ones(3)], x), "all_gather: expected an output of 2 elem"),
-        (lambda: dist.broadcast(x, 1), "broadcast: expected the rank 0 of a world of one"),
+        (lambda: dist.broadcast(x, 1), r"broadcast: expected one of the ranks \[0\], got 1"),
         (lambda: dist.send(x, 1), "send: expected another process, got a world of one"),
         (lambda: dist.irecv(x), "irecv: expected another process"),
-        (lambda: dist.new_group([0, 1]), r"new_group: expected ranks of a world .* \[0, 1\]"),
+        (
+            lambda: dist.new_group([0, 1]),
+            r"new_group: expected different ranks of a world of 1, got \[0, 1\]",
+        ),
         (lambda: dist.all_reduce(x, group=-100), "all_reduce: expected a group with this process"),
         (lambda: dist.all_reduce([x]), "all_reduce: expected a tensor, got list"),
         (lambda: dist.all_gather_object([], x), "all_gather_object: expected a list of at least"),
@@ -146,9 +153,11 @@ def test_what_one_process_cannot_do(lib: Any) -> None:
 STARTS: list[tuple[dict[str, Any], dict[str, str], str]] = [
     ({}, {}, "expected world_size or the environment variable WORLD_SIZE, got neither"),
     ({"world_size": 1}, {}, "expected rank or the environment variable RANK"),
-    ({"world_size": 2, "rank": 1}, {}, "expected a world of one process, got rank 1 of 2"),
-    ({}, {"WORLD_SIZE": "4", "RANK": "0"}, "got rank 0 of 4 processes"),
-    ({"backend": "nccl"}, {}, "expected the backend 'gloo', got 'nccl'"),
+    ({"world_size": 2, "rank": 1}, {}, "expected MPI around a world of 2 processes .*weft launch"),
+    ({}, {"WORLD_SIZE": "4", "RANK": "0"}, "weft launch -n N .* got rank 0 without it"),
+    ({"backend": "ucc"}, {}, "expected the backend 'mpi', 'gloo' or 'nccl', got 'ucc'"),
+    ({"rank": 0}, {"PMI_RANK": "1", "PMI_SIZE": "2"}, "expected the launcher's rank 1, got 0"),
+    ({"world_size": 2}, {"PMI_RANK": "0", "PMI_SIZE": "1"}, "launcher's world_size 1, got 2"),
 ]
 
 
@@ -166,12 +175,64 @@ def test_worlds_that_cannot_be(
         get_rank()
 
 
+def test_mpi4py_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "2")
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    monkeypatch.delitem(sys.modules, "weft.distributed.mpi", raising=False)
+    with pytest.raises(RuntimeError, match=r"expected mpi4py \(pip install weft\[mpi\]\), got"):
+        weft.distributed.init_process_group()
+
+
 def test_the_environment_names_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "1")
     monkeypatch.setenv("RANK", "0")
     weft.distributed.init_process_group("cpu:gloo,cuda:nccl")
     assert weft.distributed.get_backend() == "gloo"
     weft.distributed.destroy_process_group()
+    with pytest.warns(UserWarning, match="MPI and the CPU run in place of 'nccl'"):
+        weft.distributed.init_process_group("nccl")
+    weft.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("backend", ["mpi", None])
+def test_a_launcher_or_mpi_names_a_world_of_one(
+    backend: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WORLD_SIZE", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    if backend is None:
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+        monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "1")
+    dist = weft.distributed
+    dist.init_process_group(backend)
+    assert (dist.get_backend(), dist.get_world_size(), dist.get_node_local_rank(0)) == ("mpi", 1, 0)
+    dist.destroy_process_group()
+
+
+PLACES = [
+    ({}, None),
+    (
+        {"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"},
+        (1, 4, 0, 2),
+    ),
+    ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"}, (2, 3, 2, 3)),
+    (
+        {
+            "SLURM_PROCID": "5",
+            "SLURM_STEP_NUM_TASKS": "8",
+            "SLURM_LOCALID": "1",
+            "SLURM_STEP_TASKS_PER_NODE": "4(x2)",
+        },
+        (5, 8, 1, 4),
+    ),
+    ({"SLURM_PROCID": "0"}, None),
+]
+
+
+@pytest.mark.parametrize(("variables", "expected"), PLACES)
+def test_places(variables: dict[str, str], expected: tuple[int, ...] | None) -> None:
+    assert launchers.launched(variables) == expected
 
 
 @both

@@ -195,8 +195,10 @@ def test_join(lib: Any) -> None:
             seen.append(kwargs)
             return Hook()
 
+    weft.distributed.init_process_group(world_size=1, rank=0)
     with join.Join([Trainer()], divide=True):
         assert join.Join.notify_join_context(Trainer()) is None
+    weft.distributed.destroy_process_group()
     assert seen == [{"divide": True}, True]
     with pytest.raises(ValueError, match="Join: expected at least one joinable, got none"):
         join.Join([])

@@ -119,7 +119,12 @@ PURPOSES = (
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py "
         "src/weft/serialization/safe_globals.py",
     ),
-    Purpose("groups of one process", 880, 880, "src/weft/distributed/* src/weft/nn/parallel/*"),
+    Purpose(
+        "groups of processes over MPI",
+        3_500,
+        4_000,
+        "src/weft/distributed/* src/weft/nn/parallel/* src/weft/_command/launch.py",
+    ),
     Purpose(
         "distributions, their samplers and special functions",
         4_500,

@@ -55,7 +55,7 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft.jit.archive": ("weft", "weft.nn", "weft.serialization"),
     "weft.library": ("weft", "weft.utils._pytree"),
     "weft.multiprocessing": ("weft",),
-    "weft.nn": ("weft", "weft.utils.hooks"),
+    "weft.nn": ("weft", "weft.utils.hooks", "weft.utils._pytree"),
     "weft.optim": ("weft", "weft.nn", "weft.utils.hooks"),
     "weft.overrides": ("weft", "weft.nn", "weft.optim", "weft.serialization", "weft.utils"),
     "weft.serialization": ("weft", "weft.nn"),

@@ -13,6 +13,7 @@ from weft._command import development
 WORDS = {
     "compile": "compiles a TorchScript archive into a file that libweft runs without Python",
     "exec": "runs a method of a compiled file on arrays of .npy files",
+    "launch": "starts a program as several processes, by MPI",
     "run": "runs a program, with weft under the name torch",
     "show": "prints what a TorchScript archive holds: modules, methods, operators, sizes",
 }

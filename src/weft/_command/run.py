@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 
 from weft.compat import install
+from weft.distributed.launchers import name_as_torchrun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +24,7 @@ def run(given: argparse.Namespace) -> None:
     """Runs the program as Python does. What it raises ends the process with its traceback."""
     install.install_as_torch()
     _install_in_children()
+    name_as_torchrun()
     sys.argv = [given.program, *given.arguments]
     sys.path.insert(0, "" if given.module else str(Path(given.program).resolve().parent))
     try:
@@ -45,11 +47,12 @@ def _install_in_children() -> None:
 
 
 def _show(error: Exception) -> None:
-    """Prints the traceback from the program's first line on, without this file and runpy."""
+    """Prints the traceback from the program's first line on, without this file and runpy, as the
+    interpreter would: by its hook, which a program may have changed."""
     frames = traceback.extract_tb(error.__traceback__)
     own = sum(1 for frame in frames if frame.filename in (__file__, runpy.__file__))
     frozen = sum(1 for frame in frames if frame.filename == "<frozen runpy>")
     trace = error.__traceback__
     for _ in range(own + frozen):
         trace = trace.tb_next if trace is not None else None
-    traceback.print_exception(type(error), error, trace)
+    sys.excepthook(type(error), error, trace)

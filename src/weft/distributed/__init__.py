@@ -1,7 +1,7 @@
-"""Groups of one process: programs written for several run as the only one.
+"""Programs of several processes: PyTorch's names over MPI, which mpi4py reaches.
 
-There is no transport between processes: `init_process_group` accepts a world of one, in which
-each collective operation is a copy, and refuses larger ones.
+`weft launch -n 4 program.py` starts four processes of a program, and each finds its place in
+`init_process_group`. A world of one process needs neither a launcher nor mpi4py.
 
 >>> import weft.distributed as dist
 >>> dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
@@ -13,41 +13,35 @@ each collective operation is a copy, and refuses larger ones.
 """
 
 from weft.distributed.collectives import (
-    ReduceOp,
-    Work,
     all_gather,
     all_gather_into_tensor,
-    all_gather_object,
     all_reduce,
+    all_reduce_coalesced,
     all_to_all,
     all_to_all_single,
     barrier,
     broadcast,
-    broadcast_object_list,
     gather,
-    gather_object,
-    irecv,
-    isend,
     monitored_barrier,
-    recv,
     reduce,
     reduce_op,
     reduce_scatter,
     reduce_scatter_tensor,
     scatter,
-    scatter_object_list,
-    send,
 )
+from weft.distributed.errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from weft.distributed.groups import (
     Backend,
     GroupMember,
     HashStore,
     ProcessGroup,
     Store,
+    default_pg_timeout,
     destroy_process_group,
     get_backend,
     get_global_rank,
     get_group_rank,
+    get_node_local_rank,
     get_process_group_ranks,
     get_rank,
     get_world_size,
@@ -63,12 +57,29 @@ from weft.distributed.groups import (
     is_ucc_available,
     is_xccl_available,
     new_group,
+    new_subgroups,
 )
+from weft.distributed.objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
+from weft.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from weft.distributed.reductions import ReduceOp
+from weft.distributed.work import Work
 
 __all__ = [
     "Backend",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
     "GroupMember",
     "HashStore",
+    "P2POp",
     "ProcessGroup",
     "ReduceOp",
     "Store",
@@ -77,17 +88,21 @@ __all__ = [
     "all_gather_into_tensor",
     "all_gather_object",
     "all_reduce",
+    "all_reduce_coalesced",
     "all_to_all",
     "all_to_all_single",
     "barrier",
+    "batch_isend_irecv",
     "broadcast",
     "broadcast_object_list",
+    "default_pg_timeout",
     "destroy_process_group",
     "gather",
     "gather_object",
     "get_backend",
     "get_global_rank",
     "get_group_rank",
+    "get_node_local_rank",
     "get_process_group_ranks",
     "get_rank",
     "get_world_size",
@@ -106,7 +121,9 @@ __all__ = [
     "isend",
     "monitored_barrier",
     "new_group",
+    "new_subgroups",
     "recv",
+    "recv_object_list",
     "reduce",
     "reduce_op",
     "reduce_scatter",
@@ -114,4 +131,5 @@ __all__ = [
     "scatter",
     "scatter_object_list",
     "send",
+    "send_object_list",
 ]

@@ -1,87 +1,69 @@
-"""Collective operations of a group of one process: each is a copy, or nothing."""
+"""Collective operations on tensors.
+
+All processes of a group call the same ones in the same order. `async_op` gives a Work to wait for,
+and the tensors may not be touched before. `dst` and `src` are ranks in the world, `group_dst` and
+`group_src` ranks in the group. ValueError where this process is no member or a rank is none;
+RuntimeError for tensors of other sizes or dtypes; DistBackendError where another process is lost.
+
+>>> import weft.distributed as dist
+>>> dist.init_process_group(world_size=1, rank=0)
+>>> x = weft.ones(2)
+>>> dist.all_reduce(x, async_op=True).wait(), x
+(True, tensor([1., 1.]))
+>>> dist.destroy_process_group()
+"""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from enum import Enum
-from typing import Any, NoReturn
+from typing import Any
 
-import weft
 from weft._C import Tensor
-from weft.distributed.groups import ProcessGroup, member, only_rank
-
-
-class ReduceOp(Enum):
-    """How values of several processes become one. Those of one process stay as they are."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-
+from weft.distributed.groups import ProcessGroup, member, rank_in
+from weft.distributed.operations import Operation, described, listed, same_elements, tensors_of
+from weft.distributed.reductions import ReduceOp, check_reduction
+from weft.distributed.work import Work
 
 reduce_op = ReduceOp  # its older name
 _SUM = ReduceOp.SUM
 
 
-class Work:
-    """An operation that is done."""
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        """True."""
-        return True
-
-    def is_completed(self) -> bool:
-        """True."""
-        return True
-
-    def is_success(self) -> bool:
-        """True."""
-        return True
-
-
-def _copied(
-    what: str,
-    targets: Sequence[Tensor],
-    sources: Sequence[Tensor],
-    group: ProcessGroup | None,
-    async_op: bool,
-) -> Work | None:
-    """Copies each source to its target: what arrives in a group of one. RuntimeError for lists that
-    have not one tensor for each process, and for different sizes or dtypes."""
-    member(what, group)
-    for name, tensors in (("outputs", targets), ("inputs", sources)):
-        if len(tensors) != 1:
-            raise RuntimeError(f"{what}: expected {name} for 1 process, got {len(tensors)}")
-    (target,), (source,) = targets, sources
-    if target.numel() != source.numel() or target.dtype != source.dtype:
-        raise RuntimeError(
-            f"{what}: expected an output of {source.numel()} elements of {source.dtype}, "
-            f"got {target.numel()} of {target.dtype}"
-        )
-    if target is not source:
-        with weft.no_grad():
-            target.copy_(source.reshape(target.shape))
-    return Work() if async_op else None
-
-
-def _kept(what: str, tensor: Tensor, group: Any, async_op: bool) -> Work | None:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{what}: expected a tensor, got {type(tensor).__name__}")
-    return _copied(what, [tensor], [tensor], group, async_op)
+def _reduction(
+    what: str, group: Any, tensor: Tensor, op: ReduceOp
+) -> tuple[ProcessGroup, Callable[[Tensor], Callable[[], None] | None]]:
+    """The group, and for a tensor of sums what makes them means."""
+    found = member(what, group)
+    tensors_of(what, tensor)
+    check_reduction(what, tensor, op)
+    if op is not ReduceOp.AVG:
+        return found, lambda _: None
+    return found, lambda result: lambda: result.div_(found.size())
 
 
 def all_reduce(
     tensor: Tensor, op: ReduceOp = _SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Reduces a tensor over all processes, in place."""
-    return _kept("all_reduce", tensor, group, async_op)
+    found, mean = _reduction("all_reduce", group, tensor, op)
+    return Operation(
+        *("all_reduce", [tensor], [], lambda channel, to, _: channel.all_reduce(to[0], op)),
+        in_place=True,
+        finish=mean(tensor),
+        like=f"{described(tensor)}, {op.name}",
+    ).run(found, async_op)
+
+
+def all_reduce_coalesced(
+    tensors: Sequence[Tensor], op: ReduceOp = _SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Reduces several tensors over all processes, in place."""
+    works = [all_reduce(tensor, op, group, True) for tensor in tensors]
+    last = works[-1] if works else barrier(group, True)
+    if not async_op:
+        for work in works:
+            work and work.wait()
+    return last if async_op else None
 
 
 def reduce(
@@ -93,8 +75,14 @@ def reduce(
     group_dst: int | None = None,
 ) -> Work | None:
     """Reduces a tensor over all processes, in place, at the process `dst`."""
-    only_rank("reduce", dst, group_dst)
-    return _kept("reduce", tensor, group, async_op)
+    found, mean = _reduction("reduce", group, tensor, op)
+    root = rank_in("reduce", found, dst, group_dst)
+    return Operation(
+        *("reduce", [tensor], [], lambda channel, to, _: channel.reduce(to[0], op, root)),
+        in_place=True,
+        finish=mean(tensor) if found.rank() == root else None,
+        like=f"{described(tensor)}, {op.name}, to {root}",
+    ).run(found, async_op)
 
 
 def broadcast(
@@ -105,22 +93,71 @@ def broadcast(
     group_src: int | None = None,
 ) -> Work | None:
     """Gives all processes the tensor of the process `src`, in place."""
-    only_rank("broadcast", src, group_src)
-    return _kept("broadcast", tensor, group, async_op)
+    found = member("broadcast", group)
+    tensors_of("broadcast", tensor)
+    root = rank_in("broadcast", found, src, group_src)
+    return Operation(
+        *("broadcast", [tensor], [], lambda channel, to, _: channel.broadcast(to[0], root)),
+        in_place=True,
+        like=f"{described(tensor)}, from {root}",
+    ).run(found, async_op)
 
 
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Copies the tensor of each process into its place of tensor_list."""
-    return _copied("all_gather", tensor_list, [tensor], group, async_op)
+    found = member("all_gather", group)
+    tensors_of("all_gather", tensor)
+    outputs = listed("all_gather", "outputs", tensor_list, found.size())
+    for output in outputs:
+        same_elements("all_gather", output, tensor)
+    return _all_gather("all_gather", outputs, tensor, found, async_op)
+
+
+def _all_gather(
+    what: str, outputs: list[Tensor], source: Tensor, group: ProcessGroup, async_op: bool
+) -> Work | None:
+    whole = joined(outputs)
+    together = source.new_empty(source.numel() * group.size()) if whole is None else whole
+
+    def finish() -> None:
+        if whole is None:
+            for output, part in zip(outputs, together.split(source.numel() or 1)):
+                output.copy_(part.view(output.shape))
+
+    return Operation(
+        *(what, [together], [source], lambda channel, to, of: channel.all_gather(to[0], of[0])),
+        finish=finish,
+        like=described(source),
+    ).run(group, async_op)
+
+
+def joined(tensors: Sequence[Tensor]) -> Tensor | None:
+    """One flat tensor over all elements, where they lie one behind another in one storage."""
+    first, at = tensors[0], tensors[0].data_ptr()
+    storage = first.untyped_storage().data_ptr()
+    for tensor in tensors:
+        is_next = tensor.data_ptr() == at and tensor.is_contiguous()
+        if not is_next or tensor.untyped_storage().data_ptr() != storage:
+            return None
+        at += tensor.nbytes
+    return first.detach().as_strided((sum(tensor.numel() for tensor in tensors),), (1,))
 
 
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Copies the tensors of all processes, one behind another, into output_tensor."""
-    return _copied("all_gather_into_tensor", [output_tensor], [input_tensor], group, async_op)
+    what = "all_gather_into_tensor"
+    found = member(what, group)
+    tensors_of(what, output_tensor, input_tensor)
+    same_elements(what, output_tensor, input_tensor, found.size())
+    return Operation(
+        *(what, [output_tensor], [input_tensor]),
+        lambda channel, to, of: channel.all_gather(to[0], of[0]),
+        like=described(input_tensor),
+    ).run(found, async_op)
 
 
 def gather(
@@ -132,8 +169,16 @@ def gather(
     group_dst: int | None = None,
 ) -> Work | None:
     """Copies the tensor of each process into its place of gather_list at the process `dst`."""
-    only_rank("gather", dst, group_dst)
-    return _copied("gather", gather_list or [], [tensor], group, async_op)
+    found = member("gather", group)
+    tensors_of("gather", tensor)
+    root = rank_in("gather", found, dst, group_dst)
+    outputs: list[Tensor] = []
+    if found.rank() == root:
+        outputs = listed("gather", "outputs", gather_list or [], found.size())
+        for output in outputs:
+            same_elements("gather", output, tensor)
+    like = f"{described(tensor)}, to {root}"
+    return exchanged("gather", outputs, {root: tensor}, found, async_op, like)
 
 
 def scatter(
@@ -145,8 +190,40 @@ def scatter(
     group_src: int | None = None,
 ) -> Work | None:
     """Copies into the tensor of each process its part of scatter_list of the process `src`."""
-    only_rank("scatter", src, group_src)
-    return _copied("scatter", [tensor], scatter_list or [], group, async_op)
+    found = member("scatter", group)
+    tensors_of("scatter", tensor)
+    root = rank_in("scatter", found, src, group_src)
+    sources: list[Tensor] = []
+    if found.rank() == root:
+        sources = listed("scatter", "inputs", scatter_list or [], found.size())
+        for source in sources:
+            same_elements("scatter", tensor, source)
+    like = f"{described(tensor)}, from {root}"
+    return exchanged("scatter", {root: tensor}, sources, found, async_op, like)
+
+
+def exchanged(
+    what: str,
+    targets: dict[int, Tensor] | list[Tensor],
+    sources: dict[int, Tensor] | list[Tensor],
+    group: ProcessGroup,
+    async_op: bool,
+    like: str,
+) -> Work | None:
+    """Sends each source to the rank of its place, and receives each target from its rank."""
+    ranks = [list(t) if isinstance(t, dict) else list(range(len(t))) for t in (targets, sources)]
+    to_, of_ = (list(t.values()) if isinstance(t, dict) else t for t in (targets, sources))
+    me = group.rank()
+
+    def post(channel: Any, to: list[Tensor], of: list[Tensor]) -> list[Any]:
+        pairs = [list(zip(*each)) for each in zip(ranks, (to, of))]
+        own_target, own_source = (dict(each).get(me) for each in pairs)
+        if own_target is not None and own_source is not None:
+            own_target.copy_(own_source.view(own_target.shape))
+        others = [[pair for pair in each if pair[0] != me] for each in pairs]
+        return channel.exchange(*others)
+
+    return Operation(what, to_, of_, post, like=like).run(group, async_op)
 
 
 def reduce_scatter(
@@ -157,14 +234,45 @@ def reduce_scatter(
     async_op: bool = False,
 ) -> Work | None:
     """Reduces lists over all processes, and gives each process its part."""
-    return _copied("reduce_scatter", [output], input_list, group, async_op)
+    found = member("reduce_scatter", group)
+    sources = listed("reduce_scatter", "inputs", input_list, found.size())
+    same_elements("reduce_scatter", output, sources[found.rank()])
+    whole = joined(sources)
+    if whole is None:
+        whole = sources[0].new_empty(sum(source.numel() for source in sources))
+        for source, part in zip(sources, whole.split([s.numel() for s in sources])):
+            part.copy_(source.detach().reshape(-1))
+    counts = [source.numel() for source in sources]
+    return _reduce_scatter("reduce_scatter", output, whole, op, found, async_op, counts)
 
 
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp = _SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Reduces a tensor over all processes, and gives each process its part."""
-    return _copied("reduce_scatter_tensor", [output], [input], group, async_op)
+    found = member("reduce_scatter_tensor", group)
+    tensors_of("reduce_scatter_tensor", output, input)
+    same_elements("reduce_scatter_tensor", input, output, found.size())
+    counts = [output.numel()] * found.size()
+    return _reduce_scatter("reduce_scatter_tensor", output, input, op, found, async_op, counts)
+
+
+def _reduce_scatter(
+    what: str,
+    output: Tensor,
+    source: Tensor,
+    op: ReduceOp,
+    group: ProcessGroup,
+    async_op: bool,
+    counts: list[int],
+) -> Work | None:
+    _, mean = _reduction(what, group, source, op)
+    return Operation(
+        *(what, [output], [source]),
+        lambda channel, to, of: channel.reduce_scatter(to[0], of[0], op, counts),
+        finish=mean(output),
+        like=f"{described(source)}, {op.name}, {counts}",
+    ).run(group, async_op)
 
 
 def all_to_all(
@@ -173,8 +281,19 @@ def all_to_all(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Sends each process its tensor of the list, and collects what all send."""
-    return _copied("all_to_all", output_tensor_list, input_tensor_list, group, async_op)
+    """Sends each process its tensor of the list, and collects what all send. What a process sends
+    has the size that the other one expects."""
+    found = member("all_to_all", group)
+    outputs = listed("all_to_all", "outputs", output_tensor_list, found.size())
+    sources = listed("all_to_all", "inputs", input_tensor_list, found.size())
+    return _all_to_all("all_to_all", outputs, sources, found, async_op)
+
+
+def _all_to_all(
+    what: str, outputs: list[Tensor], sources: list[Tensor], group: ProcessGroup, async_op: bool
+) -> Work | None:
+    same_elements(what, outputs[group.rank()], sources[group.rank()])
+    return exchanged(what, outputs, sources, group, async_op, f"{sources[0].dtype}")
 
 
 def all_to_all_single(
@@ -185,8 +304,26 @@ def all_to_all_single(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Sends each process its part of a tensor, and collects what all send."""
-    return _copied("all_to_all_single", [output], [input], group, async_op)
+    """Sends each process its part of a tensor, and collects what all send.
+
+    The parts are slices of the first dimension, of the sizes that are given or of equal ones.
+    """
+    what = "all_to_all_single"
+    found = member(what, group)
+    tensors_of(what, output, input)
+    if not output.is_contiguous():
+        raise RuntimeError(f"{what}: expected a contiguous output, got strides {output.stride()}")
+    parts = []
+    for tensor, sizes in ((output, output_split_sizes), (input, input_split_sizes)):
+        length = tensor.shape[0] if tensor.dim() else 0
+        equal, rest = divmod(length, found.size())
+        chosen = list(sizes or [equal] * found.size())
+        if len(chosen) != found.size() or sum(chosen) != length or (rest and not sizes):
+            raise RuntimeError(
+                f"{what}: expected {found.size()} parts of {length} in all, got {chosen}"
+            )
+        parts.append(list(tensor.detach().split(chosen)))
+    return _all_to_all(what, parts[0], parts[1], found, async_op)
 
 
 def barrier(
@@ -196,121 +333,15 @@ def barrier(
     timeout: timedelta | None = None,
 ) -> Work | None:
     """Waits until all processes are here."""
-    member("barrier", group)
-    return Work() if async_op else None
+    found = member("barrier", group)
+    operation = Operation("barrier", [], [], lambda channel, *_: channel.barrier(), like="")
+    return operation.run(found, async_op)
 
 
 def monitored_barrier(
     group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """Waits until all processes are here."""
-    member("monitored_barrier", group)
-
-
-# ---- objects ----
-
-
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Copies the object of each process into its place of object_list."""
-    member("all_gather_object", group)
-    _put("all_gather_object", object_list, obj)
-
-
-def gather_object(
-    obj: Any,
-    object_gather_list: list[Any] | None = None,
-    dst: int | None = None,
-    group: Any = None,
-    group_dst: int | None = None,
-) -> None:
-    """Copies the object of each process into its place of the list at the process `dst`."""
-    member("gather_object", group)
-    only_rank("gather_object", dst, group_dst)
-    _put("gather_object", object_gather_list or [], obj)
-
-
-def broadcast_object_list(
-    object_list: list[Any],
-    src: int | None = None,
-    group: Any = None,
-    device: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """Gives all processes the objects of the process `src`, in place."""
-    member("broadcast_object_list", group)
-    only_rank("broadcast_object_list", src, group_src)
-
-
-def scatter_object_list(
-    scatter_object_output_list: list[Any],
-    scatter_object_input_list: list[Any] | None = None,
-    src: int | None = None,
-    group: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """Sets the first entry of each process's list to its object of the process `src`."""
-    member("scatter_object_list", group)
-    only_rank("scatter_object_list", src, group_src)
-    given = scatter_object_input_list or []
-    if len(given) != 1:
-        raise ValueError(f"scatter_object_list: expected 1 object, got {len(given)}")
-    _put("scatter_object_list", scatter_object_output_list, given[0])
-
-
-def _put(what: str, objects: list[Any], value: Any) -> None:
-    """Sets the first entry to a copy, as what another process sends would be one."""
-    if len(objects) < 1:
-        raise ValueError(f"{what}: expected a list of at least 1 entry, got an empty one")
-    objects[0] = copy.deepcopy(value)
-
-
-# ---- from process to process ----
-
-
-def _needs_another(what: str, group: Any) -> NoReturn:
-    member(what, group)
-    raise ValueError(f"{what}: expected another process, got a world of one")
-
-
-def send(
-    tensor: Tensor,
-    dst: int | None = None,
-    group: Any = None,
-    tag: int = 0,
-    group_dst: int | None = None,
-) -> None:
-    """Raises ValueError: there is no other process."""
-    _needs_another("send", group)
-
-
-def recv(
-    tensor: Tensor,
-    src: int | None = None,
-    group: Any = None,
-    tag: int = 0,
-    group_src: int | None = None,
-) -> int:
-    """Raises ValueError: there is no other process."""
-    _needs_another("recv", group)
-
-
-def isend(
-    tensor: Tensor,
-    dst: int | None = None,
-    group: Any = None,
-    tag: int = 0,
-    group_dst: int | None = None,
-) -> Work:
-    """Raises ValueError: there is no other process."""
-    _needs_another("isend", group)
-
-
-def irecv(
-    tensor: Tensor,
-    src: int | None = None,
-    group: Any = None,
-    tag: int = 0,
-    group_src: int | None = None,
-) -> Work:
-    """Raises ValueError: there is no other process."""
-    _needs_another("irecv", group)
+    """Waits until all processes are here; DistBackendError with the ranks that are late."""
+    work = barrier(group, async_op=True)
+    if work is not None:
+        work.wait(timeout)

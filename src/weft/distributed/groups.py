@@ -1,14 +1,22 @@
-"""Process groups. Each has one member: this process, or none, where its ranks do not hold 0."""
+"""Process groups: which processes there are, and which of them work together."""
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import os
+import warnings
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from weft.distributed.launchers import HINT, launched, started
+
+default_pg_timeout = timedelta(minutes=30)
+
 
 class Backend(str):
-    """The name of a transport. All of them stand for the one process here."""
+    """The name of a transport. MPI is the one that runs; the others are names that programs say."""
 
     __slots__ = ()
 
@@ -54,23 +62,46 @@ class HashStore(Store):
 
 
 class ProcessGroup:
-    """A group whose only member is this process."""
+    """Processes that work together. Their order is that of their ranks in the group.
 
-    def __init__(self, backend: str = Backend.GLOO, name: str = "") -> None:
+    ranks: their ranks in the world. transport and channel: of MPI; None where this process is the
+    only one.
+    """
+
+    def __init__(
+        self,
+        backend: str = Backend.GLOO,
+        name: str = "",
+        ranks: Sequence[int] = (0,),
+        rank: int = 0,
+        transport: Any = None,
+        channel: Any = None,
+        timeout: timedelta = default_pg_timeout,
+    ) -> None:
         self._backend = Backend(backend)
         self.group_name = name
+        self.ranks = tuple(ranks)
+        self._rank = rank
+        self.transport = transport
+        self.channel = channel
+        self.timeout = timeout
+        self._numbers = itertools.count(1)
 
     def rank(self) -> int:
-        """0."""
-        return 0
+        """The rank of this process in the group."""
+        return self._rank
 
     def size(self) -> int:
-        """1."""
-        return 1
+        """The number of processes."""
+        return len(self.ranks)
 
     def name(self) -> str:
         """The name of the backend."""
         return str(self._backend)
+
+    def count(self) -> int:
+        """The number of the next operation of the group: the same in all of its processes."""
+        return next(self._numbers)
 
 
 class _Members(type):
@@ -92,10 +123,11 @@ class GroupMember(metaclass=_Members):
 
 class _State:
     world: ProcessGroup | None = None
+    made = 0  # groups beside it
 
 
 def is_available() -> bool:
-    """True: groups of one process are."""
+    """True."""
     return True
 
 
@@ -105,26 +137,33 @@ def is_initialized() -> bool:
 
 
 def is_gloo_available() -> bool:
-    """True: "gloo" names the transport of tensors on the CPU, of which one process needs none."""
+    """True: programs that say "gloo" mean tensors on the CPU, which MPI moves."""
     return True
 
 
+def is_mpi_available() -> bool:
+    """Whether mpi4py is installed."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
 def _has_no_transport() -> bool:
-    """False: this transport needs devices or processes that weft lacks."""
+    """False: weft has no such transport."""
     return False
 
 
-is_nccl_available = is_mpi_available = is_ucc_available = is_xccl_available = _has_no_transport
+is_nccl_available = is_ucc_available = is_xccl_available = _has_no_transport
 
 
 def is_torchelastic_launched() -> bool:
-    """Whether a launcher started this process."""
+    """Whether torchrun started this process."""
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether a group may name this backend."""
-    return backend.lower() == Backend.GLOO
+    """Whether a group may name this backend without a warning."""
+    return backend.lower() == Backend.GLOO or (
+        backend.lower() == Backend.MPI and is_mpi_available()
+    )
 
 
 def init_process_group(
@@ -138,33 +177,73 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Makes the default group, of this process alone.
+    """Makes the default group: the processes that one command of MPI started, or this one alone.
 
-    world_size and rank: 1 and 0, given here or, without them, by WORLD_SIZE and RANK of the
-    environment. backend: "gloo" or None. ValueError for a second group or a missing number;
-    RuntimeError for other backends and for more than one process.
+    `weft launch -n 4 program.py`, `mpiexec` and `srun` start processes. Without them the world is
+    this process: world_size 1 and rank 0 say so, as arguments or as WORLD_SIZE and RANK of the
+    environment, or the backend "mpi". backend: None, "mpi", "gloo" or "nccl"; MPI is what runs,
+    and "nccl" warns of that. timeout: how long operations wait for other processes, 30 minutes by
+    default.
+
+    ValueError for a second group, and for numbers that are missing or not the launcher's;
+    RuntimeError for other backends, for more processes than one without MPI, and where mpi4py is
+    missing or belongs to another MPI than the launcher.
+
+    >>> import weft.distributed as dist
+    >>> dist.init_process_group(world_size=1, rank=0)
+    >>> dist.get_world_size()
+    1
+    >>> dist.destroy_process_group()
     """
     if _State.world is not None:
         raise ValueError("init_process_group: expected no default group yet, got a second call")
-    own = _own_backend("init_process_group", backend)
-    may_ask = store is None and init_method in (None, "env://")
-    world_size = _number("WORLD_SIZE", world_size, may_ask)
-    rank = _number("RANK", rank, may_ask)
+    place = launched()
+    own = _own_backend("init_process_group", backend, place is not None)
+    limit = default_pg_timeout if timeout is None else timeout
+    if place is None:
+        if own != Backend.MPI:
+            may_ask = store is None and init_method in (None, "env://")
+            processes = _number("WORLD_SIZE", world_size, may_ask)
+            _check_alone(_number("RANK", rank, may_ask), processes)
+        _State.world = ProcessGroup(own, group_name or "0", timeout=limit)
+        return
+    for name, given, found in (("rank", rank, place.rank), ("world_size", world_size, place.size)):
+        if given not in (-1, found):
+            raise ValueError(
+                f"init_process_group: expected the launcher's {name} {found}, got {given}"
+            )
+    if place.size == 1:
+        _State.world = ProcessGroup(own, group_name or "0", timeout=limit)
+        return
+    transport = started(place)
+    _State.world = ProcessGroup(
+        own,
+        group_name or "0",
+        *(range(place.size), place.rank, transport, transport.world, limit),
+    )
+
+
+def _check_alone(rank: int, world_size: int) -> None:
     if world_size != 1 or rank != 0:
         raise RuntimeError(
-            "init_process_group: expected a world of one process, got rank "
-            f"{rank} of {world_size} processes"
+            f"init_process_group: expected MPI around a world of {world_size} processes ({HINT}), "
+            f"got rank {rank} without it"
         )
-    _State.world = ProcessGroup(own, group_name)
 
 
-def _own_backend(what: str, backend: str | None) -> str:
-    """The backend for tensors on the CPU of "gloo", "cpu:gloo,cuda:nccl" or None."""
-    for part in (backend or Backend.GLOO).lower().split(","):
-        device, _, name = part.rpartition(":")
-        if device in ("", "cpu") and name == Backend.GLOO:
+def _own_backend(what: str, backend: str | None, has_mpi: bool = False) -> str:
+    """The backend for tensors on the CPU of "mpi", "gloo", "nccl", "cpu:gloo,cuda:nccl" or None."""
+    if backend is None:
+        return Backend.MPI if has_mpi else Backend.GLOO
+    parts = [part.rpartition(":") for part in backend.lower().split(",")]
+    names = [name for device, _, name in parts if device in ("", "cpu")]
+    for name in names:
+        if name in (Backend.MPI, Backend.GLOO):
             return name
-    raise RuntimeError(f"{what}: expected the backend 'gloo', got {backend!r}")
+    if Backend.NCCL in names:
+        warnings.warn(f"{what}: MPI and the CPU run in place of 'nccl'", stacklevel=3)
+        return Backend.NCCL
+    raise RuntimeError(f"{what}: expected the backend 'mpi', 'gloo' or 'nccl', got {backend!r}")
 
 
 def _number(variable: str, given: int, may_ask: bool) -> int:
@@ -174,14 +253,19 @@ def _number(variable: str, given: int, may_ask: bool) -> int:
         return int(os.environ[variable])
     raise ValueError(
         f"init_process_group: expected {variable.lower()} or the environment variable "
-        f"{variable}, got neither"
+        f"{variable}, got neither; for several processes {HINT}"
     )
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Ends a group; without an argument, or for the default group, all of them."""
-    if member("destroy_process_group", group) is _State.world:
+    """Ends a group; without an argument, or for the default group, all of them. All of its
+    processes call it."""
+    found = member("destroy_process_group", group)
+    if found is _State.world:
         _State.world = None
+    elif found.channel is not None:
+        found.channel.free()
+        found.channel = None
 
 
 def member(what: str, group: Any = None) -> ProcessGroup:
@@ -191,6 +275,8 @@ def member(what: str, group: Any = None) -> ProcessGroup:
         raise ValueError(f"{what}: expected init_process_group to be called before, got no group")
     if not isinstance(found, ProcessGroup):
         raise ValueError(f"{what}: expected a group with this process in it, got {found!r}")
+    if found.channel is None and found.size() > 1:
+        raise ValueError(f"{what}: expected a group that has not ended, got {found.group_name!r}")
     return found
 
 
@@ -204,13 +290,49 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """A group of the rank 0, the only one; NON_GROUP_MEMBER for an empty list of ranks."""
+    """A group of some ranks of the world, all by default; NON_GROUP_MEMBER for the others.
+
+    All processes of the world call it, in the same order; with use_local_synchronization the
+    members alone, but no process then makes other groups between. ValueError for ranks that the
+    world lacks or that come twice.
+    """
     world = member("new_group")
-    chosen = [0] if ranks is None else list(ranks)
-    if any(rank != 0 for rank in chosen) or len(chosen) > 1:
-        raise ValueError(f"new_group: expected ranks of a world of one process, got {chosen}")
+    chosen = list(world.ranks if ranks is None else ranks)
+    if len(set(chosen)) < len(chosen) or not set(chosen) <= set(world.ranks):
+        raise ValueError(
+            f"new_group: expected different ranks of a world of {world.size()}, got {chosen}"
+        )
+    chosen = sorted(chosen) if sort_ranks else chosen
     own = world.name() if backend is None else _own_backend("new_group", backend)
-    return ProcessGroup(own) if chosen else GroupMember.NON_GROUP_MEMBER
+    _State.made += 1
+    if world.rank() not in chosen:
+        return GroupMember.NON_GROUP_MEMBER
+    channel = world.channel.part(chosen, _State.made % 1024) if len(chosen) > 1 else None
+    name = group_desc or str(_State.made)
+    place = (chosen, chosen.index(world.rank()), world.transport, channel)
+    return ProcessGroup(own, name, *place, world.timeout if timeout is None else timeout)
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Splits the world into groups of group_size neighbours, by default of one machine: the group
+    of this process, and all. ValueError where the size does not divide the world's."""
+    world = member("new_subgroups", group)
+    place = launched()
+    size = group_size or (world.size() if place is None else place.local_size)
+    if size < 1 or world.size() % size:
+        raise ValueError(
+            f"new_subgroups: expected a size that divides {world.size()} processes, got {size}"
+        )
+    starts = range(0, world.size(), size)
+    groups = [new_group(list(world.ranks[at : at + size]), timeout, backend) for at in starts]
+    return groups[world.rank() // size], groups
 
 
 def _is_outside(group: Any) -> bool:
@@ -218,13 +340,25 @@ def _is_outside(group: Any) -> bool:
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """0; -1 where this process is no member."""
+    """The rank of this process; -1 where it is no member."""
     return -1 if _is_outside(group) else member("get_rank", group).rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """1; -1 where this process is no member."""
+    """The number of processes; -1 where this one is no member."""
     return -1 if _is_outside(group) else member("get_world_size", group).size()
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The rank among the processes of this machine: the launcher's, or LOCAL_RANK. RuntimeError
+    without them and without a fallback."""
+    place = launched()
+    text = os.environ.get("LOCAL_RANK", "" if place is None else str(place.local_rank))
+    if not text and fallback_rank is None:
+        raise RuntimeError(
+            "get_node_local_rank: expected LOCAL_RANK to be set, got neither it nor a launcher"
+        )
+    return int(text or fallback_rank or 0)
 
 
 def get_backend(group: ProcessGroup | None = None) -> Backend:
@@ -233,26 +367,28 @@ def get_backend(group: ProcessGroup | None = None) -> Backend:
 
 
 def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
-    """[0]."""
-    member("get_process_group_ranks", group)
-    return [0]
+    """The ranks in the world of the members."""
+    return list(member("get_process_group_ranks", group).ranks)
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """The rank in the world of a member."""
-    member("get_global_rank", group)
-    return only_rank("get_global_rank", group_rank)
+    """The rank in the world of a member. ValueError for a rank that the group lacks."""
+    found = member("get_global_rank", group)
+    return found.ranks[rank_in("get_global_rank", found, None, group_rank)]
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """The rank in the group of a process."""
-    member("get_group_rank", group)
-    return only_rank("get_group_rank", global_rank)
+    """The rank in the group of a process. ValueError for one that is no member."""
+    return rank_in("get_group_rank", member("get_group_rank", group), global_rank)
 
 
-def only_rank(what: str, rank: int | None, group_rank: int | None = None) -> int:
-    """0. ValueError for any other rank."""
-    for each in (rank, group_rank):
-        if each not in (None, 0):
-            raise ValueError(f"{what}: expected the rank 0 of a world of one process, got {each}")
-    return 0
+def rank_in(what: str, group: ProcessGroup, rank: int | None, group_rank: int | None = None) -> int:
+    """The rank in the group, of a rank in the world or in the group; 0 without both. ValueError
+    for both, and for a rank that the group lacks."""
+    if rank is not None and group_rank is not None:
+        raise ValueError(f"{what}: expected a rank of the world or of the group, got both")
+    known = group.ranks if rank is not None else range(group.size())
+    given = rank if rank is not None else group_rank or 0
+    if given not in known:
+        raise ValueError(f"{what}: expected one of the ranks {list(known)}, got {given}")
+    return list(known).index(given)

@@ -1,0 +1,140 @@
+"""Who is missing: processes that wait tell each other what they wait for, and why they end.
+
+MPI waits for ever. A process that has waited for most of its timeout asks the others; those that
+wait too answer. At the timeout it names those that did not, tells all others, and raises. Likewise
+a process that ends by an exception tells the others, which raise when they next wait. Then all meet
+once more, so that each prints its error, and MPI ends those that do not come.
+
+Only processes inside of `wait` look for messages: there is no thread, and a group that works sends
+none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from weft.distributed.errors import DistBackendError
+
+_GRACE = 5.0  # seconds before the timeout at which others are asked
+_LAST_MEETING = 3.0  # seconds for others to print their errors
+_LOOK = 0.02  # seconds between two looks for messages
+
+
+class Waiting(NamedTuple):
+    """What a process waits for: the `number`-th operation of a group, which needs `peers`, ranks of
+    the world. What goes from one process to another has the number -1."""
+
+    what: str
+    group: str
+    number: int
+    peers: tuple[int, ...]
+
+
+class _Kind(Enum):
+    QUESTION = 0
+    ANSWER = 1
+    FAULT = 2
+
+
+class Watch:
+    """The messages of one process with all others, over a communicator of their own."""
+
+    def __init__(self, channel: Any) -> None:
+        self._channel = channel
+        self._posted: list[Any] = []
+        self._answers: dict[int, Waiting] = {}
+        self._waiting: Waiting | None = None
+        self.fault: str | None = None
+        self._print_error = sys.excepthook
+        sys.excepthook = self._end_by_error
+        atexit.register(self._leave)
+
+    def wait(self, is_done: Callable[[], bool], waiting: Waiting, timeout: float) -> None:
+        """Returns when is_done does. DistBackendError with the ranks that are missing at the
+        timeout, or with what ended another rank."""
+        self.check(waiting.what)
+        before, self._waiting = self._waiting, waiting
+        try:
+            self._wait(is_done, waiting, timeout)
+        finally:
+            self._waiting = before
+
+    def _wait(self, is_done: Callable[[], bool], waiting: Waiting, timeout: float) -> None:
+        start = now = time.monotonic()
+        look, ask = start + _LOOK, start + max(timeout - _GRACE, timeout * 0.75)
+        while not is_done():
+            time.sleep(0 if now - start < 0.2 else 0.0005)
+            now = time.monotonic()
+            if now >= look:
+                self._look()
+                self.check(waiting.what)
+                look = now + _LOOK
+            if now >= ask:
+                self._answers.clear()
+                self._tell(_Kind.QUESTION, None, waiting.peers)
+                ask = float("inf")
+            if now >= start + timeout:
+                self._tell_fault(self._blame(waiting, timeout))
+                self.check(waiting.what)
+
+    def check(self, what: str) -> None:
+        """DistBackendError where the world is known to be broken."""
+        if self.fault is not None:
+            raise DistBackendError(f"{what}: {self.fault}")
+
+    def _look(self) -> None:
+        for rank, (kind, content) in self._channel.messages():
+            if kind is _Kind.QUESTION:
+                self._tell(_Kind.ANSWER, self._waiting, [rank])
+            elif kind is _Kind.ANSWER:
+                self._answers[rank] = content
+            elif self.fault is None:
+                self.fault = content
+
+    def _tell(self, kind: _Kind, content: Any, ranks: Any) -> None:
+        others = [rank for rank in ranks if rank != self._channel.rank]
+        self._posted += [self._channel.post((kind, content), rank) for rank in others]
+
+    def _tell_fault(self, text: str) -> None:
+        self.fault = text
+        self._tell(_Kind.FAULT, text, range(self._channel.size))
+
+    def _blame(self, waiting: Waiting, timeout: float) -> str:
+        others = [rank for rank in waiting.peers if rank != self._channel.rank]
+        silent = [rank for rank in others if rank not in self._answers]
+        elsewhere = [
+            f"rank {rank} waits in {theirs.what} (operation {theirs.number} of {theirs.group})"
+            for rank, theirs in sorted(self._answers.items())
+            if rank in others and theirs[:3] != waiting[:3]
+        ]
+        if silent:
+            got = f"no sign of rank {', '.join(map(str, silent))}"
+        else:
+            got = "; ".join(elsewhere) or "no end of it, though all ranks wait in it"
+        return (
+            f"expected all ranks in operation {waiting.number} of {waiting.group} "
+            f"within {timeout:g} s, got {got}"
+        )
+
+    def _end_by_error(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        if self.fault is None:
+            first = (str(error).splitlines() or [""])[0]
+            self._tell_fault(f"rank {self._channel.rank} raised {kind.__name__}: {first}")
+        self._print_error(kind, error, trace)
+
+    def _leave(self) -> None:
+        """At the end of a broken process: waits for others that end too, then ends all."""
+        if self.fault is None:
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        (meeting,) = self._channel.barrier()
+        end = time.monotonic() + _LAST_MEETING
+        while not meeting.Test() and time.monotonic() < end:
+            time.sleep(0.005)
+        self._channel.abort()

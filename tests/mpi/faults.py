@@ -1,0 +1,34 @@
+"""One process that is lost while the others wait for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from datetime import timedelta
+
+import weft
+import weft.distributed as dist
+
+fault = sys.argv[1]
+dist.init_process_group(timeout=timedelta(seconds=float(sys.argv[2])))
+me, last = dist.get_rank(), dist.get_world_size() - 1
+x = weft.ones(3)
+dist.all_reduce(x)
+print(f"pid {os.getpid()}", flush=True)
+if me == last:
+    if fault == "raises":
+        raise KeyError("lost")
+    if fault == "elsewhere":
+        dist.recv(x, 0)
+    if fault in ("killed", "stopped"):
+        os.kill(os.getpid(), signal.SIGKILL if fault == "killed" else signal.SIGSTOP)
+    if fault == "late":
+        time.sleep(1000)
+if fault == "order" and me == last:
+    dist.broadcast(x, 0)
+elif fault == "shapes":
+    dist.all_reduce(weft.ones(3 + me))
+else:
+    dist.all_reduce(x)

@@ -1,0 +1,285 @@
+"""Training in several processes against one process with all of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import weft
+import weft.distributed as dist
+import weft.distributed.nn.functional as through
+from weft import nn
+from weft.nn.parallel import DistributedDataParallel
+from weft.utils.data import DataLoader, TensorDataset
+from weft.utils.data.distributed import DistributedSampler
+
+dist.init_process_group()
+ME, N = dist.get_rank(), dist.get_world_size()
+
+
+def close(what: str, got: Any, expected: Any) -> None:
+    assert weft.allclose(got, expected, 1e-4, 1e-5), f"{what}: {got} is not {expected}"
+
+
+def net(batch_norm: bool = False) -> nn.Module:
+    weft.manual_seed(0)
+    middle = [nn.BatchNorm1d(8)] if batch_norm else []
+    return nn.Sequential(
+        nn.Linear(5, 8), *middle, nn.Tanh(), nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 3)
+    )
+
+
+def batches(count: int = 4) -> list[Any]:
+    weft.manual_seed(1)
+    return [(weft.randn(2 * N, 5), weft.randn(2 * N, 3)) for _ in range(count)]
+
+
+def own(x: Any) -> Any:
+    return x[2 * ME : 2 * ME + 2]
+
+
+def trained(model: Any, optimizer: Any, data: Any) -> list[Any]:
+    for x, y in data:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+    return [p.detach().clone() for p in model.parameters()]
+
+
+OPTIMIZERS: list[Callable[[Any], Any]] = [
+    lambda p: weft.optim.SGD(p, lr=0.1, momentum=0.9),
+    lambda p: weft.optim.Adam(p, lr=0.01),
+]
+
+
+def check_curve() -> None:
+    for make in OPTIMIZERS:
+        model = net()
+        expected = trained(model, make(model.parameters()), batches())
+        for views in (False, True):
+            weft.manual_seed(ME)  # what differs is made the first one's
+            model = net() if ME == 0 else nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 3))  # fmt: skip
+            parallel = DistributedDataParallel(
+                model, bucket_cap_mb=1e-4, gradient_as_bucket_view=views
+            )
+            assert len(parallel.reducer.buckets) > 2
+            data = [(own(x), own(y)) for x, y in batches()]
+            for got, value in zip(trained(parallel, make(parallel.parameters()), data), expected):
+                close("curve", got, value)
+            is_view = [p.grad._is_view() for p in parallel.parameters()]
+            assert is_view == [views] * len(is_view)
+
+
+def check_overlap() -> None:
+    """The first bucket is summed before the last gradient is there."""
+    events: list[str] = []
+
+    class Gate(weft.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            first.wait()  # would wait for ever if sums began behind backward
+            events.append("backward goes on")
+            return grad
+
+    model = nn.Sequential(nn.Linear(5, 8), nn.Linear(8, 3))
+    parallel = DistributedDataParallel(model, bucket_cap_mb=1e-4)
+    first: Any = None
+
+    def hook(state: Any, bucket: Any) -> Any:
+        nonlocal first
+        events.append(f"bucket {bucket.index()}{' is last' * bucket.is_last()}")
+        bucket.buffer().div_(N)
+        work = dist.all_reduce(bucket.buffer(), async_op=True)
+        assert work is not None
+        first = first or work
+        return work.get_future()
+
+    parallel.register_comm_hook(None, hook)
+    model.insert(1, gate := nn.Identity())
+    gate.register_forward_hook(lambda module, args, output: Gate.apply(output))
+    parallel(weft.randn(2, 5)).sum().backward()
+    at = events.index("backward goes on")
+    assert 0 < at < len(events) - 1 and events[-1].endswith("is last"), events
+
+
+def check_no_sync() -> None:
+    model = net()
+    parallel = DistributedDataParallel(model)
+    (x, _), (y, _) = batches(2)
+    with parallel.no_sync():
+        parallel(own(x)).sum().backward()
+    alone = net()
+    alone(own(x)).sum().backward()
+    close("no_sync", model[0].weight.grad, alone[0].weight.grad)
+    parallel(own(y)).sum().backward()
+    alone.zero_grad()
+    (alone(x).sum() + alone(y).sum()).div(N).backward()
+    close("after no_sync", model[0].weight.grad, alone[0].weight.grad)
+
+
+class Branches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(5, 2) for _ in range(N + 1))
+
+    def forward(self, x: Any, which: int) -> Any:
+        return {"out": self.layers[which](x)}
+
+
+def check_unused() -> None:
+    model = Branches()
+    parallel = DistributedDataParallel(model, find_unused_parameters=True, bucket_cap_mb=1e-5)
+    x = weft.ones(2, 5)
+    for _ in range(2):
+        model.zero_grad()
+        parallel(x, ME)["out"].sum().backward()
+        for layer in model.layers[:N]:  # each is used by one process
+            close("unused", layer.weight.grad, weft.full((2, 5), 2.0 / N))
+        assert model.layers[N].weight.grad is None  # by none
+    strict = DistributedDataParallel(Branches())
+    strict(x, 0)["out"].sum().backward()
+    try:
+        strict(x, 0)
+    except RuntimeError as error:
+        assert f"got none for {2 * N}" in str(error)
+    else:
+        raise AssertionError("parameters without gradients are not noticed")
+
+
+def check_buffers() -> None:
+    model = nn.Sequential(nn.BatchNorm1d(5))
+    parallel = DistributedDataParallel(model, broadcast_buffers=True)
+    for x, _ in batches():
+        parallel(own(x)).sum().backward()
+    means: list[Any] = [None] * N
+    parallel.eval()
+    parallel(own(x))
+    dist.all_gather_object(means, model[0].running_mean)
+    assert all(weft.equal(mean, means[0]) for mean in means)
+
+
+def check_join() -> None:
+    """Rank r has r + 1 batches. Those that are done count as zero."""
+    for by_initial in (True, False):
+        model, alone = nn.Linear(5, 1, bias=False), nn.Linear(5, 1, bias=False)
+        with weft.no_grad():
+            model.weight.zero_()
+            alone.weight.zero_()
+        parallel = DistributedDataParallel(model)
+        optimizers = [weft.optim.SGD(each.parameters(), lr=1.0) for each in (parallel, alone)]
+        x = weft.ones(1, 5)
+        with parallel.join(divide_by_initial_world_size=by_initial):
+            for _ in range(ME + 1):
+                parallel(x).sum().backward()
+                optimizers[0].step()
+                optimizers[0].zero_grad()
+        for step in range(N):
+            active = N - step
+            alone.weight.grad = weft.full((1, 5), active / N if by_initial else 1.0)
+            optimizers[1].step()
+        close("join", model.weight, alone.weight)
+    try:
+        with parallel.join(throw_on_early_termination=True):
+            for _ in range(ME + 1):
+                parallel(x).sum().backward()
+    except RuntimeError as error:
+        assert "expected batches in all processes" in str(error)
+    else:
+        raise AssertionError("join does not throw")
+
+
+def check_batch_norm() -> None:
+    x = weft.randn(2 * N, 3, 4, generator=weft.Generator().manual_seed(3))
+    plain, synced = nn.BatchNorm1d(3), nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3))
+    whole, part = x.clone().requires_grad_(), own(x).clone().requires_grad_()
+    expected, got = plain(whole), synced(part)
+    close("SyncBatchNorm", got, own(expected))
+    expected.pow(3).sum().backward()
+    got.pow(3).sum().backward()
+    close("its gradient", part.grad, own(whole.grad))
+    close("running_mean", synced.running_mean, plain.running_mean)
+    close("running_var", synced.running_var, plain.running_var)
+    total = synced.weight.grad.clone()
+    dist.all_reduce(total)
+    close("weight", total, plain.weight.grad)
+
+
+def check_gradients() -> None:
+    """Each function against its derivative: d(sum over ranks of weight * result) / d input."""
+    weights = [float(rank + 1) for rank in range(N)]
+    total = sum(weights)
+
+    def of(function: Callable[[Any], Any], each: float) -> Iterator[Any]:
+        x = weft.full((N,), 1.0, requires_grad=True)
+        result = function(x)
+        results = result if isinstance(result, tuple) else (result,)
+        sum(r.sum() * weights[ME] for r in results).backward()
+        yield close(function.__name__, x.grad, weft.full((N,), each))
+
+    def all_reduce(x: Any) -> Any:
+        return through.all_reduce(x)
+
+    def all_gather(x: Any) -> Any:
+        return through.all_gather(x)
+
+    def broadcast(x: Any) -> Any:
+        return through.broadcast(x, 0)
+
+    def reduce(x: Any) -> Any:
+        return through.reduce(x, 0)
+
+    def gather(x: Any) -> Any:
+        return through.gather(x, 0)
+
+    for function, each in (
+        (all_reduce, total),
+        (all_gather, total),
+        (broadcast, total if ME == 0 else 0.0),
+        (reduce, weights[0]),
+        (gather, weights[0]),
+    ):
+        list(of(function, each))
+    expected = weft.tensor(weights)
+    x = weft.ones(N, 2, requires_grad=True)
+    (through.reduce_scatter(weft.empty(2), list(x)) * weights[ME]).sum().backward()
+    close("reduce_scatter", x.grad, expected[:, None].expand(N, 2))
+    x = weft.ones(N, 2, requires_grad=True)
+    parts = through.all_to_all([weft.empty(2) for _ in range(N)], list(x))
+    sum(part.sum() for part in parts).mul(weights[ME]).backward()
+    close("all_to_all", x.grad, expected[:, None].expand(N, 2))
+    x = weft.ones(N, requires_grad=True)
+    (through.all_to_all_single(weft.empty(N), x) * weights[ME]).sum().backward()
+    close("all_to_all_single", x.grad, expected)
+    x = weft.ones(N, 2, requires_grad=True)
+    (through.scatter(list(x), 0) * weights[ME]).sum().backward()
+    close("scatter", x.grad, expected[:, None].expand(N, 2) * (ME == 0))
+
+
+def check_sampler() -> None:
+    data = TensorDataset(weft.arange(5))
+    sampler = DistributedSampler(data, seed=3)
+    loader = DataLoader(data, batch_size=2, sampler=sampler)
+    sampler.set_epoch(1)
+    mine = [int(v) for (batch,) in loader for v in batch]
+    every: list[Any] = [None] * N
+    dist.all_gather_object(every, mine)
+    assert {v for part in every for v in part} == set(range(5))
+
+
+def check_different_modules() -> None:
+    try:
+        DistributedDataParallel(nn.Linear(3, 2 + ME))
+    except RuntimeError as error:
+        assert "on rank 0 and ('weight', [3, 3], 'torch.float32') on rank 1" in str(error), error
+    else:
+        raise AssertionError("different modules are not noticed")
+
+
+for name, check in sorted(globals().items()):
+    if name.startswith("check_"):
+        check()
+        dist.barrier()

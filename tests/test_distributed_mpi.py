@@ -1,0 +1,57 @@
+"""weft.distributed in several processes: each test starts a program of tests/mpi once."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from mpi_support import PATIENCE, SIZES, ended, run, start
+
+pytestmark = pytest.mark.threads
+sizes = pytest.mark.parametrize("count", SIZES)
+
+
+@sizes
+def test_collectives(count: int) -> None:
+    run("collectives.py", count, "0")
+
+
+@sizes
+def test_data_parallel(count: int) -> None:
+    run("parallel.py", count)
+
+
+# fault, seconds of the timeout, what is printed
+FAULTS = [
+    ("raises", 100, r"DistBackendError: all_reduce: rank {last} raised KeyError: 'lost'"),
+    ("stopped", 4, r"DistBackendError: all_reduce: .* within 4 s, got no sign of rank {last}"),
+    ("late", 4, r"DistBackendError: all_reduce: .* within 4 s, got no sign of rank {last}"),
+    ("elsewhere", 4, r"got rank {last} waits in recv|got rank 0 waits in all_reduce"),
+    ("killed", 100, r"(?i)rank:? {last} .*(signal|killed|9)|KILLED BY SIGNAL: 9"),
+    ("order", 100, r"expected the same call on all ranks, got all_reduce\(torch.float32\[3\], SUM\) on ranks"),
+    ("shapes", 100, r"DistError: all_reduce: .* all_reduce\(torch.float32\[3\], SUM\) on ranks \[0\], all"),
+]  # fmt: skip
+
+
+@sizes
+@pytest.mark.parametrize(("fault", "seconds", "message"), FAULTS)
+def test_faults(fault: str, seconds: int, message: str, count: int) -> None:
+    """All processes end, with an error that names the one that is lost."""
+    pytest.importorskip("mpi4py")
+    process = start("faults.py", count, fault, str(seconds), WEFT_DISTRIBUTED_DEBUG="1")
+    text = ended(process)
+    assert process.returncode != 0 and re.search(message.format(last=count - 1), text), text
+    end = time.monotonic() + PATIENCE
+    while any(map(lives, re.findall(r"pid (\d+)", text))):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def lives(pid: str) -> bool:
+    """Whether a process does more than wait for its parent to ask how it ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
