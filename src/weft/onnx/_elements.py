@@ -252,12 +252,78 @@ def _hypot(g: Any, a: Any, b: Any) -> Any:
     return g.op("Sqrt", g.op("Add", g.op("Mul", x, x), g.op("Mul", y, y)))
 
 
+@mapping("_squared_difference")
+def _squared_difference(g: Any, a: Symbol, b: Symbol) -> Any:
+    gap = g.op("Sub", *common(g, a, b))
+    return g.op("Mul", gap, gap)
+
+
+@mapping("copysign")
+def _copysign(g: Any, a: Any, b: Any) -> Any:
+    x, y = floating(g, a, b)
+    size = g.op("Abs", x)
+    below = g.op("Less", g.op("Where", g.call("eq.Scalar", y, 0), g.op("Reciprocal", y), y), like(g, y, 0))
+    return g.op("Where", below, g.op("Neg", size), size)
+
+
+@mapping("heaviside")
+def _heaviside(g: Any, x: Symbol, values: Symbol) -> Any:
+    x, values = common(g, x, values)
+    step = g.cast(g.op("Greater", x, like(g, x, 0)), x.dtype)
+    return g.op("Where", g.op("Equal", x, like(g, x, 0)), values, step)
+
+
+@mapping("sinc")
+def _sinc(g: Any, x: Symbol) -> Any:
+    (x,) = floating(g, x)
+    turned = g.op("Mul", x, like(g, x, math.pi))
+    return g.op("Where", g.call("eq.Scalar", x, 0), like(g, x, 1), g.op("Div", g.op("Sin", turned), turned))
+
+
+@mapping("float_power")
+def _float_power(g: Any, a: Any, b: Any) -> Any:
+    return g.op("Pow", g.cast(a, weft.float64), g.cast(b, weft.float64))
+
+
+@mapping("_logit")
+def _logit(g: Any, x: Symbol) -> Any:
+    (x,) = floating(g, x)
+    return g.op("Log", g.op("Div", x, g.op("Sub", like(g, x, 1), x)))
+
+
+@mapping("_scales")
+def _scales(g: Any, a: Symbol, b: Symbol) -> bool:
+    return a.is_floating_point() and not b.is_floating_point() and b.dtype != weft.bool
+
+
+@mapping("_scaled")
+def _scaled_by_power(g: Any, a: Symbol, b: Symbol) -> Any:
+    return g.op("Mul", a, g.op("Pow", like(g, a, 2), g.cast(b, a.dtype)))
+
+
+@mapping("_greatest")
+def _greatest(g: Any, dtype: Any) -> float:
+    return float(weft.finfo(dtype).max)
+
+
 @mapping("xlogy", "special_xlogy")
 def _xlogy(g: Any, a: Any, b: Any) -> Any:
     x, y = floating(g, a, b)
     return g.op(
         "Where", g.op("Equal", x, like(g, x, 0)), like(g, x, 0), g.op("Mul", x, g.op("Log", y))
     )
+
+
+@mapping("special_xlog1py")
+def _xlog1py(g: Any, a: Any, b: Any) -> Any:
+    x, y = floating(g, a, b)
+    return _xlogy(g, x, g.op("Add", y, like(g, y, 1)))
+
+
+@mapping("special_entr")
+def _entr(g: Any, x: Symbol) -> Any:
+    made = g.op("Neg", _xlogy(g, x, x))
+    return g.op("Where", g.call("lt.Scalar", x, 0), like(g, made, -math.inf), made)
 
 
 @mapping("logaddexp")
@@ -478,6 +544,18 @@ def _value_as(g: Any, x: Symbol, dtype: Any) -> Any:
     return g.cast(x, dtype)
 
 
-@mapping("clone", "contiguous", "alias", "detach", "lift_fresh", "positive", "conj", "resolve_conj")
+@mapping("angle")
+def _angle(g: Any, x: Symbol) -> Any:
+    (x,) = floating(g, x)
+    made = g.op("Where", g.call("lt.Scalar", x, 0), like(g, x, math.pi), like(g, x, 0))
+    return g.op("Where", _isnan(g, x), x, made)
+
+
+@mapping("isreal")
+def _isreal(g: Any, x: Symbol) -> Any:
+    return g.call("ones_like", x, weft.bool)
+
+
+@mapping("clone", "contiguous", "conj_physical", "alias", "detach", "lift_fresh", "positive", "conj", "resolve_conj")
 def _same(g: Any, x: Symbol, *rest: Any) -> Any:
     return x

@@ -77,6 +77,11 @@ def _scatter_reduce(
     return g.op("ScatterElements", x, index, src, axis=g.dim(x, dim), reduction=kind)
 
 
+@mapping("_folding")
+def _folding(g: Any, reduce: str) -> str:
+    return {"add": "sum", "multiply": "prod"}[reduce]
+
+
 @mapping("index_copy")
 def _index_copy(g: Any, x: Symbol, dim: int, index: Symbol, source: Symbol) -> Any:
     return _put_along(g, x, dim, index, source, None)
@@ -219,22 +224,50 @@ def _one_hot(g: Any, x: Symbol, classes: int = -1) -> Any:
     return g.op("OneHot", x, g.constant(classes), g.constant([0, 1]), axis=-1)
 
 
-@mapping("isin.Tensor_Tensor")
-def _isin(
-    g: Any, x: Symbol, among: Symbol, assume_unique: bool = False, invert: bool = False
-) -> Any:
+@mapping("isin")
+def _isin(g: Any, x: Any, among: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    x, among = (each if isinstance(each, Symbol) else g.constant(each) for each in (x, among))
     same = g.call("eq.Tensor", g.unsqueeze(x, x.rank), g.flat(among))
     found = g.call("any.dim", same, -1)
     return g.op("Not", found) if invert else found
 
 
-@mapping("bucketize.Tensor")
-def _bucketize(
-    g: Any, x: Symbol, edges: Symbol, out_int32: bool = False, right: bool = False
-) -> Any:
-    kind = "ge.Tensor" if right else "gt.Tensor"
-    below = g.call(kind, g.unsqueeze(x, x.rank), edges)
-    return g.call("sum.dim_IntList", g.cast(below, weft.int32 if out_int32 else weft.int64), [-1])
+@mapping("searchsorted")
+def _searchsorted(
+    g: Any, edges: Symbol, x: Any, out_int32: bool = False, right: bool = False, side: Any = None,
+    sorter: Any = None,
+) -> Any:  # fmt: skip
+    if sorter is not None:
+        raise ValueError("searchsorted: expected no sorter, got one")
+    x = x if isinstance(x, Symbol) else g.constant(x)
+    inner = g.unsqueeze(edges, edges.rank - 1) if edges.rank > 1 else edges
+    above = g.call("ge.Tensor" if right or side == "right" else "gt.Tensor", g.unsqueeze(x, x.rank), inner)
+    return g.call("sum.dim_IntList", g.cast(above, weft.int32 if out_int32 else weft.int64), [-1])
+
+
+@mapping("bucketize")
+def _bucketize(g: Any, x: Any, edges: Symbol, out_int32: bool = False, right: bool = False) -> Any:
+    return _searchsorted(g, edges, x, out_int32, right)
+
+
+@mapping("repeat_interleave.self_Tensor")
+def _repeat_interleave(g: Any, x: Symbol, repeats: Symbol, dim: Any = None, size: Any = None) -> Any:
+    x, dim = (g.flat(x), 0) if dim is None else (x, g.dim(x, dim))
+    return g.op("Gather", x, _repeated(g, g.expand(repeats, [x.size(dim)])), axis=dim)
+
+
+@mapping("repeat_interleave.Tensor")
+def _repeated(g: Any, repeats: Symbol, size: Any = None) -> Any:
+    """Each place as often as it is to be repeated: how many sums lie at or below each number."""
+    ends = g.op("CumSum", repeats, g.constant(0))
+    count = g.op("Reshape", g.op("ReduceSum", repeats), [])
+    return _searchsorted(g, ends, g.op("Range", 0, g.cast(count, weft.int64), 1), right=True)
+
+
+@mapping("where")
+def _where(g: Any, condition: Symbol) -> Any:
+    found = g.op("NonZero", condition)
+    return [g.op("Gather", found, g.constant(i), axis=0) for i in range(condition.rank)]
 
 
 # Triangles ----------------------------------------------------------------------------------------

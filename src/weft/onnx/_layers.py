@@ -13,9 +13,27 @@ from weft.onnx._table import mapping
 # Products -----------------------------------------------------------------------------------------
 
 
-@mapping("mm", "bmm", "matmul", "mv", "dot", "inner")
+@mapping("mm", "bmm", "matmul", "mv", "dot")
 def _matmul(g: Any, a: Symbol, b: Symbol) -> Any:
     return g.op("MatMul", *common(g, a, b))
+
+
+@mapping("inner")
+def _inner(g: Any, a: Symbol, b: Symbol) -> Any:
+    return _tensordot(g, a, b, [-1], [-1]) if a.rank and b.rank else g.call("mul.Tensor", a, b)
+
+
+@mapping("linalg_det")
+def _det(g: Any, x: Symbol) -> Any:
+    return g.op("Det", x)
+
+
+@mapping("cross", "linalg_cross")
+def _cross(g: Any, a: Symbol, b: Symbol, dim: Any = -1) -> Any:
+    x, y = common(g, a, b)
+    dim = next(i for i, n in enumerate(x.shape) if n == 3) if dim is None else dim
+    first, second = ([g.call("roll", each, [shift], [dim]) for shift in (-1, -2)] for each in (x, y))
+    return g.op("Sub", g.op("Mul", first[0], second[1]), g.op("Mul", first[1], second[0]))
 
 
 @mapping("linear")
@@ -257,6 +275,24 @@ def _layer_norm(
     weight = g.constant(weft.ones(*sizes, dtype=x.dtype)) if weight is None else weight
     made = g.op("LayerNormalization", x, weight, bias, axis=-len(sizes), epsilon=eps)
     return g.sized(made, x.shape)
+
+
+# Losses -------------------------------------------------------------------------------------------
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+@mapping("nll_loss", "nll_loss_nd", "nll_loss2d")
+def _nll_loss(
+    g: Any, x: Symbol, target: Symbol, weight: Any = None, reduction: int = 1, ignored: int = -100
+) -> Any:
+    single = x.rank == 1
+    x, target = (g.unsqueeze(x, 0), g.unsqueeze(target, 0)) if single else (x, target)
+    kind = _REDUCTIONS[reduction]
+    made = g.op(
+        "NegativeLogLikelihoodLoss", x, target, weight, reduction=kind, ignore_index=ignored
+    )
+    return g.squeeze(made, 0) if single and kind == "none" else made
 
 
 # Resampling ---------------------------------------------------------------------------------------

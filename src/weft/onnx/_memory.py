@@ -87,11 +87,14 @@ class Ref:
     def _scattered(self, base: Symbol, content: Symbol) -> Symbol:
         """The base with the view's elements replaced."""
         assert self.replay is not None
-        if self.replay(base) is base:
-            return content
-        g = self.memory.graph
-        sizes, count = base.shape, base.numel()
-        numbers = g.call("arange", count) if isinstance(count, int) else g.op("Range", 0, count, 1)
-        places = self.replay(g.reshape(numbers, sizes))
-        flat = g.op("ScatterElements", g.flat(base), g.flat(places), g.flat(content), axis=0)
-        return g.reshape(flat, sizes)
+        return content if self.replay(base) is base else replaced(base, self.replay, content)
+
+
+def replaced(base: Symbol, view: Callable[[Any], Any], content: Symbol) -> Symbol:
+    """The base with the elements of one of its views replaced."""
+    g = base.graph
+    sizes, count = base.shape, base.numel()
+    places = view(g.reshape(g.symbol(g.call("arange", count)), sizes))
+    content = g.expand(g.cast(content, base.dtype), places.shape)
+    flat = g.op("ScatterElements", g.flat(base), g.flat(places), g.flat(content), axis=0)
+    return g.reshape(flat, sizes)

@@ -101,14 +101,13 @@ def _aminmax(g: Any, x: Symbol, dim: Any = None, keepdim: bool = False) -> Any:
 
 @mapping("any", "any.dim", "any.dims")
 def _any(g: Any, x: Symbol, dims: Any = None, keepdim: bool = False) -> Any:
-    whole = g.cast(g.cast(x, weft.bool), weft.int32)
-    return g.cast(reduced(g, "ReduceMax", whole, _listed(dims), keepdim), weft.bool)
+    whole = g.cast(g.cast(x, weft.bool), weft.int32)  # the sum of no element is 0
+    return g.cast(reduced(g, "ReduceSum", whole, _listed(dims), keepdim), weft.bool)
 
 
 @mapping("all", "all.dim", "all.dims")
 def _all(g: Any, x: Symbol, dims: Any = None, keepdim: bool = False) -> Any:
-    whole = g.cast(g.cast(x, weft.bool), weft.int32)
-    return g.cast(reduced(g, "ReduceMin", whole, _listed(dims), keepdim), weft.bool)
+    return g.op("Not", _any(g, g.op("Not", g.cast(x, weft.bool)), dims, keepdim))
 
 
 def _listed(dims: Any) -> Any:
@@ -215,12 +214,38 @@ def _sort_stable(
 
 
 @mapping("argsort")
-def _argsort(g: Any, x: Symbol, dim: int = -1, descending: bool = False) -> Any:
+def _argsort(g: Any, x: Symbol, *args: Any) -> Any:
+    *_, dim, descending = (-1, False, *args)[-2:] if len(args) < 2 else args
     return _sort(g, x, dim, descending)[1]
+
+
+@mapping("median.dim")
+def _median_dim(g: Any, x: Symbol, dim: int = -1, keepdim: bool = False) -> Any:
+    size = x.size(dim)
+    return _kthvalue(g, x, (size - 1) // 2 + 1, dim, keepdim)
+
+
+@mapping("median")
+def _median(g: Any, x: Symbol) -> Any:
+    return _median_dim(g, g.flat(x), 0)[0]
+
+
+@mapping("logcumsumexp")
+def _logcumsumexp(g: Any, x: Symbol, dim: int) -> Any:
+    top = reduced(g, "ReduceMax", x, [dim], True)
+    sums = _cumsum(g, g.op("Exp", g.op("Sub", x, top)), dim)
+    return g.op("Add", g.op("Log", sums), top)
+
+
+@mapping("_unique2")
+def _unique(g: Any, x: Symbol, ordered: bool = True, inverse: bool = False, counts: bool = False) -> Any:
+    values, _, places, numbers = g.op("Unique", g.flat(x), outputs=4, sorted=1)
+    none = g.constant(weft.empty(0, dtype=weft.int64))
+    return values, g.reshape(places, x.shape) if inverse else none, numbers if counts else none
 
 
 @mapping("kthvalue")
 def _kthvalue(g: Any, x: Symbol, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     found = _topk(g, x, k, dim, largest=False)
-    last = [g.op("Gather", each, g.constant([k - 1]), axis=g.dim(x, dim)) for each in found]
+    last = [g.op("Gather", each, [k - 1], axis=g.dim(x, dim)) for each in found]
     return tuple(each if keepdim else g.squeeze(each, g.dim(x, dim)) for each in last)

@@ -72,7 +72,8 @@ def run(g: Any, key: str, args: Sequence[Any]) -> Any:
     found = handler(key, g.opset)
     if found is not None:
         return found(g, *args)
-    if op is not None and op.kind == "compose" and op.row is not None and op.row.body:
+    composed = op is not None and op.kind == "compose" and op.row is not None and op.row.body
+    if op is not None and composed and not op.body_writes:
         return _Composed(g, key).run(op, args)
     raise NoMapping(key)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import weft
 from weft.onnx._elements import common
+from weft.onnx._memory import replaced
 from weft.onnx._symbols import Symbol
 from weft.onnx._table import mapping
 
@@ -179,6 +180,52 @@ def _unfold(g: Any, x: Symbol, dim: int, size: int, step: int) -> Any:
     return _permute(g, made, order)
 
 
+@mapping("as_strided")
+def _as_strided(g: Any, x: Symbol, sizes: Any, strides: Any, offset: Any = None) -> Any:
+    """Elements by their place in a contiguous x; views of views are not told apart from it."""
+    places = g.constant(weft.as_strided(weft.arange(_span(sizes, strides)), sizes, strides))
+    return g.op("Gather", g.flat(x), g.op("Add", places, g.constant(offset or 0)), axis=0)
+
+
+def _span(sizes: Any, strides: Any) -> int:
+    return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides))
+
+
+def _scatter_into(name: str, key: str) -> None:
+    """A copy with the elements of a view replaced."""
+
+    @mapping(name)
+    def run(g: Any, x: Symbol, source: Symbol, *args: Any) -> Any:
+        return replaced(x, lambda each: g.call(key, each, *args), source)
+
+
+_scatter_into("select_scatter", "select.int")
+_scatter_into("slice_scatter", "slice.Tensor")
+_scatter_into("diagonal_scatter", "diagonal")
+
+
+@mapping("diag_embed")
+def _diag_embed(g: Any, x: Symbol, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    size = x.size(-1) + abs(offset)
+    rank = x.rank + 1
+    a, b = dim1 % rank, dim2 % rank
+    sizes = x.shape[:-1]
+    for place in sorted((a, b)):
+        sizes.insert(place, size)
+    zeros = g.symbol(g.call("zeros", sizes, x.dtype))
+    return replaced(zeros, lambda each: g.call("diagonal", each, offset, a, b), x)
+
+
+@mapping("diff")
+def _diff(g: Any, x: Symbol, n: int = 1, dim: int = -1, before: Any = None, after: Any = None) -> Any:
+    parts = [each for each in (before, x, after) if each is not None]
+    x, dim = _cat(g, parts, dim), g.dim(x, dim)
+    for _ in range(n):
+        later, earlier = _slice(g, x, dim, 1), _slice(g, x, dim, 0, -1)
+        x = g.call("ne.Tensor" if x.dtype == weft.bool else "sub.Tensor", later, earlier)
+    return x
+
+
 # Pieces -------------------------------------------------------------------------------------------
 
 
@@ -225,6 +272,12 @@ def _tensor_split(g: Any, x: Symbol, sections: int, dim: int = 0) -> Any:
     total = _known_size(x, dim, "tensor_split")
     sizes = [total // sections + (i < total % sections) for i in range(sections)]
     return _pieces(g, x, sizes, dim)
+
+
+@mapping("tensor_split.indices")
+def _tensor_split_at(g: Any, x: Symbol, indices: Any, dim: int = 0) -> Any:
+    ends = [*indices, _LAST]
+    return [_slice(g, x, dim, start, end) for start, end in zip([0, *indices], ends)]
 
 
 @mapping("unbind.int")
