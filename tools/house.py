@@ -119,7 +119,7 @@ PURPOSES = (
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py "
         "src/weft/serialization/safe_globals.py",
     ),
-    Purpose("exports to ONNX", 2_500, 4_450, "src/weft/onnx/*"),
+    Purpose("exports to ONNX", 2_500, 4_760, "src/weft/onnx/*"),
     Purpose("groups of one process", 880, 880, "src/weft/distributed/* src/weft/nn/parallel/*"),
     Purpose(
         "distributions, their samplers and special functions",

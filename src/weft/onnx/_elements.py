@@ -262,7 +262,9 @@ def _squared_difference(g: Any, a: Symbol, b: Symbol) -> Any:
 def _copysign(g: Any, a: Any, b: Any) -> Any:
     x, y = floating(g, a, b)
     size = g.op("Abs", x)
-    below = g.op("Less", g.op("Where", g.call("eq.Scalar", y, 0), g.op("Reciprocal", y), y), like(g, y, 0))
+    below = g.op(
+        "Less", g.op("Where", g.call("eq.Scalar", y, 0), g.op("Reciprocal", y), y), like(g, y, 0)
+    )
     return g.op("Where", below, g.op("Neg", size), size)
 
 
@@ -277,7 +279,9 @@ def _heaviside(g: Any, x: Symbol, values: Symbol) -> Any:
 def _sinc(g: Any, x: Symbol) -> Any:
     (x,) = floating(g, x)
     turned = g.op("Mul", x, like(g, x, math.pi))
-    return g.op("Where", g.call("eq.Scalar", x, 0), like(g, x, 1), g.op("Div", g.op("Sin", turned), turned))
+    return g.op(
+        "Where", g.call("eq.Scalar", x, 0), like(g, x, 1), g.op("Div", g.op("Sin", turned), turned)
+    )
 
 
 @mapping("float_power")
@@ -556,6 +560,16 @@ def _isreal(g: Any, x: Symbol) -> Any:
     return g.call("ones_like", x, weft.bool)
 
 
-@mapping("clone", "contiguous", "conj_physical", "alias", "detach", "lift_fresh", "positive", "conj", "resolve_conj")
+@mapping(
+    "clone",
+    "contiguous",
+    "conj_physical",
+    "alias",
+    "detach",
+    "lift_fresh",
+    "positive",
+    "conj",
+    "resolve_conj",
+)
 def _same(g: Any, x: Symbol, *rest: Any) -> Any:
     return x

@@ -17,6 +17,7 @@ from weft.jit.ir import Function
 from weft.jit.module_methods import compiled_method
 from weft.jit.script_function import ScriptFunction
 from weft.jit.script_module import RecursiveScriptModule
+from weft.jit.tracing.trace import argument_names
 from weft.onnx import _elements, _indexing, _layers, _numbers, _recurrent, _reductions, _views
 from weft.onnx._errors import OnnxExporterError, OnnxExporterWarning
 from weft.onnx._graph import Graph
@@ -25,6 +26,7 @@ from weft.onnx._memory import Ref
 from weft.onnx._model import model_of
 from weft.onnx._state import TrainingMode, exporting
 from weft.onnx._symbols import Symbol, Unsupported
+from weft.utils._pytree import tree_leaves
 
 MAPPINGS = (_elements, _indexing, _layers, _numbers, _recurrent, _reductions, _views)
 
@@ -82,7 +84,8 @@ def _in_mode(model: Any, training: Any) -> Iterator[None]:
 
 
 class _Bound(weft.nn.Module):
-    """A module or function with the arguments that are no tensors."""
+    """A module or function with the arguments that are no tensors; it gives the tensors among its
+    results."""
 
     def __init__(self, model: Any, given: Any, named: dict[str, Any]) -> None:
         super().__init__()
@@ -94,7 +97,12 @@ class _Bound(weft.nn.Module):
         rest = iter(tensors)
         args = [next(rest) if _has_tensor(each) else each for each in self._given]
         kwargs = {k: next(rest) if _has_tensor(v) else v for k, v in self._named.items()}
-        return self.model(*args, **kwargs)
+        leaves = tree_leaves(self.model(*args, **kwargs))
+        return tuple(_as_tensor(each) for each in leaves if each is not None)
+
+
+def _as_tensor(value: Any) -> Any:
+    return weft.tensor(value) if type(value) in (bool, int, float) else value
 
 
 def _has_tensor(value: Any) -> bool:
@@ -115,22 +123,13 @@ def _program(
     if isinstance(model, RecursiveScriptModule):
         function = _forward(model)
         return function, model, _bound(function, given, named, 1)
-    plain = all(map(_has_tensor, (*given, *named.values())))
-    target = model
-    names: list[str] = []
-    if not plain or named:
-        target = _Bound(model, given, named)
-        names = [f"input_{i}" for i, each in enumerate(given) if _has_tensor(each)]
-        names += [name for name, each in named.items() if _has_tensor(each)]
     tensors = tuple(each for each in (*given, *named.values()) if _has_tensor(each))
-    traced = trace(target, tensors, check_trace=False)
-    if isinstance(traced, RecursiveScriptModule):
-        function = _forward(traced)
-        owner, skip = traced, 1
-    else:
-        function, owner, skip = traced.function, None, 0
-    params = function.graph.inputs[skip:]
-    return function, owner, list(zip(names or [p.name for p in params], tensors))
+    traced = trace(_Bound(model, given, named), tensors, check_trace=False)
+    target = model.forward if isinstance(model, weft.nn.Module) else model
+    names = argument_names(target, len(given))
+    kept = [name for name, each in zip(names, given) if _has_tensor(each)]
+    kept += [name for name, each in named.items() if _has_tensor(each)]
+    return _forward(traced), traced, list(zip(kept, tensors))
 
 
 def _forward(module: RecursiveScriptModule) -> Function:

@@ -241,7 +241,9 @@ def _searchsorted(
         raise ValueError("searchsorted: expected no sorter, got one")
     x = x if isinstance(x, Symbol) else g.constant(x)
     inner = g.unsqueeze(edges, edges.rank - 1) if edges.rank > 1 else edges
-    above = g.call("ge.Tensor" if right or side == "right" else "gt.Tensor", g.unsqueeze(x, x.rank), inner)
+    above = g.call(
+        "ge.Tensor" if right or side == "right" else "gt.Tensor", g.unsqueeze(x, x.rank), inner
+    )
     return g.call("sum.dim_IntList", g.cast(above, weft.int32 if out_int32 else weft.int64), [-1])
 
 
@@ -251,7 +253,9 @@ def _bucketize(g: Any, x: Any, edges: Symbol, out_int32: bool = False, right: bo
 
 
 @mapping("repeat_interleave.self_Tensor")
-def _repeat_interleave(g: Any, x: Symbol, repeats: Symbol, dim: Any = None, size: Any = None) -> Any:
+def _repeat_interleave(
+    g: Any, x: Symbol, repeats: Symbol, dim: Any = None, size: Any = None
+) -> Any:
     x, dim = (g.flat(x), 0) if dim is None else (x, g.dim(x, dim))
     return g.op("Gather", x, _repeated(g, g.expand(repeats, [x.size(dim)])), axis=dim)
 

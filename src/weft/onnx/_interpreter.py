@@ -292,7 +292,8 @@ def _call(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
 def _python(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     """A call of Python: of an operator that a program defines, or of what cannot be exported."""
     target = node.attrs["callable"]
-    name = getattr(target, "_qualname", None) or getattr(target, "__qualname__", repr(target))
+    operator = getattr(target, "__self__", None)  # of weft.library
+    name = getattr(operator, "qualname", getattr(target, "__qualname__", repr(target)))
     try:
         result = _table.run(it.g, str(name), it.resolve(args))
     except _table.NoMapping:

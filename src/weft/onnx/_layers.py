@@ -32,7 +32,9 @@ def _det(g: Any, x: Symbol) -> Any:
 def _cross(g: Any, a: Symbol, b: Symbol, dim: Any = -1) -> Any:
     x, y = common(g, a, b)
     dim = next(i for i, n in enumerate(x.shape) if n == 3) if dim is None else dim
-    first, second = ([g.call("roll", each, [shift], [dim]) for shift in (-1, -2)] for each in (x, y))
+    first, second = (
+        [g.call("roll", each, [shift], [dim]) for shift in (-1, -2)] for each in (x, y)
+    )
     return g.op("Sub", g.op("Mul", first[0], second[1]), g.op("Mul", first[1], second[0]))
 
 

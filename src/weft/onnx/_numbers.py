@@ -92,6 +92,26 @@ for _name, _kind, _negated in (
     _comparison(_name, _kind, _negated)
 
 
+@mapping("eq.int_list")
+def _eq_lists(g: Any, a: Any, b: Any) -> Any:
+    if len(a) != len(b):
+        return False
+    found: Any = True
+    for x, y in zip(a, b):
+        known = not isinstance(x, Symbol) and not isinstance(y, Symbol)
+        same = x == y if known else g.number("eq", x, y)
+        if same is False or found is False:
+            return False
+        found = same if found is True else found if same is True else _and(g, found, same)
+    return found
+
+
+@mapping("ne.int_list")
+def _ne_lists(g: Any, a: Any, b: Any) -> Any:
+    same = _eq_lists(g, a, b)
+    return _not(g, same) if isinstance(same, Symbol) else not same
+
+
 def _unary(name: str, kind: str, dtype: Any, result: Any = None) -> None:
     @mapping(f"number::{name}")
     def run(g: Any, a: Any) -> Any:

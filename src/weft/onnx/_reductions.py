@@ -238,7 +238,9 @@ def _logcumsumexp(g: Any, x: Symbol, dim: int) -> Any:
 
 
 @mapping("_unique2")
-def _unique(g: Any, x: Symbol, ordered: bool = True, inverse: bool = False, counts: bool = False) -> Any:
+def _unique(
+    g: Any, x: Symbol, ordered: bool = True, inverse: bool = False, counts: bool = False
+) -> Any:
     values, _, places, numbers = g.op("Unique", g.flat(x), outputs=4, sorted=1)
     none = g.constant(weft.empty(0, dtype=weft.int64))
     return values, g.reshape(places, x.shape) if inverse else none, numbers if counts else none

@@ -217,7 +217,9 @@ def _diag_embed(g: Any, x: Symbol, offset: int = 0, dim1: int = -2, dim2: int = 
 
 
 @mapping("diff")
-def _diff(g: Any, x: Symbol, n: int = 1, dim: int = -1, before: Any = None, after: Any = None) -> Any:
+def _diff(
+    g: Any, x: Symbol, n: int = 1, dim: int = -1, before: Any = None, after: Any = None
+) -> Any:
     parts = [each for each in (before, x, after) if each is not None]
     x, dim = _cat(g, parts, dim), g.dim(x, dim)
     for _ in range(n):
