@@ -115,10 +115,11 @@ PURPOSES = (
         "weft under the name torch",
         1_210,
         1_210,
-        "src/weft/compat/* src/weft/hub.py src/weft/futures.py src/weft/onnx.py "
+        "src/weft/compat/* src/weft/hub.py src/weft/futures.py "
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py "
         "src/weft/serialization/safe_globals.py",
     ),
+    Purpose("exports to ONNX", 2_500, 4_760, "src/weft/onnx/*"),
     Purpose(
         "groups of processes over MPI",
         3_500,
@@ -135,7 +136,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_780,
+        2_800,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(

@@ -56,6 +56,15 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft.library": ("weft", "weft.utils._pytree"),
     "weft.multiprocessing": ("weft",),
     "weft.nn": ("weft", "weft.utils.hooks", "weft.utils._pytree"),
+    "weft.onnx": (
+        "weft",
+        "weft.func",
+        "weft.jit",
+        "weft.utils._pytree",
+        "numpy",
+        "onnx",
+        "onnxruntime",
+    ),
     "weft.optim": ("weft", "weft.nn", "weft.utils.hooks"),
     "weft.overrides": ("weft", "weft.nn", "weft.optim", "weft.serialization", "weft.utils"),
     "weft.serialization": ("weft", "weft.nn"),
@@ -75,7 +84,7 @@ JIT_RULES: dict[str, tuple[str, ...]] = {
     "native": ("ir", "cache", "operator_facts", "recursion"),
 }
 # Parts that use weft as programs do.
-PUBLIC_USERS = ("weft.__main__", "weft._command", "weft.array_api", "weft.compat")
+PUBLIC_USERS = ("weft.__main__", "weft._command", "weft.array_api", "weft.compat", "weft.onnx")
 # Parts that stand above the rest of the package: only weft/__init__.py may import them.
 UPPER = ("weft.nn", "weft.optim", "weft.serialization", "weft.utils")
 

@@ -140,61 +140,79 @@ class _Returned(Exception):
 
 def run_body(op: Operator, given: Sequence[Any]) -> Any:
     """What a composed row does, by the operators that it is made of. CannotEvaluate."""
-    assert op.row is not None
-    names = {a.name: a.value(v) for a, v in zip(op.arguments, given)}
-    try:
-        _run(op.row.body or [], names)
-    except _Returned as end:
-        return end.value
-    raise CannotEvaluate
+    return Body().run(op, given)
 
 
-def _run(block: list[Any], names: dict[str, Any]) -> None:
-    for kind, target, tree, then, otherwise in block:
-        value = None if tree is None else _value(tree, names)
-        if kind == "return":
-            raise _Returned(value)
-        if kind == "if":
-            _run(then if value else otherwise, names)
-        elif kind == "check" and not value:
-            raise CannotEvaluate
-        elif kind in ("assign", "reassign"):
-            several = isinstance(target, (list, tuple))
-            names.update(zip(target, value or ()) if several else [(target, value)])
+class Body:
+    """The meaning of a composed row's body. `call` runs an operator, `check` is told conditions
+    that the row asks for: those who run bodies on other things than tensors override them."""
 
-
-def _value(tree: list[Any], names: dict[str, Any]) -> Any:
-    kind, type_, value, args = tree
-    if kind == "const":
-        if type_ == "ScalarType":
-            return getattr(_C, value)
-        return float(value) if type_ == "float" else value
-    if kind == "name":
-        return names[value]
-    if kind == "if":
-        return _value(args[1] if _value(args[0], names) else args[2], names)
-    if kind == "builtin" and value in ("and", "or"):
-        first = _value(args[0], names)
-        return _value(args[1], names) if bool(first) == (value == "and") else first
-    items = [_value(each, names) for each in args]
-    if kind in ("list", "tuple"):
-        return items
-    if kind == "convert":
-        return float(items[0]) if type_ == "float" else items[0]
-    if kind == "index":
-        return items[0][value]
-    if kind == "op":
-        op = _of_key(value)
+    def call(self, key: str, args: Sequence[Any]) -> Any:
+        """What an operator of the table gives; Ellipsis stands for a default."""
+        op = operator_of_key(key)
         if not op.gives_tensors:
             raise CannotEvaluate
-        return op.call(items)
-    if value not in _BUILTINS:
+        return op.call(args)
+
+    def check(self, holds: Any) -> None:
+        """CannotEvaluate where a condition does not hold: the operator itself raises better."""
+        if not holds:
+            raise CannotEvaluate
+
+    def run(self, op: Operator, given: Sequence[Any]) -> Any:
+        """What the row gives for these arguments. CannotEvaluate."""
+        assert op.row is not None
+        names = {a.name: a.value(v) for a, v in zip(op.arguments, given)}
+        try:
+            self._run(op.row.body or [], names)
+        except _Returned as end:
+            return end.value
         raise CannotEvaluate
-    return _BUILTINS[value](*items)
+
+    def _run(self, block: list[Any], names: dict[str, Any]) -> None:
+        for kind, target, tree, then, otherwise in block:
+            value = None if tree is None else self._value(tree, names)
+            if kind == "return":
+                raise _Returned(value)
+            if kind == "if":
+                self._run(then if value else otherwise, names)
+            elif kind == "check":
+                self.check(value)
+            elif kind in ("assign", "reassign"):
+                several = isinstance(target, (list, tuple))
+                names.update(zip(target, value or ()) if several else [(target, value)])
+
+    def _value(self, tree: list[Any], names: dict[str, Any]) -> Any:
+        kind, type_, value, args = tree
+        if kind == "const":
+            if type_ == "ScalarType":
+                return getattr(_C, value)
+            return float(value) if type_ == "float" else value
+        if kind == "name":
+            return names[value]
+        if kind == "if":
+            return self._value(args[1] if self._value(args[0], names) else args[2], names)
+        if kind == "builtin" and value in ("and", "or"):
+            first = self._value(args[0], names)
+            return self._value(args[1], names) if bool(first) == (value == "and") else first
+        items = [self._value(each, names) for each in args]
+        if kind in ("list", "tuple"):
+            return items
+        if kind == "convert":
+            is_known = isinstance(items[0], (bool, int, float))
+            return float(items[0]) if type_ == "float" and is_known else items[0]
+        if kind == "index":
+            return items[0][value]
+        if kind == "op":
+            return self.call(value, items)
+        if value not in _BUILTINS:
+            raise CannotEvaluate
+        return _BUILTINS[value](*items)
 
 
 @cache
-def _of_key(key: str) -> Operator:
+def operator_of_key(key: str) -> Operator:
+    """The operator with a key of the table, "add.Tensor"."""
     texts = operator_facts.texts(f"aten::{key.partition('.')[0]}")
     return operator(next(text for text, _ in texts if text.partition("(")[0] == key))
 
@@ -206,7 +224,7 @@ def _decided(value: Any) -> bool:
 
 
 def _dtype(value: Any) -> Any:
-    if isinstance(value, Tensor):
+    if not isinstance(value, (int, float, complex)):
         return value.dtype
     raise CannotEvaluate
 

@@ -212,7 +212,7 @@ def _fresh(given: Any) -> Any:
     return structures.map_tensors(given, fresh)
 
 
-def _argument_names(func: Any, count: int, skip_self: bool = False) -> list[str]:
+def argument_names(func: Any, count: int, skip_self: bool = False) -> list[str]:
     """The names of positional arguments, numbered where a function does not tell."""
     try:
         parameters = list(inspect.signature(func).parameters.values())
@@ -233,7 +233,7 @@ def _trace_function(
 ) -> ScriptFunction:  # fmt: skip
     inner = inspect.unwrap(func)
     name = qualified_name(inner) if hasattr(inner, "__qualname__") else "__torch__.traced"
-    names = _argument_names(func, len(call.args))
+    names = argument_names(func, len(call.args))
 
     def record(given: Call) -> _Traced:
         traced = _Traced(name, None)
@@ -262,7 +262,7 @@ def _trace_module(
     records: dict[str, Any] = {}
     for name, given in inputs.items():
         func = module if name == "forward" else getattr(module, name)
-        names = _argument_names(getattr(module, name), 0)
+        names = argument_names(getattr(module, name), 0)
 
         def record(call: Call, func: Any = func, names: Any = names, name: str = name) -> _Traced:
             traced = _Traced(f"{info.type.name}.{name}", info.type)

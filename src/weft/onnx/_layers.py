@@ -1,0 +1,356 @@
+"""Layers: products, convolutions, pools, norms, resampling."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import weft
+from weft.onnx._elements import common, like
+from weft.onnx._symbols import Symbol
+from weft.onnx._table import mapping
+
+# Products -----------------------------------------------------------------------------------------
+
+
+@mapping("mm", "bmm", "matmul", "mv", "dot")
+def _matmul(g: Any, a: Symbol, b: Symbol) -> Any:
+    return g.op("MatMul", *common(g, a, b))
+
+
+@mapping("inner")
+def _inner(g: Any, a: Symbol, b: Symbol) -> Any:
+    return _tensordot(g, a, b, [-1], [-1]) if a.rank and b.rank else g.call("mul.Tensor", a, b)
+
+
+@mapping("linalg_det")
+def _det(g: Any, x: Symbol) -> Any:
+    return g.op("Det", x)
+
+
+@mapping("cross", "linalg_cross")
+def _cross(g: Any, a: Symbol, b: Symbol, dim: Any = -1) -> Any:
+    x, y = common(g, a, b)
+    dim = next(i for i, n in enumerate(x.shape) if n == 3) if dim is None else dim
+    first, second = (
+        [g.call("roll", each, [shift], [dim]) for shift in (-1, -2)] for each in (x, y)
+    )
+    return g.op("Sub", g.op("Mul", first[0], second[1]), g.op("Mul", first[1], second[0]))
+
+
+@mapping("linear")
+def _linear(g: Any, x: Symbol, weight: Symbol, bias: Any = None) -> Any:
+    if x.sizes is not None and len(x.sizes) == 2 and x.dtype == weft.float32:
+        return g.op("Gemm", x, weight, bias, transB=1)
+    turned = g.call("t", weight) if weight.rank == 2 else weight
+    made = g.op("MatMul", x, turned)
+    return made if bias is None else g.op("Add", made, bias)
+
+
+@mapping("addmm")
+def _addmm(g: Any, x: Symbol, a: Symbol, b: Symbol, beta: Any = 1, alpha: Any = 1) -> Any:
+    if x.is_floating_point():
+        return g.op("Gemm", a, b, x, alpha=alpha, beta=beta)
+    return _baddbmm(g, x, a, b, beta, alpha)
+
+
+@mapping("baddbmm")
+def _baddbmm(g: Any, x: Symbol, a: Symbol, b: Symbol, beta: Any = 1, alpha: Any = 1) -> Any:
+    made = g.call("mul.Scalar", g.op("MatMul", a, b), alpha) if alpha != 1 else g.op("MatMul", a, b)
+    held = g.call("mul.Scalar", x, beta) if beta != 1 else x
+    return g.call("add.Tensor", made, held, 1)
+
+
+@mapping("einsum")
+def _einsum(g: Any, equation: str, tensors: Any, path: Any = None) -> Any:
+    return g.op("Einsum", *common(g, *tensors), equation=equation)
+
+
+@mapping("tensordot")
+def _tensordot(g: Any, a: Symbol, b: Symbol, dims_a: Any, dims_b: Any) -> Any:
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    left = [next(letters) for _ in range(a.rank)]
+    right = [next(letters) for _ in range(b.rank)]
+    for i, j in zip(g.dims(a, dims_a) if dims_a else [], g.dims(b, dims_b) if dims_b else []):
+        right[j] = left[i]
+    shared = set(left) & set(right)
+    rest = [each for each in (*left, *right) if each not in shared]
+    return _einsum(g, f"{''.join(left)},{''.join(right)}->{''.join(rest)}", [a, b])
+
+
+# Convolutions -------------------------------------------------------------------------------------
+
+
+def _conv(g: Any, x: Symbol, weight: Symbol, bias: Any, stride: Any, pads: Any, **rest: Any) -> Any:
+    """Conv, of one sample too. `pads`: at both ends, or the name of a rule."""
+    spatial = weight.rank - 2
+    single = x.rank == spatial + 1
+    x = g.unsqueeze(x, 0) if single else x
+    named = {"same": "SAME_UPPER", "valid": "VALID"}[pads] if isinstance(pads, str) else None
+    made = g.op(
+        "Conv",
+        x,
+        weight,
+        bias,
+        kernel_shape=weight.shape[2:],
+        strides=list(stride),
+        pads=None if named else [*pads, *pads],
+        auto_pad=named,
+        **rest,
+    )
+    return g.squeeze(made, 0) if single else made
+
+
+@mapping("conv2d", "conv1d", "conv2d.padding", "conv1d.padding")
+def _conv_nd(
+    g: Any, x: Symbol, w: Symbol, b: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    return _conv(g, x, w, b, stride, padding, dilations=list(dilation), group=groups)
+
+
+@mapping("weft.nn._convolution_functions.conv3d", "weft.nn.functional.conv3d")
+def _conv3d(
+    g: Any, x: Symbol, w: Symbol, b: Any = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
+) -> Any:  # fmt: skip
+    pads = padding if isinstance(padding, str) else _each(padding, 3)
+    rest = {"dilations": _each(dilation, 3), "group": groups}
+    return _conv(g, x, w, b, _each(stride, 3), pads, **rest)
+
+
+@mapping("conv_transpose2d.input")
+def _conv_transpose(
+    g: Any, x: Symbol, w: Symbol, b: Any, stride: Any, padding: Any, output_padding: Any,
+    groups: int, dilation: Any,
+) -> Any:  # fmt: skip
+    single = x.rank == w.rank - 1
+    made = g.op(
+        "ConvTranspose",
+        g.unsqueeze(x, 0) if single else x,
+        w,
+        b,
+        kernel_shape=w.shape[2:],
+        strides=list(stride),
+        pads=[*padding, *padding],
+        output_padding=list(output_padding),
+        dilations=list(dilation),
+        group=groups,
+    )
+    return g.squeeze(made, 0) if single else made
+
+
+def _each(value: Any, count: int) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value] * count
+
+
+# Pools --------------------------------------------------------------------------------------------
+
+
+def _batched(g: Any, x: Symbol, rank: int) -> tuple[Symbol, bool]:
+    """x with a dimension of samples, and whether it had none."""
+    return (g.unsqueeze(x, 0), True) if x.rank == rank - 1 else (x, False)
+
+
+@mapping("max_pool2d")
+def _max_pool(
+    g: Any, x: Symbol, size: Any, stride: Any, pad: Any, dilation: Any, ceil: bool
+) -> Any:
+    return _max_pooled(g, x, size, stride, pad, dilation, ceil, 1)
+
+
+@mapping("max_pool2d_with_indices")
+def _max_pool_with_indices(
+    g: Any, x: Symbol, size: Any, stride: Any, pad: Any, dilation: Any, ceil: bool
+) -> Any:
+    values, places = _max_pooled(g, x, size, stride, pad, dilation, ceil, 2)
+    # ONNX numbers the elements of the whole tensor, PyTorch those of one plane.
+    height, width = x.shape[-2:]
+    return values, g.op("Mod", places, g.symbol(height * width))
+
+
+def _max_pooled(
+    g: Any, x: Symbol, size: Any, stride: Any, pad: Any, dilation: Any, ceil: bool, outputs: int
+) -> Any:
+    x, single = _batched(g, x, 4)
+    made = g.op(
+        "MaxPool",
+        x,
+        outputs=outputs,
+        kernel_shape=list(size),
+        strides=list(stride or size),
+        pads=[*pad, *pad],
+        dilations=list(dilation),
+        ceil_mode=ceil,
+    )
+    if not single:
+        return made
+    return g.squeeze(made, 0) if outputs == 1 else tuple(g.squeeze(each, 0) for each in made)
+
+
+@mapping("avg_pool2d")
+def _avg_pool(
+    g: Any, x: Symbol, size: Any, stride: Any, pad: Any, ceil: bool, counts_pad: bool, divisor: Any
+) -> Any:
+    x, single = _batched(g, x, 4)
+    if divisor is not None and (ceil or (any(pad) and not counts_pad)):
+        raise ValueError(f"avg_pool2d: expected divisor_override without them, got {divisor}")
+    made = g.op(
+        "AveragePool",
+        x,
+        kernel_shape=list(size),
+        strides=list(stride or size),
+        pads=[*pad, *pad],
+        ceil_mode=ceil,
+        count_include_pad=counts_pad,
+    )
+    if divisor is not None:
+        made = g.op("Mul", made, like(g, made, math.prod(size) / divisor))
+    return g.squeeze(made, 0) if single else made
+
+
+@mapping("adaptive_avg_pool2d")
+def _adaptive_avg_pool(g: Any, x: Symbol, out: Any) -> Any:
+    x, single = _batched(g, x, 4)
+    if list(out) == [1, 1]:
+        made = g.op("GlobalAveragePool", x)
+        return g.squeeze(made, 0) if single else made
+    for axis, count in zip((2, 3), out):
+        size = x.size(axis)
+        if isinstance(size, Symbol):
+            raise ValueError(f"adaptive_avg_pool2d: expected known sizes, got {x}")
+        x = g.call("transpose.int", x, axis, -1)
+        x = g.op("MatMul", x, g.constant(_windows(size, count, x.dtype)))
+        x = g.call("transpose.int", x, axis, -1)
+    return g.squeeze(x, 0) if single else x
+
+
+def _windows(size: int, count: int, dtype: Any) -> Any:
+    """The matrix that averages `size` elements in `count` windows."""
+    made = weft.zeros(size, count, dtype=dtype)
+    for i in range(count):
+        first, end = i * size // count, -(-(i + 1) * size // count)
+        made[first:end, i] = 1 / (end - first)
+    return made
+
+
+# Norms --------------------------------------------------------------------------------------------
+
+
+@mapping("batch_norm")
+def _batch_norm(
+    g: Any, x: Symbol, weight: Any, bias: Any, mean: Any, var: Any, training: Any, momentum: float,
+    eps: float, cudnn: Any = True,
+) -> Any:  # fmt: skip
+    channels = x.size(1)
+    known = not isinstance(channels, Symbol)
+    weight = g.constant(weft.ones(channels, dtype=x.dtype)) if weight is None and known else weight
+    bias = g.constant(weft.zeros(channels, dtype=x.dtype)) if bias is None and known else bias
+    if training or mean is None:
+        return _batch_norm_of_batch(g, x, weight, bias, eps)
+    return g.op("BatchNormalization", x, weight, bias, mean, var, epsilon=eps)
+
+
+def _batch_norm_of_batch(g: Any, x: Symbol, weight: Symbol, bias: Symbol, eps: float) -> Any:
+    """By the statistics of the batch."""
+    dims = [d for d in range(x.rank) if d != 1]
+    across = [1, -1, *[1] * (x.rank - 2)]
+    made = _normed(g, x, dims, eps)
+    made = g.op("Mul", made, g.reshape(weight, across))
+    return g.op("Add", made, g.reshape(bias, across))
+
+
+def _normed(g: Any, x: Symbol, dims: list[int], eps: float) -> Symbol:
+    mean = g.call("mean.dim", x, dims, True)
+    gap = g.op("Sub", x, mean)
+    var = g.call("mean.dim", g.op("Mul", gap, gap), dims, True)
+    return g.op("Div", gap, g.op("Sqrt", g.op("Add", var, like(g, x, eps))))
+
+
+@mapping("layer_norm")
+def _layer_norm(
+    g: Any, x: Symbol, sizes: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
+    cudnn: Any = True,
+) -> Any:  # fmt: skip
+    known = not any(isinstance(each, Symbol) for each in sizes)
+    if weight is None and not known:
+        return _normed(g, x, list(range(x.rank - len(sizes), x.rank)), eps)
+    weight = g.constant(weft.ones(*sizes, dtype=x.dtype)) if weight is None else weight
+    made = g.op("LayerNormalization", x, weight, bias, axis=-len(sizes), epsilon=eps)
+    return g.sized(made, x.shape)
+
+
+# Losses -------------------------------------------------------------------------------------------
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+@mapping("nll_loss", "nll_loss_nd", "nll_loss2d")
+def _nll_loss(
+    g: Any, x: Symbol, target: Symbol, weight: Any = None, reduction: int = 1, ignored: int = -100
+) -> Any:
+    single = x.rank == 1
+    x, target = (g.unsqueeze(x, 0), g.unsqueeze(target, 0)) if single else (x, target)
+    kind = _REDUCTIONS[reduction]
+    made = g.op(
+        "NegativeLogLikelihoodLoss", x, target, weight, reduction=kind, ignore_index=ignored
+    )
+    return g.squeeze(made, 0) if single and kind == "none" else made
+
+
+# Resampling ---------------------------------------------------------------------------------------
+
+
+@mapping("_resample")
+def _resample(g: Any, x: Symbol, dim: int, index: Symbol, weight: Symbol) -> Any:
+    """Sums of elements along a dimension at [out, taps] places, by their weights."""
+    dim = g.dim(x, dim)
+    taken = g.op("Gather", x, index, axis=dim)
+    weight = g.cast(weight, x.dtype)
+    shape = [*weight.shape, *[1] * (x.rank - dim - 1)]
+    return g.call("sum.dim_IntList", g.op("Mul", taken, g.reshape(weight, shape)), [dim + 1])
+
+
+_MODES = {
+    "nearest": "nearest", "nearest-exact": "nearest", "linear": "linear", "bilinear": "linear",
+    "trilinear": "linear", "bicubic": "cubic",
+}  # fmt: skip
+
+
+@mapping("weft.nn._resampling_functions.interpolate", "weft.nn.functional.interpolate")
+def _interpolate(
+    g: Any, x: Symbol, size: Any = None, scale: Any = None, mode: str = "nearest",
+    align_corners: Any = None, recompute: Any = None, antialias: bool = False,
+) -> Any:  # fmt: skip
+    spatial = x.rank - 2
+    if mode == "area":
+        if spatial != 2 or size is None:
+            raise ValueError(f"interpolate: expected sizes of images for area, got {size}, {scale}")
+        return g.call("adaptive_avg_pool2d", x, _each(size, 2))
+    if mode not in _MODES or (antialias and g.opset < 18):
+        raise ValueError(f"interpolate: expected a mode of opset {g.opset}, got {mode!r}")
+    sizes = scales = None
+    if size is not None:
+        sizes = g.op("Concat", g.ints(x.shape[:2]), g.ints(_each(size, spatial)), axis=0)
+    else:
+        factors = _each(scale, spatial)
+        if any(isinstance(each, Symbol) for each in factors):
+            raise ValueError(f"interpolate: expected known scales, got {scale}")
+        scales = g.constant(weft.tensor([1.0, 1.0, *map(float, factors)]))
+    transform = "align_corners" if align_corners else "half_pixel"
+    if _MODES[mode] == "linear" and not align_corners:
+        transform = "pytorch_half_pixel"
+    if mode == "nearest":
+        transform = "asymmetric"
+    made = g.op(
+        "Resize",
+        x,
+        None,
+        scales,
+        sizes,
+        mode=_MODES[mode],
+        coordinate_transformation_mode=transform,
+        nearest_mode="round_prefer_ceil" if mode == "nearest-exact" else "floor",
+        cubic_coeff_a=-0.5 if antialias and mode == "bicubic" else -0.75,
+        antialias=1 if antialias else None,
+    )
+    return made

@@ -1,0 +1,159 @@
+"""Lists of programs. Those whose length is known are Python's; others, which loops append to, are
+sequences of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.onnx._memory import Ref
+from weft.onnx._symbols import Symbol, Unsupported, element
+
+LISTS: dict[str, Callable[..., Any]] = {}
+
+
+def _rule(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        LISTS.update(dict.fromkeys(keys, function))
+        return function
+
+    return register
+
+
+def _items(it: Any, held: Any) -> Any:
+    """The items of a list as a Python list; of a sequence, the symbol."""
+    content = held.read() if isinstance(held, Ref) else held
+    if isinstance(content, (list, dict, Unsupported)):
+        return content
+    if isinstance(content, Symbol) and content.is_sequence:
+        return content
+    raise ValueError(f"list: expected a list, got {content}")
+
+
+def _item(it: Any, sequence: Symbol, symbol: Any) -> Any:
+    """An item of a sequence: of numbers, a number."""
+    symbol.is_number = sequence.is_number
+    if symbol.is_number:
+        symbol.sizes = ()
+    return it.value(symbol)
+
+
+@_rule("append.t")
+def _append(it: Any, held: Ref, item: Any) -> Any:
+    items = _items(it, held)
+    if isinstance(items, Symbol):
+        made = it.g.op("SequenceInsert", items, it.resolve(item))
+        made.is_sequence, made.dtype, made.is_number = True, items.dtype, items.is_number
+        held.write(made)
+    elif isinstance(items, list):
+        held.write([*items, item])
+    return held
+
+
+@_rule("len.t", "len.Tensor", "len.any")
+def _len(it: Any, held: Ref) -> Any:
+    content = held.read()
+    if isinstance(content, Symbol):
+        if not content.is_sequence:
+            return content.shape[0]
+        made = it.g.op("SequenceLength", content)
+        made.is_number, made.sizes = True, ()
+        return made
+    return content if isinstance(content, Unsupported) else len(content)
+
+
+@_rule("__getitem__.t", "select.t")
+def _get(it: Any, held: Ref, index: Any) -> Any:
+    items = _items(it, held)
+    if isinstance(items, list) and isinstance(index, int):
+        return items[index]
+    if isinstance(items, Unsupported):
+        return items
+    return _item(it, items, it.g.op("SequenceAt", as_sequence(it, items), index))
+
+
+@_rule("_set_item.t")
+def _set(it: Any, held: Ref, index: Any, item: Any) -> Any:
+    items = _items(it, held)
+    if not isinstance(items, list) or not isinstance(index, int):
+        raise ValueError(f"list: expected a known place to set, got {index} of {items}")
+    changed = [*items]
+    changed[index] = item
+    held.write(changed)
+    return held
+
+
+@_rule("__getitem__.Dict_str", "__getitem__.Dict_int", "__getitem__.str", "__getitem__.int")
+def _get_key(it: Any, held: Ref, key: Any) -> Any:
+    return _items(it, held)[key]
+
+
+@_rule("_set_item.str", "_set_item.int")
+def _set_key(it: Any, held: Ref, key: Any, item: Any) -> Any:
+    held.write({**_items(it, held), key: item})
+    return held
+
+
+@_rule("slice.t")
+def _slice(it: Any, held: Ref, start: Any, stop: Any, step: Any) -> Any:
+    return Ref(it.memory, _items(it, held)[start:stop:step])
+
+
+@_rule("add.t")
+def _add(it: Any, held: Ref, other: Ref) -> Any:
+    return Ref(it.memory, [*_items(it, held), *_items(it, other)])
+
+
+@_rule("add_.t", "extend.t")
+def _extend(it: Any, held: Ref, other: Ref) -> Any:
+    held.write([*_items(it, held), *_items(it, other)])
+    return held
+
+
+@_rule("insert.t")
+def _insert(it: Any, held: Ref, index: int, item: Any) -> Any:
+    items = [*_items(it, held)]
+    items.insert(index, item)
+    held.write(items)
+    return None
+
+
+@_rule("pop.t")
+def _pop(it: Any, held: Ref, index: int = -1) -> Any:
+    items = [*_items(it, held)]
+    taken = items.pop(index)
+    held.write(items)
+    return taken
+
+
+@_rule("reverse.t")
+def _reverse(it: Any, held: Ref) -> Any:
+    held.write(_items(it, held)[::-1])
+    return None
+
+
+@_rule("copy.t", "list.t", "list")
+def _copy(it: Any, held: Ref) -> Any:
+    items = _items(it, held)
+    return Ref(it.memory, items if isinstance(items, Symbol) else [*items])
+
+
+@_rule("mul.left_t")
+def _times(it: Any, held: Ref, count: int) -> Any:
+    return Ref(it.memory, _items(it, held) * count)
+
+
+def as_sequence(it: Any, items: Any, dtype: Any = None) -> Symbol:
+    """A list as a sequence of the model. `dtype`: of the items, where there are none."""
+    if isinstance(items, Symbol):
+        return items
+    held = [it.resolve(each) for each in items]
+    is_number = bool(held) and (not isinstance(held[0], Symbol) or held[0].is_number)
+    symbols = [it.g.symbol(each) for each in held]
+    if symbols:
+        made = it.g.op("SequenceConstruct", *symbols)
+        dtype = symbols[0].dtype
+    else:
+        made = it.g.op("SequenceEmpty", dtype=element(dtype))
+    made.is_sequence, made.dtype, made.is_number = True, dtype, is_number
+    return made
