@@ -25,7 +25,6 @@ _NAMES_OF_MODULES = {
     "_functions.lu": "lu lu_solve lu_unpack triangular_solve",
     "_functions.matrices": "_weight_norm cdist chain_matmul einsum matrix_exp norm norm_except_dim "
     "pinverse tensordot",
-    "_functions.sampling": "poisson",
     "_functions.shapes": "as_strided_scatter broadcast_shapes broadcast_tensors dsplit hsplit "
     "meshgrid split_copy split_with_sizes_copy unbind_copy unravel_index vsplit",
     "_functions.spectra": "bartlett_window blackman_window hamming_window hann_window istft "
