@@ -48,12 +48,16 @@ if("generated" IN_LIST WEFT_LAYERS AND EXISTS "${PROJECT_SOURCE_DIR}/tools/build
     "${PROJECT_SOURCE_DIR}/src/weft/_kernels/*.py")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS tools/build_kernels.py
     src/weft/_kernels/aot.py)
-  weft_python_output(names tools/build_kernels.py --list-outputs)
+  set(isas)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    set(isas --isa neon)
+  endif()
+  weft_python_output(names tools/build_kernels.py ${isas} --list-outputs)
   string(REPLACE "\n" ";" names "${names}")
   weft_absolute(outputs ${names})
   add_custom_command(
     OUTPUT ${outputs}
-    COMMAND "${Python_EXECUTABLE}" tools/build_kernels.py --out "${WEFT_GENERATED}"
+    COMMAND "${Python_EXECUTABLE}" tools/build_kernels.py ${isas} --out "${WEFT_GENERATED}"
     DEPENDS ${WEFT_KERNEL_SOURCES} ${WEFT_TABLE_SOURCES}
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
     COMMENT "Kernels: LLVM for every instruction set" VERBATIM)

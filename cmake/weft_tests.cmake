@@ -13,7 +13,16 @@ if(TARGET weft_generated)
   add_dependencies(weft_tests weft_generated)  # generated headers first
 endif()
 
+# Damaged files for libweft's readers, made in process.
+add_executable(weft_fuzz csrc/testing_fuzz.cpp)
+target_link_libraries(weft_fuzz PRIVATE weft)
+target_compile_options(weft_fuzz PRIVATE -O1)
+if(TARGET weft_generated)
+  add_dependencies(weft_fuzz weft_generated)
+endif()
+
 enable_testing()
+add_test(NAME weft_fuzz COMMAND weft_fuzz --count 20000)
 add_test(NAME weft_tests COMMAND weft_tests)
 # Those whose threads share more than the parts of one result: what the thread sanitizer has time
 # for, in two processes.
@@ -22,6 +31,9 @@ add_test(NAME weft_tests_threads_core COMMAND weft_tests thread fork pool region
 add_test(NAME weft_tests_threads_above COMMAND weft_tests generator autograd future interpreter capi fused
   random)
 # Products and convolutions take other ways on machines with narrower registers.
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  return()
+endif()
 foreach(isa v2 v3)
   foreach(tests blas matmul conv)
     add_test(NAME weft_tests_${isa}_${tests} COMMAND weft_tests ${tests})

@@ -40,7 +40,7 @@ def test_the_page_of_programs_is_current() -> None:
 
 #: other modules whose docstrings have examples; the name `weft` is known in all of them
 EXAMPLES = (
-    "_functions.histograms", "_functions.lu", "_functions.sampling", "_runtime.settings", "accelerator", "amp.autocast_mode",
+    "_functions.histograms", "_functions.lu", "_runtime.settings", "accelerator", "amp.autocast_mode",
     "amp.grad_scaler", "autograd.variable", "cpu", "cpu.amp", "backends", "backends.cudnn", "compat.install",
     "compat.names", "compat.overlay.torch_version", "compiler", "cuda", "distributed", "distributed.collectives", "distributed.groups", "distributed.launchers",
     "_functions.incomplete_gamma", "autograd.forward_ad", "_functions.variates", "distributions", "distributions.constraint_registry",

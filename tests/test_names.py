@@ -326,14 +326,31 @@ def test_numbers_of_events() -> None:
     assert drawn.equal(drawn.round())
     drawn.sum().backward()
     assert means.grad.tolist() == [0] * 6
-    for program in (weft.jit.script(_events), weft.jit.trace(_events, weft.ones(2))):
+    traced = weft.jit.trace(_events, weft.ones(2), check_trace=False)
+    for program in (weft.jit.script(_events), traced):
         results = []
         for draw in (program, _events):
             weft.manual_seed(1)
             results.append(draw(weft.full((3,), 40.0)))
         assert results[0].equal(results[1])
-    for wrong in (-1.0, math.nan, math.inf):
-        with pytest.raises(RuntimeError, match="poisson: expected finite means of at least 0"):
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_numbers_of_events_have_the_dtype_of_their_rates(dtype: str) -> None:
+    rates = weft.tensor([[0.0, 3.0], [40.0, 0.5]], dtype=getattr(weft, dtype))
+    drawn = [weft.poisson(x, weft.Generator().manual_seed(3)) for x in (rates, rates.double())]
+    assert drawn[0].dtype == rates.dtype and drawn[0].double().equal(drawn[1])
+    turned = weft.poisson(rates.t(), generator=weft.Generator().manual_seed(3))
+    assert turned.is_contiguous() and not turned.equal(drawn[0].t())
+    assert weft.poisson(rates[:0]).shape == (0, 2) and weft.poisson(rates[0, 0]).item() == 0
+
+
+def test_rates_of_events_are_checked_before_a_number_is_drawn() -> None:
+    state = weft.get_rng_state()
+    for wrong in (-1.0, -math.inf, math.nan, math.inf):
+        with pytest.raises(RuntimeError, match="poisson: expected finite rates >= 0, got"):
             weft.poisson(weft.tensor([1.0, wrong]))
-    with pytest.raises(RuntimeError, match="poisson: expected a floating dtype"):
-        weft.poisson(weft.tensor([1]))
+    for dtype in (weft.int64, weft.bool, weft.complex64):
+        with pytest.raises(RuntimeError, match="poisson: expected a floating dtype"):
+            weft.poisson(weft.ones(1, dtype=dtype))
+    assert weft.get_rng_state().equal(state)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -188,3 +190,78 @@ def test_cmake_package(model, tmp_path) -> None:
     run("cmake", "--build", tmp_path / "build")
     printed = [float(x) for x in run(tmp_path / "build" / "inference", path).split()]
     assert weft.tensor(printed).tolist() == expected
+
+
+# AArch64 ------------------------------------------------------------------------------------------
+
+ARM = os.environ.get("WEFT_AARCH64")  # the folder of a cross build, as tools/nightly makes it
+THRICE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <weft.h>
+
+int main(int argc, char **argv) {
+  float rows[32];
+  const int64_t sizes[2] = {8, 4};
+  weft_module *model = NULL;
+  int i, call;
+  for (i = 0; i < 32; ++i) rows[i] = (float)i / 8 - 2;
+  weft_allow_machine_code(argc > 2);
+  if (weft_module_load(argv[1], &model) != WEFT_OK) return puts(weft_last_error()), 1;
+  for (call = 0; call < 3; ++call) {
+    weft_tensor *x = NULL, *y = NULL;
+    if (weft_tensor_wrap(rows, WEFT_FLOAT32, 2, sizes, NULL, NULL, NULL, &x) != WEFT_OK ||
+        weft_module_forward(model, (const weft_tensor *const *)&x, 1, &y) != WEFT_OK)
+      return puts(weft_last_error()), 1;
+    for (i = 0; i < 8; ++i) printf("%a ", ((const float *)weft_tensor_data(y))[i]);
+    puts("");
+    weft_tensor_release(x);
+    weft_tensor_release(y);
+  }
+  weft_module_release(model);
+  return 0;
+}
+"""
+
+
+class Fused(nn.Module):
+    """A product, then operators that become machine code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 1)
+
+    def forward(self, x: weft.Tensor) -> weft.Tensor:
+        y = self.linear(x)
+        return (y.exp() + 1).log() * y.tanh() - y.sigmoid() / 3
+
+
+@pytest.mark.skipif(ARM is None, reason="no cross build: WEFT_AARCH64 is not set")
+def test_machine_code_for_aarch64_runs(tmp_path) -> None:
+    """One file has code for three machines. Under QEMU the third is mapped, and gives to the bit
+    what tile steps give there, which is near to what this machine gives."""
+    net, x = weft.jit.script(Fused()), (weft.arange(32) / 8 - 2).reshape(8, 4)
+    net.save(tmp_path / "model.pt")
+    targets = "x86-64-v3,x86-64-v4,aarch64"
+    model, source, program = (tmp_path / name for name in ("model.weft", "thrice.c", "thrice"))
+    weft_command(
+        "compile", str(tmp_path / "model.pt"), "-o", str(model),
+        "--example", "8x4", "--target", targets,
+    )  # fmt: skip
+    source.write_text(THRICE)
+    include = EXAMPLES.parents[1] / "csrc" / "capi"
+    run("aarch64-linux-gnu-gcc", source, f"-I{include}", f"-L{ARM}", "-lweft",
+        f"-Wl,-rpath,{ARM}", "-Wl,--allow-shlib-undefined", "-o", program)  # fmt: skip
+    emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+    steps = run(*emulator, program, model).splitlines()
+    code = run(*emulator, program, model, "code").splitlines()
+    assert len(set(steps)) == 1 and code == steps
+    assert [float.fromhex(each) for each in code[0].split()] == pytest.approx(
+        net(x).reshape(-1).tolist(), rel=1e-5
+    )
+    for words, is_mapped in ((["code"], True), ([], False)):
+        traced = subprocess.run(
+            [*emulator, "-strace", program, model, *words], capture_output=True, text=True
+        )
+        made = re.findall(r"mprotect\(.*PROT_EXEC", traced.stderr)
+        assert bool(made) == is_mapped, made

@@ -62,7 +62,8 @@ def build(out: Path, isas: list[str], processes: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("."), help="folder of the outputs")
-    parser.add_argument("--isa", action="append", choices=["v2", "v3", "v4"], help="default: all")
+    isa_help = "default: all of x86-64; neon is AArch64's"
+    parser.add_argument("--isa", action="append", choices=["v2", "v3", "v4", "neon"], help=isa_help)
     parser.add_argument("--list-outputs", action="store_true", help="print the files, do nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     options = parser.parse_args()

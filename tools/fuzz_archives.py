@@ -1,16 +1,19 @@
 """Feeds damaged and hostile TorchScript archives to weft.jit.load, and compiled files to libweft.
 
     python tools/fuzz_archives.py [--count 20000] [--seed 0] [--kind zip,pickle,code,casts,compiled]
+    python tools/fuzz_archives.py --samples FOLDER
 
 A case is a file with some edits: of its bytes, of the opcodes of its pickles, of the tokens of its
 code; or (casts) code that lies about types, see lying_casts.py. It must load and run, or fail with
 an error that a file or a program may have, within seconds, without importing, executing or opening
 anything. Exits with 1 and the case's number if one does not; `--first N --count 1` repeats it.
+--samples writes the compiled files that cases are made of, for weft_fuzz (csrc/testing_fuzz.cpp).
 """
 
 from __future__ import annotations
 
 import argparse
+import enum
 import io
 import random
 import re
@@ -21,7 +24,8 @@ import time
 import warnings
 import zipfile
 from collections import Counter
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import fuzz_load
 import lying_casts
@@ -120,6 +124,40 @@ class Sample(nn.Module):
         return y * len(found) * self.table["a"] + self.pair[1][0]
 
 
+class Colour(enum.Enum):
+    """A constant of an enumeration."""
+
+    RED = 1
+    BLUE = 2
+
+
+class Pair(NamedTuple):
+    """A class of its own among the types of a program."""
+
+    first: Tensor
+    second: int
+
+
+class Kinds(nn.Module):
+    """Types and constants that Sample's program has not, and a fused group."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weft.ones(3))
+        self.colour = Colour.RED
+        self.names = {"a": (1, 2.5), "b": (3, -0.5)}
+
+    def forward(self, x: Tensor) -> Tensor:
+        pair = Pair((x * self.weight).sigmoid().mul(2).tanh(), len(self.names))
+        if self.colour == Colour.BLUE:
+            raise ValueError(f"expected red, got {self.colour}")
+        total = pair.first.sum(-1, keepdim=True) * pair.second
+        for name, (count, factor) in self.names.items():
+            if name.startswith("a") and x.dim() > 1:
+                total = total.to(weft.float64) + count * factor
+        return total + weft.zeros(1, device=x.device)
+
+
 def _sample() -> dict[str, bytes]:
     """The records of the archive."""
     data = weft.jit.script(Sample().eval()).save_to_buffer()
@@ -154,6 +192,12 @@ def _mutate_code(text: str, rng: random.Random) -> str:
     return text
 
 
+def _compiled(module: nn.Module) -> bytes:
+    with tempfile.NamedTemporaryFile(suffix=".weft") as file:
+        weft.jit.aot_compile(weft.jit.script(module), file.name)
+        return Path(file.name).read_bytes()
+
+
 class Samples:
     """What cases are made of."""
 
@@ -163,17 +207,14 @@ class Samples:
         self.whole = _zip(self.records)
         self.code = [name for name in self.records if name.endswith(".py")]
         self.pickles = [name for name in self.records if name.endswith(".pkl")]
-        with tempfile.NamedTemporaryFile(suffix=".weft") as file:
-            weft.jit.aot_compile(weft.jit.script(Sample().eval()), file.name)
-            with open(file.name, "rb") as made:
-                self.compiled = made.read()
+        self.compiled = [_compiled(Sample().eval()), _compiled(Kinds())]
 
     def case(self, kind: str, rng: random.Random) -> bytes:
         """A damaged file."""
         if kind == "zip":
             return fuzz_load._mutate(self.whole, rng, rng.choice((2, 2, 7)))
         if kind == "compiled":
-            return fuzz_load._mutate(self.compiled, rng, rng.choice((2, 2, 7)))
+            return fuzz_load._mutate(rng.choice(self.compiled), rng, rng.choice((2, 2, 7)))
         if kind == "casts":
             return _zip({**_PLAIN, "a/code/__torch__.py": lying_casts.program(rng).encode()})
         name = rng.choice(self.code if kind == "code" else self.pickles)
@@ -232,9 +273,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", default="zip,pickle,code,casts,compiled")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
+    parser.add_argument("--samples", type=Path, help="write compiled files here, and run nothing")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     samples, kinds = Samples(), options.kind.split(",")
+    if options.samples:
+        options.samples.mkdir(parents=True, exist_ok=True)
+        for i, data in enumerate(samples.compiled):
+            (options.samples / f"{i}.weft").write_bytes(data)
+        return 0
     for kind in kinds:
         run_case(samples, kind, 0, 0)  # imports what is imported late
     sys.addaudithook(_audit)

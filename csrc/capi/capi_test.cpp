@@ -1,115 +1,16 @@
 // The C interface, on a compiled file that is written here byte by byte.
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <thread>
 
+#include "capi/compiled_testing.h"
 #include "capi/weft.h"
-#include "runtime/program_testing.h"
 #include "testing.h"
 
 namespace weft {
 namespace {
 
-using testing::AsmFunction;
-using testing::Assembler;
-
-template <class T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(T));
-}
-
-// A zip archive of stored records.
-class Zip {
- public:
-  void add(const std::string& record, const std::string& data) {
-    const std::string name = "archive/" + record;
-    const auto at = static_cast<uint32_t>(bytes_.size()), size = static_cast<uint32_t>(data.size());
-    const std::string middle = numbers({0, 0, 0, 0, size, size});
-    put<uint32_t>(bytes_, 0x04034b50);
-    put<uint16_t>(bytes_, 0);
-    bytes_ += middle.substr(2) + sizes(name);
-    bytes_ += name + data;
-    put<uint32_t>(directory_, 0x02014b50);
-    put<uint16_t>(directory_, 0);
-    put<uint16_t>(directory_, 0);
-    directory_ += middle.substr(2) + sizes(name);
-    put<uint16_t>(directory_, 0);
-    put<uint16_t>(directory_, 0);
-    put<uint16_t>(directory_, 0);
-    put<uint32_t>(directory_, 0);
-    put(directory_, at);
-    directory_ += name;
-    ++count_;
-  }
-  std::string bytes() const {
-    std::string out = bytes_ + directory_;
-    put<uint32_t>(out, 0x06054b50);
-    put<uint32_t>(out, 0);
-    put(out, count_);
-    put(out, count_);
-    put(out, static_cast<uint32_t>(directory_.size()));
-    put(out, static_cast<uint32_t>(bytes_.size()));
-    put<uint16_t>(out, 0);
-    return out;
-  }
-
- private:
-  // Flags, method, time, date as 16 bits (behind two that are cut), then 32: checksum and sizes.
-  static std::string numbers(std::array<uint32_t, 6> given) {
-    std::string out(2, '\0');
-    for (int i = 0; i < 4; ++i) put(out, static_cast<uint16_t>(given[i]));
-    put<uint32_t>(out, 0);
-    put(out, given[4]);
-    put(out, given[5]);
-    return out;
-  }
-  static std::string sizes(const std::string& name) {
-    std::string out;
-    put(out, static_cast<uint16_t>(name.size()));
-    put<uint16_t>(out, 0);
-    return out;
-  }
-  std::string bytes_, directory_;
-  uint16_t count_ = 0;
-};
-
-constexpr auto kClassC = static_cast<uint32_t>(TypeKind::List);  // behind the plain types
-
-// __state__() gives a C; forward(self, p) is p * p.
-std::string squaring() {
-  Assembler program;
-  AsmFunction state;
-  state.name = "__state__";
-  state.objects = 1;
-  state.code = {{"create_object", 0, 0, 0, 0}, {"return_object", 0}};
-  AsmFunction forward;
-  forward.name = "forward";
-  forward.params = {{kClassC, 0}, {static_cast<uint32_t>(TypeKind::Tensor), 1}};
-  forward.objects = 3;
-  forward.sites = {{{1, 1}, {2}, program.string("aten::mul.Tensor")}};
-  forward.code = {{"call_operator", 0, 0, 0, 0}, {"return_object", 2}};
-  AsmFunction endless;  // count(self, n) gives n - 1, having counted to it
-  endless.name = "count";
-  endless.params = {{kClassC, 0}, {static_cast<uint32_t>(TypeKind::Int), 1}};
-  endless.objects = 1;
-  endless.scalars = 2;
-  endless.code = {{"loop_start", 2, 1, 0, 2}, {"loop_next", 2, 1, 0, 1}, {"return_scalar", 2}};
-  program.functions = {state, forward, endless};
-  const std::vector<std::byte> bytes = program.bytes();
-  std::string record;
-  put<uint32_t>(record, 0);  // constants
-  return record.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
-std::string image(const std::string& version = "1") {
-  Zip zip;
-  zip.add("weft/version", version);
-  zip.add("weft/inference", squaring());
-  zip.add("weft/gradients", squaring());
-  zip.add("weft/tensors", std::string(8, '\0'));
-  return zip.bytes();
-}
+using testing::image;
 
 weft_module* loaded(const std::string& bytes = image()) {
   weft_module* module = nullptr;
@@ -138,6 +39,12 @@ TEST(capi_runs_a_module) {
   CHECK_EQ(released, 0);
   weft_tensor_release(x);
   CHECK_EQ(released, 1);
+  weft_module_release(module);
+}
+
+TEST(capi_reads_archives_of_zip64) {
+  weft_module* module = loaded(image("1", true));
+  CHECK_EQ(weft_module_method_count(module), 2);
   weft_module_release(module);
 }
 

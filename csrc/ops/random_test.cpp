@@ -62,6 +62,9 @@ TEST(random_streams) {
   check_near<int64_t>(
       native::multinomial(tensor_of<float>({4}, {.1f, .2f, .3f, .4f}), 3, false, seeded()),
       {2, 1, 3}, 0);
+  check_near<double>(
+      native::poisson(tensor_of<double>({8}, {0, 0.4, 3, 9.5, 10, 70, 1e5, 1e15}), seeded()),
+      {0, 2, 4, 9, 7, 58, 99732, 1000000007845922}, 0);
 }
 
 TEST(random_fills_in_memory_order) {

@@ -25,7 +25,6 @@ _NAMES_OF_MODULES = {
     "_functions.lu": "lu lu_solve lu_unpack triangular_solve",
     "_functions.matrices": "cdist einsum matrix_exp tensordot",
     "_functions.norms": "_weight_norm chain_matmul norm norm_except_dim pinverse",
-    "_functions.sampling": "poisson",
     "_functions.shapes": "as_strided_scatter broadcast_shapes broadcast_tensors dsplit hsplit "
     "meshgrid split_copy split_with_sizes_copy unbind_copy unravel_index vsplit",
     "_functions.spectra": "bartlett_window blackman_window hamming_window hann_window istft "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import weft
 
@@ -95,6 +98,26 @@ def _multinomial(function: Any) -> None:
 
 
 case("multinomial", check=_multinomial, grad=False)
+
+
+def _poisson(function: Any) -> None:
+    """The counts of each rate against its probabilities: Pearson's chi-square, cells of 5 or more
+    expected counts. 50 cells exceed their mean by 5 deviations for one seed in a million."""
+    for rate in (0.3, 4.0, 9.9, 10.0, 12.5, 300.0):
+        counts = _same_after_seed(lambda rate=rate: function(weft.full((_N,), rate, dtype=weft.float64)))
+        _moments(counts, rate, rate**0.5)
+        values = np.arange(int(rate + 12 * rate**0.5 + 12))
+        steps = [math.log(rate / k) for k in values[1:]]
+        expected = _N * np.exp(np.cumsum([-rate, *steps]))
+        seen = np.bincount(counts.long().numpy(), minlength=len(values))
+        often = expected >= 5
+        cells = [*zip(seen[often], expected[often], strict=True), (seen[~often].sum(), expected[~often].sum())]
+        chi_square = sum((found - wanted) ** 2 / wanted for found, wanted in cells if wanted > 1)
+        freedom = len(cells) - 1
+        assert abs(chi_square - freedom) < 5 * (2 * freedom) ** 0.5, (rate, chi_square, freedom)
+
+
+case("poisson", check=_poisson, grad=False)
 
 # ---- the rest of the family ----
 case("exponential_", check=lambda f: _moments(_same_after_seed(_inplace(f, 2.0)), 0.5, 0.5), grad=False)

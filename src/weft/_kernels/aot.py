@@ -23,7 +23,8 @@ from . import convert
 from .emit import ISAS, Source, SymbolSet
 from .kernel import Kernel
 from .lower import Function, module_text
-from .target import Target, is_x86, targets
+from .machine import is_aarch64
+from .target import AARCH64, Target, linux_triple, targets
 from .trace import Program, trace
 from .types import DTYPES, DType
 
@@ -43,10 +44,15 @@ def target_machine(target: Target) -> llvm.TargetMachine:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
         _initialized = True
-    triple = llvm.Target.from_triple(llvm.get_process_triple())
-    return triple.create_target_machine(
+    return llvm.Target.from_triple(triple_of(target)).create_target_machine(
         cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default"
     )
+
+
+def triple_of(target: Target) -> str:
+    """The triple of this process, where it can run the target's code; Linux's in a cross build."""
+    is_own = (target == AARCH64) == is_aarch64()
+    return llvm.get_process_triple() if is_own else linux_triple(target)
 
 
 @dataclass
@@ -108,11 +114,12 @@ class Job:
     def source(self, isas: list[str]) -> str:
         """tile_ops.cpp for objects of these instruction sets; the others use the best one below."""
         names: dict[str, str] = {}
-        best = None
+        given = dict(zip(isas, targets(isas), strict=False))
+        best = given.get(AARCH64.name)
         for isa in ISAS:
-            best = targets([isa])[0].name if isa in isas or not is_x86() else best
+            best = given.get(isa, best)
             if best is not None:
-                names[isa] = best
+                names[isa] = best.name
         source = Source(names)
         for program in self.programs:
             source.add(program, self.symbols[program.row.id])
@@ -167,7 +174,7 @@ def _update(task: tuple[Path, str, Target]) -> str | None:
     assert _job is not None
     name = object_name(shard, target)
     path, beside = out / name, out / f"{name}.digest"
-    text = _job.module(shard, target, llvm.get_process_triple())
+    text = _job.module(shard, target, triple_of(target))
     current = digest(repr(target).encode(), text.encode())
     if path.exists() and beside.exists() and beside.read_text() == current:
         return None

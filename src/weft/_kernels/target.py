@@ -40,5 +40,11 @@ AARCH64 = Target("neon", "generic", "+neon")
 
 
 def targets(names: list[str]) -> list[Target]:
-    """The targets called v2, v3, v4 on x86; elsewhere the one baseline, whatever is asked for."""
-    return [X86[n] for n in names] if is_x86() else [AARCH64]
+    """The targets called v2, v3, v4, or neon; on other processors than x86 the one baseline,
+    whatever is asked for."""
+    return [X86.get(n, AARCH64) for n in names] if is_x86() else [AARCH64]
+
+
+def linux_triple(target: Target) -> str:
+    """LLVM's name of the machine that a target is of, with Linux."""
+    return f"{'aarch64' if target == AARCH64 else 'x86_64'}-unknown-linux-gnu"

@@ -90,6 +90,17 @@ _random(
     f"normal.float_float(float mean, float std, int[] size, *, {_GENERATOR}, {_OPTIONS})",
     "Normal numbers of one mean and deviation.", factory=True, out=True,
 )  # fmt: skip
+op(
+    "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    doc="Numbers of events, drawn from Poisson distributions whose means are the elements of self.",
+    random="poisson",
+    tags=("random",),
+    variants="f",
+    shape="self",
+    result="self",
+    grad={"self": "grad.new_zeros(self.shape)"},
+    out=True,
+)
 _random(
     f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_GENERATOR})",
     "Indices drawn with the weights in the rows of self.",

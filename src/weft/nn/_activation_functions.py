@@ -224,7 +224,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     >>> weft.nn.functional.threshold_(weft.tensor([0.5, 2.0]), 1.0, -1.0)
     tensor([-1.,  2.])
     """
-    return input.copy_(weft.where(input <= threshold, value, input))
+    return input.copy_(_C.where(input <= threshold, value, input))
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -197,7 +197,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
             "conv_tbc: expected input [t, b, c], weight [k, c, o] and bias [o], got shapes "
             f"{tuple(input.shape)}, {tuple(weight.shape)} and {tuple(bias.shape)}"
         )
-    result = weft.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
+    result = _C.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
     return result.permute(2, 0, 1)
 
 

@@ -67,7 +67,7 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         blackman_window broadcast_tensors cartesian_prod chain_matmul clip clip_ column_stack
         complex concat concatenate cumulative_trapezoid divide dsplit dstack fix fix_ ger gradient
         greater greater_equal hamming_window hann_window histogram hsplit hstack kaiser_window less
-        less_equal logspace lu_unpack meshgrid multiply negative negative_ not_equal poisson
+        less_equal logspace lu_unpack meshgrid multiply negative negative_ not_equal
         resolve_conj resolve_neg result_type row_stack split_copy split_with_sizes_copy subtract
         trapezoid trapz triangular_solve true_divide vsplit vstack""",
     ),
