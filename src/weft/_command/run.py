@@ -55,4 +55,4 @@ def _show(error: Exception) -> None:
     trace = error.__traceback__
     for _ in range(own + frozen):
         trace = trace.tb_next if trace is not None else None
-    sys.excepthook(type(error), error, trace)
+    sys.excepthook(type(error), error.with_traceback(trace), trace)

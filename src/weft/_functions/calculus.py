@@ -92,7 +92,7 @@ def gradient(
     for d in dims:
         if not -input.dim() <= d < input.dim():
             raise IndexError(f"gradient: expected dim below {input.dim()}, got {d}")
-    if len({d % input.dim() for d in dims}) != len(dims):
+    if len({d % input.dim(): True for d in dims}) != len(dims):
         raise RuntimeError(f"gradient: expected different dims, got {dims}")
     listed = isinstance(spacing, (list, tuple))
     spacings = list(spacing) if listed else [spacing] * len(dims)
