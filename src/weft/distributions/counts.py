@@ -8,7 +8,6 @@ from typing import Any
 from weft import _C
 from weft._C import Tensor
 from weft._functions import variates
-from weft._functions.sampling import poisson
 from weft._tensor.limits import finfo
 from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
@@ -42,7 +41,7 @@ class Poisson(ExponentialFamily):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
-            return poisson(self.rate.expand(self._extended_shape(sample_shape)))
+            return _C.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -205,7 +204,7 @@ class NegativeBinomial(_Trials):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             rates = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
-            return poisson(rates.sample(sample_shape))
+            return _C.poisson(rates.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weft import _C
-from weft._functions.sampling import poisson
 from weft._runtime.settings import _assert
 from weft.fx._names import _get_qualified_name, _type_repr
 from weft.fx.immutable_collections import immutable_dict, immutable_list
@@ -317,8 +316,8 @@ def _format_arg(arg: Any) -> str:
 
 
 def _random() -> list[Any]:
-    names = "bernoulli multinomial normal rand randint randn randperm"
-    return [poisson, *(getattr(_C, name) for name in names.split())]
+    names = "bernoulli multinomial normal poisson rand randint randn randperm"
+    return [getattr(_C, name) for name in names.split()]
 
 
 __all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]
