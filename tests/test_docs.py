@@ -202,16 +202,22 @@ def test_circles_of_imports(layers: Any, tmp_path: Path) -> None:
         "weft/d.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import weft.c\n"
         "else:\n    import weft.e\n",
         "weft/e.py": "from weft import d\n",
+        "weft/f/__init__.py": "def __getattr__(name):\n    return lazy.find('weft.f', name, 'weft.f.g')\n",
+        "weft/f/g.py": "import weft.f\n",
     }.items():
         path = tmp_path / "src" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     layers.ROOT = tmp_path
-    assert layers.circles() == [["weft.a", "weft.b", "weft.c"], ["weft.d", "weft.e"]]
+    assert layers.circles() == [
+        ["weft.a", "weft.b", "weft.c"],
+        ["weft.f", "weft.f.g"],
+        ["weft.d", "weft.e"],
+    ]
     assert +layers.late_imports() == {"weft.b": 4, "weft.d": 1}
     layers.LARGEST_CIRCLE, layers.CIRCLES, layers.LATE_IMPORTS = 2, 1, 4
     assert list(layers.check_circles()) == [
-        "src/weft: 2 circles of imports, more than 1",
+        "src/weft: 3 circles of imports, more than 1",
         "src/weft: 3 files import each other, more than 2: weft.a weft.b weft.c",
         "src/weft: 5 imports inside functions, more than 4",
     ]

@@ -105,7 +105,7 @@ PURPOSES = (
     Purpose(
         "overriding operators: __torch_function__",
         1_000,
-        1_100,
+        1_110,
         "csrc/bindings/torch_function.* csrc/bindings/hooked.h csrc/bindings/arguments.h "
         "src/weft/_runtime/torch_function.py src/weft/overrides.py",
     ),
@@ -154,7 +154,7 @@ PURPOSES = (
     Purpose(
         "profiles and benchmarks of programs",
         1_100,
-        1_100,
+        1_110,
         "src/weft/profiler/* src/weft/autograd/profiler.py src/weft/utils/benchmark/*",
     ),
     Purpose(

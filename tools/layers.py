@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 600
 # Ratchets: lower them whenever the numbers fall.
 LARGEST_CIRCLE = 6  # files of src/weft that import each other
-CIRCLES = 5
-LATE_IMPORTS = 40  # imports inside functions and other blocks, and calls of import_module
-PUBLIC_IMPORTS = 134  # files inside that import the public package, for the names that it shows
+CIRCLES = 4
+LATE_IMPORTS = 39  # imports inside functions and other blocks, and calls of import_module
+PUBLIC_IMPORTS = 0  # files inside that import the public package, for the names that it shows
 
 # A layer may use itself and every layer before it.
 CPP_LAYERS = ("core", "ops", "autograd", "runtime", "capi", "bindings")
@@ -47,12 +47,16 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft._kernels": ("weft._ops", "llvmlite"),
     "weft._command": ("weft", "weft.jit", "numpy"),
     "weft.compat": ("weft", "weft.nn"),
+    "weft.compiler": ("weft", "weft.nn"),
     "weft.distributions": ("weft", "weft.nn"),
     "weft.func": ("weft", "weft.utils._pytree"),
-    "weft.fx": ("weft", "weft.nn", "weft.utils"),
+    "weft.fx": ("weft", "weft.nn", "weft.serialization", "weft.utils"),
     "weft.hub": ("weft", "weft.serialization"),
     "weft.jit.aot": ("weft", "weft.nn", "weft.serialization"),
     "weft.jit.archive": ("weft", "weft.nn", "weft.serialization"),
+    "weft.jit.module_methods": ("weft", "weft.nn"),
+    "weft.jit.script_module": ("weft", "weft.nn"),
+    "weft.jit.tracing": ("weft", "weft.nn", "numpy"),
     "weft.library": ("weft", "weft.utils._pytree"),
     "weft.multiprocessing": ("weft",),
     "weft.nn": ("weft", "weft.utils.hooks", "weft.utils._pytree"),
@@ -84,7 +88,7 @@ JIT_RULES: dict[str, tuple[str, ...]] = {
     "native": ("ir", "cache", "operator_facts", "recursion"),
 }
 # Parts that use weft as programs do.
-PUBLIC_USERS = ("weft.__main__", "weft._command", "weft.array_api", "weft.compat", "weft.onnx")
+PUBLIC_USERS = ("weft.__main__", "weft._command", "weft.compat")
 # Parts that stand above the rest of the package: only weft/__init__.py may import them.
 UPPER = ("weft.nn", "weft.optim", "weft.serialization", "weft.utils")
 
@@ -112,7 +116,6 @@ class Import(NamedTuple):
     line: int
     in_function: bool
     for_types: bool
-    at_door: bool  # in a module's own __getattr__
 
 
 @functools.cache
@@ -124,14 +127,13 @@ def imported(path: Path, module: str) -> tuple[Import, ...]:
 def _imported(path: Path, module: str) -> Iterator[Import]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     waiting: list[tuple[ast.AST, bool, bool]] = [(parsed(path), False, False)]
-    doors = {id(n) for d in parsed(path).body if is_door(d) for n in ast.walk(d)}
     while waiting:
         node, inside, types = waiting.pop()
-        line, at_door = getattr(node, "lineno", 0), id(node) in doors
+        line = getattr(node, "lineno", 0)
         for name in names_imported(node, package):
-            yield Import(name, line, inside, types, at_door)
+            yield Import(name, line, inside, types)
         for name in loaded(node, path, package):
-            yield Import(name, line, True, types, at_door)
+            yield Import(name, line, True, types)
         inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         guarded = node.body if is_for_types(node) else []
         for child in ast.iter_child_nodes(node):
@@ -164,7 +166,8 @@ def loaded(node: ast.AST, path: Path, package: str) -> set[str]:
     if not isinstance(node, ast.Call) or not (is_loader(node) or is_lazy(node)):
         return set()
     if is_lazy(node):
-        return {m for t in texts_of(path) for w in t.split() for m in modules_named(w, package)}
+        found = {m for t in texts_of(path) for w in t.split() for m in modules_named(w, package)}
+        return found - {"weft"}  # which finds, and is not found
     given = next((each for each in node.args if not isinstance(each, ast.Attribute)), None)
     if isinstance(given, ast.Constant):
         return modules_named(str(given.value), package) or {str(given.value)}
@@ -194,11 +197,6 @@ def is_import(node: ast.AST) -> bool:
 def is_for_types(node: ast.AST) -> TypeGuard[ast.If]:
     """Whether it is `if TYPE_CHECKING:`."""
     return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-
-
-def is_door(node: ast.stmt) -> bool:
-    """Whether it is the function by which a module finds names that it has not yet."""
-    return isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
 
 
 def is_loader(call: ast.Call) -> bool:
@@ -288,16 +286,14 @@ def late_imports() -> Counter[str]:
     return found
 
 
-def circles(doors: bool = False) -> list[list[str]]:
-    """The modules that import each other, also by way of others; the largest circle first. With
-    `doors`, a package also imports what its users get from it at first use: then it stands in one
-    circle with all of its parts that import it."""
+def circles() -> list[list[str]]:
+    """The modules that import each other, also by way of others; the largest circle first. A
+    package imports the modules, too, whose names it finds at first use."""
     graph = {
         module: {
             each.name
             for each in imported(path, module)
-            if not each.for_types and (doors or not each.at_door)
-            if each.name in modules() and each.name != module
+            if not each.for_types and each.name in modules() and each.name != module
         }
         for module, path in modules().items()
     }
@@ -379,7 +375,6 @@ def report(lines: dict[Path, int]) -> None:
     for module, count in late.most_common(5):
         print(f"{count:7,}  {module}")
     print(f"{len(public_imports()):7,}  files inside that import weft itself")
-    print(f"{len(circles(doors=True)[0]):7,}  files in a circle by what packages find for users")
     for circle in circles():
         print(f"{len(circle):7,}  files in a circle: {' '.join(circle)}")
 

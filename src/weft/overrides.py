@@ -13,9 +13,10 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
 from weft._runtime import torch_function as _torch_function
+from weft._runtime.public import weft
 from weft._runtime.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
 
 Function = Callable[..., Any]
@@ -68,7 +69,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[F
 
 def is_tensor_like(inp: Any) -> bool:
     """Whether the object is a Tensor, or of a class that overrides operators as one."""
-    return type(inp) is weft.Tensor or hasattr(inp, "__torch_function__")
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
 class TorchFunctionMode:
@@ -172,15 +173,15 @@ def _tables() -> tuple[dict[Any, list[Function]], dict[Function, str]]:
             found = [(n, v) for n, v in found if n != "istft"]
         for name, value in found:
             names.setdefault(value, f"torch{suffix}.{name}")
-    functions[weft.Tensor] = []
+    functions[Tensor] = []
     for name, value in _tensor_members():
-        functions[weft.Tensor].append(value)
+        functions[Tensor].append(value)
         names.setdefault(value, f"torch.Tensor.{name}")
     return functions, names
 
 
 def _tensor_members() -> Iterator[tuple[str, Function]]:
-    for name, value in vars(weft.Tensor).items():
+    for name, value in vars(Tensor).items():
         if isinstance(value, (types.GetSetDescriptorType, property)):
             yield f"{name}.__get__", value.__get__
         elif callable(value) and name not in _NO_METHODS:
@@ -236,7 +237,7 @@ def is_tensor_method_or_property(func: Function) -> bool:
 
 @functools.cache
 def _of_tensors() -> frozenset[Function]:
-    return frozenset(_tables()[0][weft.Tensor])
+    return frozenset(_tables()[0][Tensor])
 
 
 __all__ = [

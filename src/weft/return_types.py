@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C, linalg
 
 # What follows the tensor in a call that gives the result.
 _DIMENSION = "cummax cummin max median min mode nanmedian sort"
@@ -34,9 +34,9 @@ class _Result(type):
 
 
 def _made_by_a_call(name: str) -> Any:
-    place: Any = weft.linalg if name.startswith("linalg_") else weft
+    place: Any = linalg if name.startswith("linalg_") else _C
     function = getattr(place, name.removeprefix("linalg_"))
-    return type(function(weft.eye(1), *_ARGUMENTS[name]))
+    return type(function(_C.eye(1), *_ARGUMENTS[name]))
 
 
 def __getattr__(name: str) -> Any:

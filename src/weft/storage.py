@@ -48,7 +48,7 @@ def _bytes_of(data: Any, name: str) -> Tensor:
         return _C.tensor(list(data), dtype=_C.uint8)
     view = memoryview(data)
     if view.nbytes == 0:
-        return _C._functions["empty"](0, dtype=_C.uint8)
+        return _C.empty(0, dtype=_C.uint8)
     return _C.frombuffer(view.tobytes(), dtype=_C.uint8).clone()
 
 
@@ -60,7 +60,7 @@ class UntypedStorage:
 
     def __new__(cls, data: Any = 0, *, device: Any = "cpu") -> UntypedStorage:
         if isinstance(data, int):
-            handle = _C._functions["empty"](data, dtype=_C.uint8, device=device)
+            handle = _C.empty(data, dtype=_C.uint8, device=device)
         else:
             handle = _bytes_of(data, "UntypedStorage")
         return cls._of(handle)
@@ -418,7 +418,7 @@ def _set(
     reach outside of the storage, or when a tensor has another dtype.
     """
     if source is None:
-        source = _C._functions["empty"](0, dtype=self.dtype)
+        source = _C.empty(0, dtype=self.dtype)
     if isinstance(source, Tensor):
         if source.dtype is not self.dtype:
             raise RuntimeError(

@@ -4,15 +4,16 @@ import os
 from collections.abc import Sequence
 from typing import IO, TypeAlias
 
-import weft
-from weft import Size, SymBool, SymFloat, SymInt, Tensor
+from weft import _C
+from weft._C import Size, Tensor
+from weft._runtime.symbolic import SymBool, SymFloat, SymInt
 from weft.storage import TypedStorage, UntypedStorage
 
 _bytes, _int, _float, _bool, _str, _complex = bytes, int, float, bool, str, complex
-_dtype, _device, _layout = weft.dtype, weft.device, weft.layout
+_dtype, _device, _layout = _C.dtype, _C.device, _C.layout
 _size: TypeAlias = Size | list[int] | tuple[int, ...]
 
-Device: TypeAlias = weft.device | str | int | None
+Device: TypeAlias = _C.device | str | int | None
 FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
 Number: TypeAlias = int | float | bool
 Storage: TypeAlias = TypedStorage | UntypedStorage

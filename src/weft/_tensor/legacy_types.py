@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
-from weft._C import Tensor
+from weft import _C
+from weft._C import Size, Tensor
 
 # PyTorch's names of the dtypes' types
 TYPES = {
@@ -30,21 +30,21 @@ class _Typed(type):
         """
         name, dtype = cls.__name__, cls.dtype
         if not args:
-            return weft.empty(0, dtype=dtype, device=device)
+            return _C.empty(0, dtype=dtype, device=device)
         (first, *rest) = args
         if all(isinstance(n, int) and not isinstance(n, bool) for n in args):
-            return weft.empty(args, dtype=dtype, device=device)
+            return _C.empty(args, dtype=dtype, device=device)
         if rest:
             raise TypeError(f"{name}: expected sizes or one sequence, got {len(args)} arguments")
-        if isinstance(first, weft.Size):
-            return weft.empty(first, dtype=dtype, device=device)
+        if isinstance(first, Size):
+            return _C.empty(first, dtype=dtype, device=device)
         if isinstance(first, Tensor):
             if first.dtype != dtype:
                 raise TypeError(f"{name}: expected a tensor of {dtype}, got {first.dtype}")
             return first.detach()
         if not hasattr(first, "__len__"):
             raise TypeError(f"{name}: expected sizes or a sequence, got {type(first).__name__}")
-        return weft.tensor(first, dtype=dtype, device=device)
+        return _C.tensor(first, dtype=dtype, device=device)
 
 
 def set_default_tensor_type(t: Any) -> None:
@@ -58,19 +58,19 @@ def set_default_tensor_type(t: Any) -> None:
     >>> weft.set_default_tensor_type(weft.FloatTensor)
     """
     name = t if isinstance(t, str) else getattr(t, "__name__", repr(t))
-    dtype = getattr(weft, TYPES.get(name.removeprefix("torch."), ""), None)
+    dtype = getattr(_C, TYPES.get(name.removeprefix("torch."), ""), None)
     if dtype is None or not dtype.is_floating_point:
         raise TypeError(
             f"set_default_tensor_type: expected a type such as torch.FloatTensor, got {t!r}"
         )
-    weft.set_default_dtype(dtype)
+    _C.set_default_dtype(dtype)
 
 
 def __getattr__(name: str) -> Any:
     if name not in TYPES:
         raise AttributeError(f"module 'weft._tensor.legacy_types' has no attribute {name!r}")
     doc = f"Makes tensors of {TYPES[name]}: of given sizes, or from a sequence."
-    dtype, module = getattr(weft, TYPES[name]), Tensor.__module__
+    dtype, module = getattr(_C, TYPES[name]), Tensor.__module__
     members = {"dtype": dtype, "__doc__": doc, "__module__": module}
     made = globals()[name] = _Typed(name, (), members)
     return made

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 
 
-def result_type(tensor1: Any, tensor2: Any) -> weft.dtype:
+def result_type(tensor1: Any, tensor2: Any) -> _C.dtype:
     """The dtype of arithmetic on both: of tensors with dimensions, unless one without, or a
     number, is of a higher kind (bool, integer, floating, complex).
 
@@ -19,7 +19,7 @@ def result_type(tensor1: Any, tensor2: Any) -> weft.dtype:
     first, second = _dtype(tensor1), _dtype(tensor2)
     rank, other = _rank(tensor1), _rank(tensor2)
     if rank == other:
-        return weft.promote_types(first, second)
+        return _C.promote_types(first, second)
     high, low = (first, second) if rank > other else (second, first)
     return _as_number(low, high) if _kind(low) > _kind(high) else high
 
@@ -31,29 +31,29 @@ def _rank(value: Any) -> int:
     return 0
 
 
-def _dtype(value: Any) -> weft.dtype:
+def _dtype(value: Any) -> _C.dtype:
     """The dtype of a tensor, and what a number becomes by itself."""
     if isinstance(value, Tensor):
         return value.dtype
     if isinstance(value, bool):
-        return weft.bool
+        return _C.bool
     if isinstance(value, int):
-        return weft.int64
+        return _C.int64
     if isinstance(value, float):
-        return weft.get_default_dtype()
+        return _C.get_default_dtype()
     if isinstance(value, complex):
-        return _complex_of(weft.get_default_dtype())
+        return _complex_of(_C.get_default_dtype())
     raise TypeError(f"result_type: expected tensors and numbers, got {type(value).__name__}")
 
 
 def _kind(dtype: Any) -> int:
     if dtype.is_complex or dtype.is_floating_point:
         return 3 if dtype.is_complex else 2
-    return int(dtype != weft.bool)
+    return int(dtype != _C.bool)
 
 
 def _complex_of(dtype: Any) -> Any:
-    return weft.complex128 if dtype == weft.float64 else weft.complex64
+    return _C.complex128 if dtype == _C.float64 else _C.complex64
 
 
 def _as_number(dtype: Any, other: Any) -> Any:

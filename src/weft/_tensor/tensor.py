@@ -93,7 +93,7 @@ def _shared(tensor: Tensor) -> _Shared:
 def _load_storage(data: Any) -> _Shared:
     """The storage of a pickle: our own memory, whatever the pickle's buffers are."""
     if memoryview(data).nbytes == 0:
-        return _Shared(_C._functions["empty"](0, dtype=_C.uint8))
+        return _Shared(_C.empty(0, dtype=_C.uint8))
     return _Shared(_C.frombuffer(data, dtype=_C.uint8).clone())
 
 

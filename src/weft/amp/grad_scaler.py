@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 
 _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 
@@ -78,11 +79,11 @@ class GradScaler:
                 f"got another after it was {state}"
             )
         finite = True
-        with weft.no_grad():
+        with no_grad():
             for group in optimizer.param_groups:
                 for param in group["params"]:
                     if param.grad is not None:
-                        if param.grad.dtype == weft.float16:
+                        if param.grad.dtype == _C.float16:
                             raise ValueError(
                                 "GradScaler.unscale_: expected gradients of float32, got float16"
                             )

@@ -9,21 +9,18 @@ unsigned, and `var` divides by n. docs/array_api.md has the table.
 tensor([[4, 6]])
 """
 
-from weft import (
+from math import e, inf, nan, pi
+
+from weft._C import (
     bool,
     complex64,
     complex128,
-    e,
     float32,
     float64,
-    inf,
     int8,
     int16,
     int32,
     int64,
-    nan,
-    newaxis,
-    pi,
     uint8,
     uint16,
     uint32,
@@ -38,6 +35,7 @@ from weft.array_api._shapes import *  # noqa: F403
 from weft.array_api._statistics import *  # noqa: F403
 from weft.array_api.linalg import matmul, matrix_transpose, tensordot, vecdot
 
+newaxis = None
 globals().update({**_elements.FUNCTIONS, **_creation.FUNCTIONS})
 
 __array_api_version__ = "2025.12"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
-from weft import Tensor
+from weft._C import Tensor
+from weft._runtime.public import weft
 
 Shape = int | tuple[int, ...]
 _OF_SHAPE = ("empty", "ones", "zeros")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import weft
-from weft import Tensor
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft._tensor import limits
 
 SIGNED = {8: weft.int8, 16: weft.int16, 32: weft.int32, 64: weft.int64}

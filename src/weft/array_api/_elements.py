@@ -7,8 +7,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import weft
-from weft import Tensor
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.array_api._dtypes import same_dtype
 
 #: the functions of one array, which are weft's own

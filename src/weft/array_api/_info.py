@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import weft
-from weft import Tensor
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.array_api._dtypes import KINDS, isdtype
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import weft
-from weft import Tensor
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.array_api._dtypes import same_dtype
 
 Axes = int | tuple[int, ...] | None

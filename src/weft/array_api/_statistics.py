@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import weft
-from weft import Tensor
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.array_api._dtypes import KINDS, same_dtype
 from weft.array_api._shapes import Axes, _only_axis
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import weft
-from weft import Tensor
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.array_api._dtypes import same_dtype
 from weft.array_api._statistics import Axes, _axes, _sum_dtype
 from weft.array_api._statistics import sum as _sum

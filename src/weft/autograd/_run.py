@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-import weft
 from weft import _C
 from weft._C import Tensor
 
@@ -143,13 +142,13 @@ def _grad_batched(
     if not rows:
         return tuple(target.new_zeros((0, *target.shape)) for target in inputs)
     return tuple(
-        None if column[0] is None else weft.stack(column)  # type: ignore[misc]
+        None if column[0] is None else _C.stack(column)  # type: ignore[misc]
         for column in zip(*rows)
     )
 
 
 def _zeros_like(tensor: Tensor) -> Tensor:
-    return weft.zeros_like(tensor)
+    return _C.zeros_like(tensor)
 
 
 def _as_tuple(op: str, what: str, value: Tensors) -> tuple[Tensor, ...]:

@@ -12,8 +12,6 @@ from weft.autograd.grad_mode import enable_grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
-_functions = _C._functions
-
 
 def _tensors(op: str, what: str, value: Any) -> tuple[tuple[Tensor, ...], bool]:
     """A tuple of tensors, and whether it was one to begin with."""
@@ -52,7 +50,7 @@ def _gradients(
     if strict and len(pairs) < len(outputs):
         raise RuntimeError(f"{op}: expected outputs that depend on the inputs, got one that is not")
     if not pairs:
-        return tuple(_functions["zeros_like"](x) for x in inputs)
+        return tuple(_C.zeros_like(x) for x in inputs)
     found = grad(
         [out for out, _ in pairs],
         inputs,
@@ -63,9 +61,7 @@ def _gradients(
     )
     if strict and any(one is None for one in found):
         raise RuntimeError(f"{op}: expected inputs that the outputs depend on, got one that is not")
-    return tuple(
-        _functions["zeros_like"](x) if one is None else one for x, one in zip(inputs, found)
-    )
+    return tuple(_C.zeros_like(x) if one is None else one for x, one in zip(inputs, found))
 
 
 def _vectors(
@@ -75,7 +71,7 @@ def _vectors(
     if v is None:
         if needed and (len(targets) != 1 or targets[0].numel() != 1):
             raise RuntimeError(f"{op}: expected v for more than one element, got None")
-        return tuple(_functions["ones_like"](target) for target in targets)
+        return tuple(_C.ones_like(target) for target in targets)
     items, _ = _tensors(op, "v", v)
     if len(items) != len(targets):
         raise RuntimeError(f"{op}: expected {len(targets)} vectors, got {len(items)}")
@@ -133,7 +129,7 @@ def jvp(
         vectors = _vectors("jvp", v, own)
         outputs, many_outputs = _tensors("jvp", "outputs of func", func(*own))
         # The vector-Jacobian product is linear in its vector; its derivative is the product wanted.
-        seeds = tuple(_functions["zeros_like"](out).requires_grad_() for out in outputs)
+        seeds = tuple(_C.zeros_like(out).requires_grad_() for out in outputs)
         rows = _gradients("jvp", outputs, own, seeds, True, strict)
         result = _gradients("jvp", rows, seeds, vectors, create_graph, False)
     return _leave(outputs, many_outputs, create_graph), _leave(result, many_outputs, create_graph)
@@ -188,17 +184,14 @@ def _jacobian_of(
     """The Jacobians of one output, row by row."""
     rows = []
     for i in range(output.numel()):
-        seed = _functions["zeros"](output.numel(), dtype=output.dtype)
+        seed = _C.zeros(output.numel(), dtype=output.dtype)
         seed[i] = 1
         seed = seed.view(output.shape)
         rows.append(_gradients("jacobian", (output,), inputs, (seed,), create_graph, strict))
     shape = tuple(output.shape)
     if not rows:
         return tuple(x.new_zeros((*shape, *x.shape)) for x in inputs)
-    return tuple(
-        _functions["stack"](column).view((*shape, *x.shape))
-        for x, column in zip(inputs, zip(*rows))
-    )
+    return tuple(_C.stack(column).view((*shape, *x.shape)) for x, column in zip(inputs, zip(*rows)))
 
 
 def _scalar(op: str, func: Callable[..., Any]) -> Callable[..., Tensor]:
@@ -232,7 +225,7 @@ def hessian(
             "hessian",
             (scalar(*own),),
             own,
-            (_functions["ones"](()).to(own[0].dtype),),
+            (_C.ones(()).to(own[0].dtype),),
             True,
             strict,
         )
@@ -255,7 +248,7 @@ def vhp(
         own = _enter(given, create_graph)
         vectors = _vectors("vhp", v, own)
         output = scalar(*own)
-        ones = (_functions["ones_like"](output),)
+        ones = (_C.ones_like(output),)
         gradient = _gradients("vhp", (output,), own, ones, True, strict)
         result = _gradients("vhp", gradient, own, vectors, create_graph, strict)
     return _leave((output,), False, create_graph), _leave(result, many, create_graph)

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.autograd._run import grad
 from weft.autograd.grad_mode import enable_grad, no_grad
@@ -130,7 +130,7 @@ def gradgradcheck(
         outputs = _outputs(func, args)
         starts = [_direction(out, seed) for seed, out in enumerate(outputs)]
         if gen_non_contig_grad_outputs:
-            starts = [weft.stack([start, start], -1)[..., 0] for start in starts]
+            starts = [_C.stack([start, start], -1)[..., 0] for start in starts]
         starts = [start.requires_grad_() for start in starts]
     else:
         starts = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
@@ -170,7 +170,7 @@ def _checked_inputs(args: tuple[Any, ...]) -> list[int]:
     if not checked:
         raise ValueError("gradcheck: expected an input that requires grad, got none")
     for i in checked:
-        if args[i].dtype not in (weft.float64, weft.complex128):
+        if args[i].dtype not in (_C.float64, _C.complex128):
             warnings.warn(
                 f"gradcheck: expected inputs of dtype float64 or complex128, got {args[i].dtype} "
                 f"for input {i}, in which finite differences are coarse",
@@ -233,14 +233,14 @@ def _backward(out: Tensor, value: Tensor, weight: Tensor, direction: Tensor) -> 
 
 
 def _batched_backward(out: Tensor, value: Tensor, weight: Tensor, direction: Tensor) -> float:
-    both = weft.stack([weight * 2, weight])
+    both = _C.stack([weight * 2, weight])
     (got,) = grad(out, value, both, retain_graph=True, allow_unused=True, is_grads_batched=True)
     return 0.0 if got is None else _inner(got[1], direction)
 
 
 def _forward(out: Tensor, value: Tensor, weight: Tensor, direction: Tensor) -> float:
     """The derivative of backward, which is linear, by its gradient."""
-    start = weft.zeros_like(out, requires_grad=True)
+    start = _C.zeros_like(out, requires_grad=True)
     (back,) = grad(out, value, start, create_graph=True, allow_unused=True)
     if back is None:
         return 0.0
@@ -265,7 +265,7 @@ def _direction(like: Tensor, seed: int) -> Tensor:
         ]
     else:
         values = [source.gauss(0, 1) for _ in range(like.numel())]
-    return weft.tensor(values, dtype=like.dtype).reshape(like.shape)
+    return _C.tensor(values, dtype=like.dtype).reshape(like.shape)
 
 
 def _inner(a: Tensor, b: Tensor) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import weft
+from weft._runtime.public import weft
 from weft.compat import names
 from weft.compat.absent import is_mention, placeholder
 from weft.compat.overlay.torch_version import __version__

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft.jit.markers import ignore
 
 __all__ = [
     "allow_in_graph",
@@ -68,7 +68,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
     fn._weft_compile_disabled = True
-    return weft.jit.ignore(fn) if inspect.isfunction(fn) else fn
+    return ignore(fn) if inspect.isfunction(fn) else fn
 
 
 def allow_in_graph(fn: Any) -> Any:

@@ -8,9 +8,11 @@ import inspect
 import warnings
 from typing import Any
 
-import weft
+from weft._C import Tensor
 from weft.jit.execution import LOCK
+from weft.jit.script import script
 from weft.jit.script_function import ScriptFunction
+from weft.nn.modules.module import Module
 
 _PLAIN = (bool, int, float, str, type(None))
 _BY_NAME: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str}
@@ -29,7 +31,7 @@ def _takes(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int
 def _fits(argument: Any, value: Any) -> bool:
     name = str(argument.type)
     if name == "Tensor":
-        return isinstance(value, weft.Tensor)
+        return isinstance(value, Tensor)
     plain = _BY_NAME.get(name)
     return True if plain is None else isinstance(value, plain) and type(value) in _PLAIN
 
@@ -118,11 +120,11 @@ def compiled_function(function: Any, fullgraph: bool) -> Any:
 def _scripted(target: Any) -> Any:
     """The program, or the reason why there is none."""
     try:
-        if isinstance(target, weft.nn.Module):
-            program: Any = weft.jit.script(target)
+        if isinstance(target, Module):
+            program: Any = script(target)
             graphs = [program.inlined_graph]
         else:
-            program = weft.jit.script(target)
+            program = script(target)
             if not isinstance(program, ScriptFunction):
                 return "a function that weft.jit leaves to Python"
             graphs = [program.inlined_graph]
@@ -175,14 +177,14 @@ class _Forward:
         return _Forward(copy.deepcopy(self.mod, memo), self.runner.fullgraph)
 
 
-class OptimizedModule(weft.nn.Module):
+class OptimizedModule(Module):
     """A module whose calls run as its program; `_orig_mod` is the module, sharing everything.
 
     Attributes are the module's. The program is made again when a mode, a parameter or a plain
     attribute of any module below has changed since.
     """
 
-    def __init__(self, mod: weft.nn.Module, fullgraph: bool = False) -> None:
+    def __init__(self, mod: Module, fullgraph: bool = False) -> None:
         super().__init__()
         self._orig_mod = mod
         object.__setattr__(self, "_run", _Forward(mod, fullgraph))
@@ -216,7 +218,7 @@ def _state_of(module: Any) -> Any:
         for name, value in part.__dict__.items():
             if isinstance(value, _PLAIN):
                 state.append((name, value))
-            elif isinstance(value, (weft.Tensor, weft.nn.Module)):
+            elif isinstance(value, (Tensor, Module)):
                 state.append((name, id(value)))
     return state
 
@@ -227,16 +229,9 @@ def _methods(module: Any) -> list[Any]:
     return [f for cls in classes for f in vars(cls).values() if inspect.isfunction(f)]
 
 
-def compile_in_place(module: Any, *args: Any, **options: Any) -> None:
-    """Lets a module's own calls run compiled (Module.compile)."""
-    made = weft.compile(module, *args, **options)
-    if isinstance(made, OptimizedModule):
-        object.__setattr__(module, "forward", made._run)
-
-
 def compiled(model: Any, fullgraph: bool) -> Any:
     """The compiled form of a function or module."""
-    if isinstance(model, weft.nn.Module):
+    if isinstance(model, Module):
         return OptimizedModule(model, fullgraph)
     if not inspect.isroutine(model) and not callable(model):
         raise RuntimeError(f"compile: expected a function or module, got {type(model).__name__}")

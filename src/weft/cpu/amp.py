@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft.amp import GradScaler as _GradScaler
 from weft.amp import autocast as _autocast
 
@@ -20,7 +20,7 @@ class autocast(_autocast):
     """
 
     def __init__(
-        self, enabled: bool = True, dtype: Any = weft.bfloat16, cache_enabled: bool = True
+        self, enabled: bool = True, dtype: Any = _C.bfloat16, cache_enabled: bool = True
     ) -> None:
         super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import weft
+from weft import _C, linalg
 from weft._C import Tensor
+from weft._tensor.limits import finfo
 
 __all__ = [
     "Constraint",
@@ -283,7 +284,7 @@ class _Square(Constraint):
 
     @staticmethod
     def _whole(value: Tensor, answer: bool) -> Tensor:
-        return weft.full(value.shape[:-2], answer, dtype=weft.bool)
+        return _C.full(value.shape[:-2], answer, dtype=_C.bool)
 
 
 class _Symmetric(_Square):
@@ -291,7 +292,7 @@ class _Symmetric(_Square):
         square = super().check(value)
         if not square.all():
             return square
-        return weft.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1)
+        return _C.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1)
 
 
 class _PositiveSemidefinite(_Symmetric):
@@ -299,7 +300,7 @@ class _PositiveSemidefinite(_Symmetric):
         symmetric = super().check(value)
         if not symmetric.all():
             return symmetric
-        return weft.linalg.eigvalsh(value).ge(0).all(-1)
+        return linalg.eigvalsh(value).ge(0).all(-1)
 
 
 class _PositiveDefinite(_Symmetric):
@@ -307,7 +308,7 @@ class _PositiveDefinite(_Symmetric):
         symmetric = super().check(value)
         if not symmetric.all():
             return symmetric
-        return weft.linalg.cholesky_ex(value).info == 0
+        return linalg.cholesky_ex(value).info == 0
 
 
 class _LowerTriangular(Constraint):
@@ -324,8 +325,8 @@ class _LowerCholesky(_LowerTriangular):
 
 class _CorrCholesky(_LowerCholesky):
     def check(self, value: Tensor) -> Tensor:
-        tolerance = weft.finfo(value.dtype).eps * value.shape[-1] * 10
-        lengths = weft.linalg.vector_norm(value.detach(), dim=-1)
+        tolerance = finfo(value.dtype).eps * value.shape[-1] * 10
+        lengths = linalg.vector_norm(value.detach(), dim=-1)
         return super().check(value) & ((lengths - 1).abs() <= tolerance).all(-1)
 
 
@@ -353,7 +354,7 @@ class cat(_Parts):
 
     def check(self, value: Tensor) -> Tensor:
         parts = value.split(self.lengths, self.dim)
-        return weft.cat([c.check(part) for c, part in zip(self.cseq, parts)], self.dim)
+        return _C.cat([c.check(part) for c, part in zip(self.cseq, parts)], self.dim)
 
 
 class stack(_Parts):
@@ -367,7 +368,7 @@ class stack(_Parts):
 
     def check(self, value: Tensor) -> Tensor:
         parts = value.unbind(self.dim)
-        return weft.stack([c.check(part) for c, part in zip(self.cseq, parts)], self.dim)
+        return _C.stack([c.check(part) for c, part in zip(self.cseq, parts)], self.dim)
 
 
 dependent = _Dependent()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C, special
 from weft._C import Tensor
+from weft._tensor.limits import finfo
+from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution
 from weft.distributions.exp_family import ExponentialFamily
@@ -33,11 +35,11 @@ class Normal(ExponentialFamily):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        with weft.no_grad():
-            return weft.normal(self.loc.expand(shape), self.scale.expand(shape))
+        with no_grad():
+            return _C.normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        noise = weft.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        noise = _C.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
         return self.loc + noise * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -47,10 +49,10 @@ class Normal(ExponentialFamily):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
-        return 0.5 * (1 + weft.erf((value - self.loc) / (self.scale * math.sqrt(2))))
+        return 0.5 * (1 + _C.erf((value - self.loc) / (self.scale * math.sqrt(2))))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * weft.erfinv(2 * value - 1) * math.sqrt(2)
+        return self.loc + self.scale * _C.erfinv(2 * value - 1) * math.sqrt(2)
 
     def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
@@ -60,7 +62,7 @@ class Normal(ExponentialFamily):
         return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
-        return -0.25 * x.pow(2) / y + 0.5 * weft.log(-math.pi / y)
+        return -0.25 * x.pow(2) / y + 0.5 * _C.log(-math.pi / y)
 
 
 class Laplace(Distribution):
@@ -77,26 +79,26 @@ class Laplace(Distribution):
     variance = property(lambda self: 2 * self.scale.pow(2), doc="2 * scale**2.")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        eps = weft.finfo(self.loc.dtype).eps
+        eps = finfo(self.loc.dtype).eps
         shape = self._extended_shape(sample_shape)
-        u = weft.empty(shape, dtype=self.loc.dtype).uniform_(eps - 1, 1)
-        return self.loc - self.scale * u.sign() * weft.log1p(-u.abs())
+        u = _C.empty(shape, dtype=self.loc.dtype).uniform_(eps - 1, 1)
+        return self.loc - self.scale * u.sign() * _C.log1p(-u.abs())
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        return -weft.log(2 * self.scale) - weft.abs(value - self.loc) / self.scale
+        return -_C.log(2 * self.scale) - _C.abs(value - self.loc) / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
         away = value - self.loc
-        return 0.5 - 0.5 * away.sign() * weft.expm1(-away.abs() / self.scale)
+        return 0.5 - 0.5 * away.sign() * _C.expm1(-away.abs() / self.scale)
 
     def icdf(self, value: Tensor) -> Tensor:
         away = value - 0.5
-        return self.loc - self.scale * away.sign() * weft.log1p(-2 * away.abs())
+        return self.loc - self.scale * away.sign() * _C.log1p(-2 * away.abs())
 
     def entropy(self) -> Tensor:
-        return 1 + weft.log(2 * self.scale)
+        return 1 + _C.log(2 * self.scale)
 
 
 class Uniform(Distribution):
@@ -116,18 +118,18 @@ class Uniform(Distribution):
         return constraints.interval(self.low, self.high)
 
     mean = property(lambda self: (self.high + self.low) / 2, doc="The middle.")
-    mode = property(lambda self: weft.nan * self.high, doc="nan: all values are as probable.")
+    mode = property(lambda self: math.nan * self.high, doc="nan: all values are as probable.")
     variance = property(lambda self: (self.high - self.low).pow(2) / 12, doc="width**2 / 12.")
     stddev = property(lambda self: (self.high - self.low) / 12**0.5, doc="width / sqrt(12).")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        u = weft.rand(self._extended_shape(sample_shape), dtype=self.low.dtype)
+        u = _C.rand(self._extended_shape(sample_shape), dtype=self.low.dtype)
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         inside = (self.low <= value) & (self.high > value)
-        return weft.log(inside.to(self.low.dtype)) - weft.log(self.high - self.low)
+        return _C.log(inside.to(self.low.dtype)) - _C.log(self.high - self.low)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -137,7 +139,7 @@ class Uniform(Distribution):
         return value * (self.high - self.low) + self.low
 
     def entropy(self) -> Tensor:
-        return weft.log(self.high - self.low)
+        return _C.log(self.high - self.low)
 
 
 class Exponential(ExponentialFamily):
@@ -151,12 +153,12 @@ class Exponential(ExponentialFamily):
         self._take(validate_args, rate=rate)
 
     mean = stddev = property(lambda self: self.rate.reciprocal(), doc="1 / rate.")
-    mode = property(lambda self: weft.zeros_like(self.rate), doc="0.")
+    mode = property(lambda self: _C.zeros_like(self.rate), doc="0.")
     variance = property(lambda self: self.rate.pow(-2), doc="1 / rate**2.")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return weft.empty(shape, dtype=self.rate.dtype).exponential_() / self.rate
+        return _C.empty(shape, dtype=self.rate.dtype).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -164,18 +166,18 @@ class Exponential(ExponentialFamily):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
-        return 1 - weft.exp(-self.rate * value)
+        return 1 - _C.exp(-self.rate * value)
 
     def icdf(self, value: Tensor) -> Tensor:
-        return -weft.log1p(-value) / self.rate
+        return -_C.log1p(-value) / self.rate
 
     def entropy(self) -> Tensor:
-        return 1 - weft.log(self.rate)
+        return 1 - _C.log(self.rate)
 
     _natural_params = property(lambda self: (-self.rate,), doc="-rate.")
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
-        return -weft.log(-x)
+        return -_C.log(-x)
 
 
 class Cauchy(Distribution):
@@ -188,13 +190,13 @@ class Cauchy(Distribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self._take(validate_args, loc=loc, scale=scale)
 
-    mean = property(lambda self: weft.full_like(self.loc, weft.nan), doc="nan.")
+    mean = property(lambda self: _C.full_like(self.loc, math.nan), doc="nan.")
     mode = property(lambda self: self.loc, doc="loc.")
-    variance = property(lambda self: weft.full_like(self.loc, weft.inf), doc="inf.")
+    variance = property(lambda self: _C.full_like(self.loc, math.inf), doc="inf.")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return self.loc + weft.empty(shape, dtype=self.loc.dtype).cauchy_() * self.scale
+        return self.loc + _C.empty(shape, dtype=self.loc.dtype).cauchy_() * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -203,10 +205,10 @@ class Cauchy(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
-        return weft.atan((value - self.loc) / self.scale) / math.pi + 0.5
+        return _C.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        return weft.tan(math.pi * (value - 0.5)) * self.scale + self.loc
+        return _C.tan(math.pi * (value - 0.5)) * self.scale + self.loc
 
     def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + self.scale.log()
@@ -232,44 +234,44 @@ class GeneralizedPareto(Distribution):
     def support(self) -> constraints.Constraint:
         """From loc on, up to a bound where the concentration is negative."""
         bound = self.loc - self.scale / self.concentration
-        return constraints.interval(self.loc, weft.where(self.concentration < 0, bound, weft.inf))
+        return constraints.interval(self.loc, _C.where(self.concentration < 0, bound, math.inf))
 
     mode = property(lambda self: self.loc, doc="loc.")
 
     @property
     def mean(self) -> Tensor:
         """nan where the concentration is 1 or more."""
-        k = weft.where(self.concentration < 1, self.concentration, weft.nan)
+        k = _C.where(self.concentration < 1, self.concentration, math.nan)
         return self.loc + self.scale / (1 - k)
 
     @property
     def variance(self) -> Tensor:
         """nan where the concentration is 1/2 or more."""
-        k = weft.where(self.concentration < 0.5, self.concentration, weft.nan)
+        k = _C.where(self.concentration < 0.5, self.concentration, math.nan)
         return self.scale**2 / ((1 - k) ** 2 * (1 - 2 * k))
 
     def _index(self) -> tuple[Tensor, Tensor]:
         """Whether the concentration is 0, and one to divide by."""
-        none = weft.isclose(self.concentration, weft.zeros_like(self.concentration))
-        return none, weft.where(none, 1.0, self.concentration)
+        none = _C.isclose(self.concentration, _C.zeros_like(self.concentration))
+        return none, _C.where(none, 1.0, self.concentration)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(weft.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
+        return self.icdf(_C.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         none, k = self._index()
         z = (value - self.loc) / self.scale
         power = 1 / k + 1
-        bent = weft.where(power == 0, 0.0, power * (k * z).log1p())
-        return -self.scale.log() - weft.where(none, z, bent)
+        bent = _C.where(power == 0, 0.0, power * (k * z).log1p())
+        return -self.scale.log() - _C.where(none, z, bent)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """log(1 - cdf(value))."""
         self._check(value)
         none, k = self._index()
         z = (value - self.loc) / self.scale
-        return -weft.where(none, z, (k * z).log1p() / k)
+        return -_C.where(none, z, (k * z).log1p() / k)
 
     def log_cdf(self, value: Tensor) -> Tensor:
         """log(cdf(value))."""
@@ -281,7 +283,7 @@ class GeneralizedPareto(Distribution):
     def icdf(self, value: Tensor) -> Tensor:
         none, k = self._index()
         left = (-value).log1p()
-        return self.loc + self.scale * weft.where(none, -left, weft.expm1(-k * left) / k)
+        return self.loc + self.scale * _C.where(none, -left, _C.expm1(-k * left) / k)
 
     def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1
@@ -301,31 +303,31 @@ class VonMises(Distribution):
     @lazy_property
     def variance(self) -> Tensor:
         """The circular variance."""
-        return 1 - weft.special.i1e(self.concentration) / weft.special.i0e(self.concentration)
+        return 1 - special.i1e(self.concentration) / special.i0e(self.concentration)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         k = self.concentration
-        below = k * (weft.cos(value - self.loc) - 1)  # i0e is i0(k) * exp(-k)
-        return below - math.log(2 * math.pi) - weft.special.i0e(k).log()
+        below = k * (_C.cos(value - self.loc) - 1)  # i0e is i0(k) * exp(-k)
+        return below - math.log(2 * math.pi) - special.i0e(k).log()
 
-    @weft.no_grad()
+    @no_grad()
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """By rejection from a wrapped Cauchy distribution (Best and Fisher, 1979)."""
-        k = self.concentration.to(weft.float64)
+        k = self.concentration.to(_C.float64)
         shape = self._extended_shape(sample_shape)
         tau = 1 + (1 + 4 * k * k).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * k)
-        r = weft.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
-        angle, done = weft.zeros(shape, dtype=k.dtype), weft.zeros(shape, dtype=weft.bool)
+        r = _C.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
+        angle, done = _C.zeros(shape, dtype=k.dtype), _C.zeros(shape, dtype=_C.bool)
         while not done.all():
             # all are drawn again, as PyTorch does: the random stream is the same
-            turn, chance, half = weft.rand((3, *shape), dtype=k.dtype).unbind()
-            z = weft.cos(math.pi * turn)
+            turn, chance, half = _C.rand((3, *shape), dtype=k.dtype).unbind()
+            z = _C.cos(math.pi * turn)
             f = (1 + r * z) / (r + z)
             c = k * (r - f)
             accepted = (c * (2 - c) > chance) | ((c / chance).log() + 1 - c >= 0) | k.isnan()
-            angle = weft.where(accepted, (half - 0.5).sign() * f.acos(), angle)
+            angle = _C.where(accepted, (half - 0.5).sign() * f.acos(), angle)
             done = done | accepted
         turned = (angle + math.pi + self.loc.to(k.dtype)) % (2 * math.pi) - math.pi
         return turned.to(self.loc.dtype)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions import variates
+from weft._tensor.limits import finfo
+from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
 from weft.distributions.discrete import Categorical, Odds
 from weft.distributions.distribution import Distribution, Size
@@ -37,15 +40,15 @@ class Poisson(ExponentialFamily):
         self._lacks("entropy")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        with weft.no_grad():
-            return weft.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+        with no_grad():
+            return _C.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         rate, value = broadcast_all(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
-    _natural_params = property(lambda self: (weft.log(self.rate),), doc="log(rate).")
+    _natural_params = property(lambda self: (_C.log(self.rate),), doc="log(rate).")
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return x.exp()
@@ -86,21 +89,21 @@ class Geometric(Odds):
             raise ValueError(f"Geometric: expected probs above 0, got {given}")
 
     mean = property(lambda self: 1.0 / self.probs - 1.0, doc="1 / probs - 1.")
-    mode = property(lambda self: weft.zeros_like(self.probs), doc="0.")
+    mode = property(lambda self: _C.zeros_like(self.probs), doc="0.")
     variance = property(
         lambda self: (1.0 / self.probs - 1.0) / self.probs, doc="(1 / probs - 1) / probs."
     )
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape, dtype = self._extended_shape(sample_shape), self.probs.dtype
-        with weft.no_grad():
-            u = weft.empty(shape, dtype=dtype).uniform_(weft.finfo(dtype).tiny, 1)
+        with no_grad():
+            u = _C.empty(shape, dtype=dtype).uniform_(finfo(dtype).tiny, 1)
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         value, probs = broadcast_all(value, self.probs)
-        failure = weft.where((probs == 1) & (value == 0), 0.0, -probs)
+        failure = _C.where((probs == 1) & (value == 0), 0.0, -probs)
         return value * failure.log1p() + probs.log()
 
     def entropy(self) -> Tensor:
@@ -143,13 +146,13 @@ class Binomial(_Trials):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        with weft.no_grad():
-            return weft.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+        with no_grad():
+            return variates.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         n = self.total_count
-        ways = weft.lgamma(n + 1) - weft.lgamma(value + 1) - weft.lgamma(n - value + 1)
+        ways = _C.lgamma(n + 1) - _C.lgamma(value + 1) - _C.lgamma(n - value + 1)
         return ways + value * self.logits - n * F.softplus(self.logits)
 
     def entropy(self) -> Tensor:
@@ -167,7 +170,7 @@ class Binomial(_Trials):
             raise NotImplementedError(
                 f"Binomial.enumerate_support: expected one total_count, got {self.total_count}"
             )
-        return self._all_values(weft.arange(1 + total, dtype=self._param.dtype), expand)
+        return self._all_values(_C.arange(1 + total, dtype=self._param.dtype), expand)
 
 
 class NegativeBinomial(_Trials):
@@ -195,19 +198,19 @@ class NegativeBinomial(_Trials):
         doc="The most probable number.",
     )
     variance = property(
-        lambda self: self.mean / weft.sigmoid(-self.logits), doc="mean / (1 - probs)."
+        lambda self: self.mean / _C.sigmoid(-self.logits), doc="mean / (1 - probs)."
     )
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        with weft.no_grad():
+        with no_grad():
             rates = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
-            return weft.poisson(rates.sample(sample_shape))
+            return _C.poisson(rates.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         n, (success, failure) = self.total_count, self._log_chances
-        ways = weft.lgamma(n + value) - weft.lgamma(1.0 + value) - weft.lgamma(n)
-        ways = weft.where(n + value == 0.0, 0.0, ways)  # no trial: one way
+        ways = _C.lgamma(n + value) - _C.lgamma(1.0 + value) - _C.lgamma(n)
+        ways = _C.where(n + value == 0.0, 0.0, ways)  # no trial: one way
         return n * failure + value * success + ways
 
 
@@ -259,23 +262,23 @@ class Multinomial(Distribution):
         drawn = self._categorical.sample((self.total_count, *Size(sample_shape)))
         numbers = drawn.movedim(0, -1)
         counts = self.probs.new_zeros(self._extended_shape(sample_shape))
-        return counts.scatter_add(-1, numbers, weft.ones_like(numbers, dtype=counts.dtype))
+        return counts.scatter_add(-1, numbers, _C.ones_like(numbers, dtype=counts.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         logits, value = broadcast_all(self.logits, value)
-        logits = weft.where((value == 0) & (logits == -weft.inf), 0.0, logits)
-        ways = weft.lgamma(value.sum(-1) + 1) - weft.lgamma(value + 1).sum(-1)
+        logits = _C.where((value == 0) & (logits == -math.inf), 0.0, logits)
+        ways = _C.lgamma(value.sum(-1) + 1) - _C.lgamma(value + 1).sum(-1)
         return ways + (logits * value).sum(-1)
 
     def entropy(self) -> Tensor:
         """A sum over the numbers that each category may be drawn, which are binomial."""
-        n = weft.tensor(self.total_count)
+        n = _C.tensor(self.total_count)
         binomial = Binomial(total_count=self.total_count, probs=self.probs)
         numbers = binomial.enumerate_support(expand=False)[1:]
         weights = binomial.log_prob(numbers).exp()
-        repeated = (weights * weft.lgamma(numbers + 1)).sum((0, -1))
-        return n * self._categorical.entropy() - weft.lgamma(n + 1) + repeated
+        repeated = (weights * _C.lgamma(numbers + 1)).sum((0, -1))
+        return n * self._categorical.entropy() - _C.lgamma(n + 1) + repeated
 
 
 class ContinuousBernoulli(Odds, ExponentialFamily):
@@ -306,14 +309,14 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         """Where formulas hold, and probabilities that are outside of lims everywhere."""
         low, high = self._lims
         outside = (self.probs <= low) | (self.probs > high)
-        return outside, weft.where(outside, self.probs, low)
+        return outside, _C.where(outside, self.probs, low)
 
     def _log_constant(self) -> Tensor:
         """log(2 * atanh(1 - 2 * probs) / (1 - 2 * probs))."""
         outside, probs = self._off_center()
         ratio = ((-probs).log1p() - probs.log()) / (1 - 2 * probs)
         x = (self.probs - 0.5) ** 2
-        return weft.where(outside, ratio.log(), math.log(2) + (4 / 3 + 104 / 45 * x) * x)
+        return _C.where(outside, ratio.log(), math.log(2) + (4 / 3 + 104 / 45 * x) * x)
 
     @property
     def mean(self) -> Tensor:
@@ -321,7 +324,7 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         outside, probs = self._off_center()
         exact = probs / (2 * probs - 1) + 1 / ((-probs).log1p() - probs.log())
         x = self.probs - 0.5
-        return weft.where(outside, exact, 0.5 + (1 / 3 + 16 / 45 * x**2) * x)
+        return _C.where(outside, exact, 0.5 + (1 / 3 + 16 / 45 * x**2) * x)
 
     @property
     def variance(self) -> Tensor:
@@ -330,10 +333,10 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         odds = (-probs).log1p() - probs.log()
         exact = probs * (probs - 1) / (1 - 2 * probs) ** 2 + 1 / odds**2
         x = (self.probs - 0.5) ** 2
-        return weft.where(outside, exact, 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
+        return _C.where(outside, exact, 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(weft.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
+        return self.icdf(_C.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -346,14 +349,14 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         outside, probs = self._off_center()
         power = probs**value * (1 - probs) ** (1 - value)
         exact = (power + probs - 1) / (2 * probs - 1)
-        result = weft.where(outside, exact, value)
-        return weft.where(value <= 0, 0.0, weft.where(value >= 1, 1.0, result))
+        result = _C.where(outside, exact, value)
+        return _C.where(value <= 0, 0.0, _C.where(value >= 1, 1.0, result))
 
     def icdf(self, value: Tensor) -> Tensor:
         outside, probs = self._off_center()
         base = (-probs).log1p()
         exact = ((value * (2 * probs - 1) - probs).log1p() - base) / (probs.log() - base)
-        return weft.where(outside, exact, value)
+        return _C.where(outside, exact, value)
 
     def entropy(self) -> Tensor:
         none, one = (-self.probs).log1p(), self.probs.log()
@@ -363,6 +366,6 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         near = (x > self._lims[0] - 0.5) & (x <= self._lims[1] - 0.5)
-        away = weft.where(near, 1.0, x)
-        exact = weft.expm1(away).abs().log() - away.abs().log()
-        return weft.where(near, 0.5 * x + x**2 / 24 - x**4 / 2880, exact)
+        away = _C.where(near, 1.0, x)
+        exact = _C.expm1(away).abs().log() - away.abs().log()
+        return _C.where(near, 0.5 * x + x**2 / 24 - x**4 / 2880, exact)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.shapes import broadcast_shapes
 from weft.distributions.continuous import Exponential, Laplace, Normal, Uniform
 from weft.distributions.counts import ContinuousBernoulli
 from weft.distributions.distribution import Distribution
@@ -41,7 +42,7 @@ PAIRS = [(_CLASSES[p], _CLASSES[q]) for p, names in _NAMES.items() for q in name
 
 def _log_range(low: Tensor, high: Tensor) -> Tensor:
     """The mean of log(x) between two numbers."""
-    return (weft.xlogy(high, high) - weft.xlogy(low, low)) / (high - low) - 1
+    return (_C.xlogy(high, high) - _C.xlogy(low, low)) / (high - low) - 1
 
 
 # the mean of log(x)
@@ -68,7 +69,7 @@ _LOG_EXP: dict[type, Any] = {
 
 
 def _log_exp_range(low: Tensor, width: Tensor) -> Tensor:
-    return (-weft.expm1(-width) / width).log() - low
+    return (-_C.expm1(-width) / width).log() - low
 
 
 def _of_gamma(p: Any, q: Gamma) -> Tensor:
@@ -104,7 +105,7 @@ _CROSS: dict[type, Any] = {
     Gumbel: _of_gumbel,
     Normal: _of_normal,
     Pareto: _of_pareto,
-    Uniform: lambda p, q: (q.high - q.low).log() + weft.zeros_like(p.mean),
+    Uniform: lambda p, q: (q.high - q.low).log() + _C.zeros_like(p.mean),
 }
 _BOUNDS: dict[type, Any] = {
     Beta: lambda p: (0.0, 1.0),
@@ -134,6 +135,6 @@ def outside(p: Any, q: Any) -> Tensor:
     everywhere = (-math.inf, math.inf)
     low_p, high_p = _BOUNDS.get(_class_of(p), lambda _: everywhere)(p)
     low_q, high_q = _BOUNDS.get(_class_of(q), lambda _: everywhere)(q)
-    shape = weft.broadcast_shapes(p.batch_shape, q.batch_shape)
-    beyond = weft.as_tensor(low_p < low_q) | weft.as_tensor(high_p > high_q)
+    shape = broadcast_shapes(p.batch_shape, q.batch_shape)
+    beyond = _C.as_tensor(low_p < low_q) | _C.as_tensor(high_p > high_q)
     return beyond.expand(shape)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.shapes import broadcast_tensors
+from weft._tensor.limits import finfo
+from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution, Size
 from weft.distributions.exp_family import ExponentialFamily
@@ -75,12 +79,12 @@ class Bernoulli(Odds, ExponentialFamily):
     def mode(self) -> Tensor:
         """The more probable value; nan where both are."""
         mode = (self.probs >= 0.5).to(self.probs)
-        mode[self.probs == 0.5] = weft.nan
+        mode[self.probs == 0.5] = math.nan
         return mode
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        with weft.no_grad():
-            return weft.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+        with no_grad():
+            return _C.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -91,11 +95,11 @@ class Bernoulli(Odds, ExponentialFamily):
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._all_values(weft.arange(2, dtype=self._param.dtype), expand)
+        return self._all_values(_C.arange(2, dtype=self._param.dtype), expand)
 
     @property
     def _natural_params(self) -> tuple[Tensor]:
-        return (weft.logit(self.probs),)
+        return (_C.logit(self.probs),)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return F.softplus(x)
@@ -144,7 +148,7 @@ class Categorical(Odds):
     @property
     def mean(self) -> Tensor:
         """nan: numbers of categories have no mean."""
-        return weft.full(self._extended_shape(), weft.nan, dtype=self.probs.dtype)
+        return _C.full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
 
     variance = mean
     mode = property(lambda self: self.probs.argmax(dim=-1), doc="The most probable value.")
@@ -155,7 +159,7 @@ class Categorical(Odds):
     def _numbers(self, sample_shape: Any) -> Tensor:
         shape = Size(sample_shape)
         rows = self.probs.detach().reshape(-1, self._num_events)
-        drawn = weft.multinomial(rows, shape.numel(), True).T
+        drawn = _C.multinomial(rows, shape.numel(), True).T
         return drawn.reshape(shape + self._batch_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -163,15 +167,15 @@ class Categorical(Odds):
         return self._log_prob_of(value.long())
 
     def _log_prob_of(self, numbers: Tensor) -> Tensor:
-        index, logits = weft.broadcast_tensors(numbers.unsqueeze(-1), self.logits)
+        index, logits = broadcast_tensors(numbers.unsqueeze(-1), self.logits)
         return logits.gather(-1, index[..., :1]).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        logits = self.logits.clamp(min=weft.finfo(self.logits.dtype).min)
+        logits = self.logits.clamp(min=finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._all_values(weft.arange(self._num_events), expand)
+        return self._all_values(_C.arange(self._num_events), expand)
 
 
 class OneHotCategorical(Categorical):
@@ -198,7 +202,7 @@ class OneHotCategorical(Categorical):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events
-        values = weft.eye(n, dtype=self.probs.dtype).reshape(n, *(1,) * len(self._batch_shape), n)
+        values = _C.eye(n, dtype=self.probs.dtype).reshape(n, *(1,) * len(self._batch_shape), n)
         return values.expand(n, *self._batch_shape, n) if expand else values
 
 

@@ -6,12 +6,13 @@ import copy
 import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.distributions.constraints import is_dependent
 from weft.distributions.utils import broadcast_all, lazy_property
 
-Size = weft.Size
+Size = _C.Size
 
 
 class Distribution:
@@ -97,12 +98,12 @@ class Distribution:
         return type(self).__new__(type(self))
 
     @property
-    def batch_shape(self) -> weft.Size:
+    def batch_shape(self) -> _C.Size:
         """The shape of the family."""
         return self._batch_shape
 
     @property
-    def event_shape(self) -> weft.Size:
+    def event_shape(self) -> _C.Size:
         """The shape of one value."""
         return self._event_shape
 
@@ -113,7 +114,7 @@ class Distribution:
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Values of the shape sample_shape + batch_shape + event_shape, without gradient."""
-        with weft.no_grad():
+        with no_grad():
             return self.rsample(sample_shape)
 
     def sample_n(self, n: int) -> Tensor:
@@ -178,7 +179,7 @@ class Distribution:
         shaped = values.reshape(-1, *(1,) * inner, *self._event_shape)
         return shaped.expand(-1, *self._batch_shape, *self._event_shape) if expand else shaped
 
-    def _extended_shape(self, sample_shape: Any = ()) -> weft.Size:
+    def _extended_shape(self, sample_shape: Any = ()) -> _C.Size:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _check(self, value: Tensor) -> None:

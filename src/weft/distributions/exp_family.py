@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
 from weft._C import Tensor
+from weft.autograd._run import grad
+from weft.autograd.grad_mode import enable_grad
 from weft.distributions.distribution import Distribution
 
 
@@ -32,9 +33,9 @@ class ExponentialFamily(Distribution):
 
     def _normalizer_and_means(self, params: tuple[Tensor, ...]) -> tuple[Tensor, Any]:
         """The log normaliser at natural parameters that require a gradient, and its gradients."""
-        with weft.enable_grad():
+        with enable_grad():
             normalizer = self._log_normalizer(*params)
-        return normalizer, weft.autograd.grad(normalizer.sum(), params, create_graph=True)
+        return normalizer, grad(normalizer.sum(), params, create_graph=True)
 
     def entropy(self) -> Tensor:
         """The log normaliser less <natural parameters, mean of the statistics>."""

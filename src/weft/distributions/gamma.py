@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.incomplete_gamma import igamma
+from weft._functions.variates import _sample_dirichlet, _standard_gamma
+from weft._tensor.limits import finfo
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution
 from weft.distributions.exp_family import ExponentialFamily
 from weft.distributions.utils import broadcast_all
+from weft.nn import functional as F
 
 
 class Gamma(ExponentialFamily):
@@ -41,29 +45,29 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        drawn = weft._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        return drawn.clamp(min=weft.finfo(drawn.dtype).tiny)
+        drawn = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+        return drawn.clamp(min=finfo(drawn.dtype).tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        value = weft.as_tensor(value, dtype=self.rate.dtype)
+        value = _C.as_tensor(value, dtype=self.rate.dtype)
         self._check(value)
         a, rate = self.concentration, self.rate
-        return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - weft.lgamma(a)
+        return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - _C.lgamma(a)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
-        return weft.igamma(self.concentration, self.rate * value)
+        return igamma(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
         a = self.concentration
-        return a - self.rate.log() + weft.lgamma(a) + (1 - a) * weft.digamma(a)
+        return a - self.rate.log() + _C.lgamma(a) + (1 - a) * _C.digamma(a)
 
     @property
     def _natural_params(self) -> tuple[Tensor, Tensor]:
         return self.concentration - 1, -self.rate
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
-        return weft.lgamma(x + 1) - (x + 1) * (-y).log()
+        return _C.lgamma(x + 1) - (x + 1) * (-y).log()
 
 
 class Chi2(Gamma):
@@ -76,7 +80,7 @@ class Chi2(Gamma):
 
     df: Tensor
     concentration = property(lambda self: 0.5 * self.df, doc="df / 2.")
-    rate = property(lambda self: weft.full_like(self.df, 0.5), doc="1 / 2.")
+    rate = property(lambda self: _C.full_like(self.df, 0.5), doc="1 / 2.")
 
 
 class Dirichlet(ExponentialFamily):
@@ -96,13 +100,13 @@ class Dirichlet(ExponentialFamily):
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return weft._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+        return _sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         a = self.concentration
-        normalizer = weft.lgamma(a.sum(-1)) - weft.lgamma(a).sum(-1)
-        return weft.xlogy(a - 1, value).sum(-1) + normalizer
+        normalizer = _C.lgamma(a.sum(-1)) - _C.lgamma(a).sum(-1)
+        return _C.xlogy(a - 1, value).sum(-1) + normalizer
 
     @property
     def mean(self) -> Tensor:
@@ -114,9 +118,9 @@ class Dirichlet(ExponentialFamily):
         """The corner of the largest concentration where none is above 1."""
         a = self.concentration
         above = (a - 1).clamp(min=0.0)
-        corner = weft.nn.functional.one_hot(a.argmax(-1), a.shape[-1]).to(a)
+        corner = F.one_hot(a.argmax(-1), a.shape[-1]).to(a)
         flat = (a < 1).all(-1, keepdim=True)
-        return weft.where(flat, corner, above / above.sum(-1, True))
+        return _C.where(flat, corner, above / above.sum(-1, True))
 
     @property
     def variance(self) -> Tensor:
@@ -126,9 +130,9 @@ class Dirichlet(ExponentialFamily):
 
     def entropy(self) -> Tensor:
         a, total, count = self.concentration, self.concentration.sum(-1), self.event_shape[-1]
-        normalizer = weft.lgamma(a).sum(-1) - weft.lgamma(total)
-        spread = (a - 1.0) * weft.digamma(a)
-        return normalizer - (count - total) * weft.digamma(total) - spread.sum(-1)
+        normalizer = _C.lgamma(a).sum(-1) - _C.lgamma(total)
+        spread = (a - 1.0) * _C.digamma(a)
+        return normalizer - (count - total) * _C.digamma(total) - spread.sum(-1)
 
     _natural_params = property(lambda self: (self.concentration,), doc="The concentration.")
 
@@ -154,7 +158,7 @@ class Beta(ExponentialFamily):
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
     ) -> None:
         pair = broadcast_all(concentration1, concentration0)
-        self._dirichlet = Dirichlet(weft.stack(pair, -1), validate_args=validate_args)
+        self._dirichlet = Dirichlet(_C.stack(pair, -1), validate_args=validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
     concentration1 = property(lambda self: self._dirichlet.concentration[..., 0], doc="Towards 1.")
@@ -173,7 +177,7 @@ class Beta(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        return self._dirichlet.log_prob(weft.stack((value, 1 - value), -1))
+        return self._dirichlet.log_prob(_C.stack((value, 1 - value), -1))
 
     def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
@@ -204,36 +208,36 @@ class StudentT(Distribution):
 
     mode = property(lambda self: self.loc, doc="loc.")
     mean = property(
-        lambda self: weft.where(self.df > 1, self.loc, weft.nan), doc="loc, nan where df <= 1."
+        lambda self: _C.where(self.df > 1, self.loc, math.nan), doc="loc, nan where df <= 1."
     )
 
     @property
     def variance(self) -> Tensor:
         """inf where df is at most 2, nan where it is at most 1."""
         df = self.df
-        finite = self.scale.pow(2) * df / weft.where(df > 2, df - 2, 1.0)
-        return weft.where(df > 2, finite, weft.where(df > 1, weft.inf, weft.nan))
+        finite = self.scale.pow(2) * df / _C.where(df > 2, df - 2, 1.0)
+        return _C.where(df > 2, finite, _C.where(df > 1, math.inf, math.nan))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        normal = weft.randn(shape, dtype=self.df.dtype)
+        normal = _C.randn(shape, dtype=self.df.dtype)
         chi2 = Chi2(self.df, validate_args=False).rsample(sample_shape)
-        return self.loc + self.scale * normal * weft.rsqrt(chi2 / self.df)
+        return self.loc + self.scale * normal * _C.rsqrt(chi2 / self.df)
 
     def _log_scale(self) -> Tensor:
         """Of the standard density's constant."""
         df = self.df
-        halves = weft.lgamma(0.5 * df) - weft.lgamma(0.5 * (df + 1))
+        halves = _C.lgamma(0.5 * df) - _C.lgamma(0.5 * (df + 1))
         return self.scale.log() + 0.5 * df.log() + 0.5 * math.log(math.pi) + halves
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         squared = ((value - self.loc) / self.scale) ** 2
-        return -0.5 * (self.df + 1) * weft.log1p(squared / self.df) - self._log_scale()
+        return -0.5 * (self.df + 1) * _C.log1p(squared / self.df) - self._log_scale()
 
     def entropy(self) -> Tensor:
         df = self.df
-        spread = weft.digamma(0.5 * (df + 1)) - weft.digamma(0.5 * df)
+        spread = _C.digamma(0.5 * (df + 1)) - _C.digamma(0.5 * df)
         return self._log_scale() + 0.5 * (df + 1) * spread
 
 
@@ -250,19 +254,19 @@ class FisherSnedecor(Distribution):
     @property
     def mean(self) -> Tensor:
         """nan where df2 is at most 2."""
-        df2 = weft.where(self.df2 > 2, self.df2, weft.nan)
+        df2 = _C.where(self.df2 > 2, self.df2, math.nan)
         return df2 / (df2 - 2)
 
     @property
     def mode(self) -> Tensor:
         """nan where df1 is at most 2."""
-        inner = weft.where(self.df1 > 2, (self.df1 - 2) / self.df1, weft.nan)
+        inner = _C.where(self.df1 > 2, (self.df1 - 2) / self.df1, math.nan)
         return inner * self.df2 / (self.df2 + 2)
 
     @property
     def variance(self) -> Tensor:
         """nan where df2 is at most 4."""
-        df1, df2 = self.df1, weft.where(self.df2 > 4, self.df2, weft.nan)
+        df1, df2 = self.df1, _C.where(self.df2 > 4, self.df2, math.nan)
         return 2 * df2.pow(2) * (df1 + df2 - 2) / (df1 * (df2 - 2).pow(2) * (df2 - 4))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
@@ -270,7 +274,7 @@ class FisherSnedecor(Distribution):
             Gamma(0.5 * df, df, validate_args=False).rsample(sample_shape)
             for df in (self.df1, self.df2)
         )
-        tiny = weft.finfo(under.dtype).tiny
+        tiny = finfo(under.dtype).tiny
         return (over / under.clamp(min=tiny)).clamp(min=tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -278,4 +282,4 @@ class FisherSnedecor(Distribution):
         a, b = 0.5 * self.df1, 0.5 * self.df2
         ratio = self.df1 / self.df2
         constant = (a + b).lgamma() - a.lgamma() - b.lgamma() + a * ratio.log()
-        return constant + (a - 1) * value.log() - (a + b) * weft.log1p(ratio * value)
+        return constant + (a - 1) * value.log() - (a + b) * _C.log1p(ratio * value)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.distributions.continuous import Cauchy, Laplace, Normal
 from weft.distributions.counts import Binomial, Geometric, Poisson
@@ -19,6 +19,7 @@ from weft.distributions.gamma import Dirichlet
 from weft.distributions.independent import Independent
 from weft.distributions.multivariate import NormalVectors
 from weft.distributions.transformed import HalfNormal, TransformedDistribution
+from weft.nn import functional as F
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -78,8 +79,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
 def _by_cross_entropy(p: Distribution, q: Distribution) -> Tensor:
     known = cross_entropy(p, q)
-    divergence = weft.zeros_like(p.mean) if known is None else known - p.entropy()
-    return weft.where(outside(p, q), weft.inf, divergence)
+    divergence = _C.zeros_like(p.mean) if known is None else known - p.entropy()
+    return _C.where(outside(p, q), math.inf, divergence)
 
 
 for _pair in PAIRS:
@@ -115,14 +116,14 @@ def _half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
 @register_kl(Laplace, Laplace)
 def _laplace(p: Laplace, q: Laplace) -> Tensor:
     ratio, away = p.scale / q.scale, (p.loc - q.loc).abs()
-    return -ratio.log() + away / q.scale + ratio * weft.exp(-away / p.scale) - 1
+    return -ratio.log() + away / q.scale + ratio * _C.exp(-away / p.scale) - 1
 
 
 @register_kl(Normal, Laplace)
 def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
     z = (p.loc - q.loc) / p.scale
     density = math.sqrt(2 / math.pi) * (-0.5 * z.pow(2)).exp()
-    distance = p.scale * (density + z * weft.erf(z / math.sqrt(2)))
+    distance = p.scale * (density + z * _C.erf(z / math.sqrt(2)))
     return (2 * q.scale).log() + distance / q.scale - p.entropy()
 
 
@@ -134,12 +135,12 @@ def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
-    softplus = weft.nn.functional.softplus
+    softplus = F.softplus
     ones = p.probs * (softplus(-q.logits) - softplus(-p.logits))
     zeros = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
-    ones = weft.where(q.probs == 0, weft.inf, ones)
-    zeros = weft.where(q.probs == 1, weft.inf, zeros)
-    return weft.where(p.probs == 0, 0.0, ones) + weft.where(p.probs == 1, 0.0, zeros)
+    ones = _C.where(q.probs == 0, math.inf, ones)
+    zeros = _C.where(q.probs == 1, math.inf, zeros)
+    return _C.where(p.probs == 0, 0.0, ones) + _C.where(p.probs == 1, 0.0, zeros)
 
 
 @register_kl(Bernoulli, Poisson)
@@ -156,7 +157,7 @@ def _binomial(p: Binomial, q: Binomial) -> Tensor:
         )
     ones = p.probs * (p.logits - q.logits)
     result = p.total_count * (ones + (-p.probs).log1p() - (-q.probs).log1p())
-    return weft.where(p.total_count > q.total_count, weft.inf, result)
+    return _C.where(p.total_count > q.total_count, math.inf, result)
 
 
 @register_kl(Geometric, Geometric)
@@ -167,8 +168,8 @@ def _geometric(p: Geometric, q: Geometric) -> Tensor:
 @register_kl(Categorical, Categorical)
 def _categorical(p: Categorical, q: Categorical) -> Tensor:
     terms = p.probs * (p.logits - q.logits)
-    terms = weft.where((q.probs == 0).expand_as(terms), weft.inf, terms)
-    return weft.where((p.probs == 0).expand_as(terms), 0.0, terms).sum(-1)
+    terms = _C.where((q.probs == 0).expand_as(terms), math.inf, terms)
+    return _C.where((p.probs == 0).expand_as(terms), 0.0, terms).sum(-1)
 
 
 @register_kl(Poisson, Poisson)
@@ -179,14 +180,14 @@ def _poisson(p: Poisson, q: Poisson) -> Tensor:
 @register_kl(Poisson, Bernoulli)
 @register_kl(Poisson, Binomial)
 def _unbounded(p: Distribution, q: Distribution) -> Tensor:
-    return weft.full_like(p.mean, weft.inf)
+    return _C.full_like(p.mean, math.inf)
 
 
 @register_kl(Dirichlet, Dirichlet)
 def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
     a, b = p.concentration, q.concentration
     total = a.sum(-1)
-    normalizers = weft.lgamma(total) - weft.lgamma(b.sum(-1)) + (b.lgamma() - a.lgamma()).sum(-1)
+    normalizers = _C.lgamma(total) - _C.lgamma(b.sum(-1)) + (b.lgamma() - a.lgamma()).sum(-1)
     return normalizers + ((a - b) * (a.digamma() - total.digamma().unsqueeze(-1))).sum(-1)
 
 

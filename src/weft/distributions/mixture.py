@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
 from weft.distributions.discrete import Categorical
 from weft.distributions.distribution import Distribution, Size
@@ -86,9 +87,9 @@ class MixtureSameFamily(Distribution):
         self._check(x)
         inner = self._component_distribution.log_prob(self._wide(x))
         weights = self._mixture_distribution.logits.log_softmax(-1)
-        return weft.logsumexp(inner + weights, dim=-1)
+        return _C.logsumexp(inner + weights, dim=-1)
 
-    @weft.no_grad()
+    @no_grad()
     def sample(self, sample_shape: Any = ()) -> Tensor:
         dim = -1 - len(self.event_shape)
         chosen = self._mixture_distribution.sample(sample_shape)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C, linalg
 from weft._C import Tensor
+from weft._functions.elements import mvlgamma
+from weft._functions.shapes import broadcast_shapes
+from weft._tensor.limits import finfo
+from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
 from weft.distributions.distribution import Distribution, Size
 from weft.distributions.exp_family import ExponentialFamily
@@ -27,10 +31,10 @@ def log_diagonal(factor: Tensor) -> Tensor:
 
 def solved(factor: Tensor, columns: Tensor) -> Tensor:
     """inverse(factor) @ columns of a lower triangular factor; they broadcast."""
-    shape = weft.broadcast_shapes(factor.shape[:-2], columns.shape[:-2])
+    shape = broadcast_shapes(factor.shape[:-2], columns.shape[:-2])
     factor = factor.expand(*shape, *factor.shape[-2:])
     columns = columns.expand(*shape, *columns.shape[-2:])
-    return weft.linalg.solve_triangular(factor, columns, upper=False)
+    return linalg.solve_triangular(factor, columns, upper=False)
 
 
 class NormalVectors(Distribution):
@@ -88,11 +92,11 @@ class _OfCovariance(Distribution):
     def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance."""
         if "covariance_matrix" in vars(self):
-            return weft.linalg.cholesky(self.covariance_matrix)
+            return linalg.cholesky(self.covariance_matrix)
         # with J the exchange of rows, chol(J P J) is J L**-T J of the factor L of inverse(P)
-        flipped = weft.linalg.cholesky(self.precision_matrix.flip((-2, -1)))
+        flipped = linalg.cholesky(self.precision_matrix.flip((-2, -1)))
         upper = flipped.flip((-2, -1)).mT
-        identity = weft.eye(upper.shape[-1], dtype=upper.dtype)
+        identity = _C.eye(upper.shape[-1], dtype=upper.dtype)
         return solved(upper, identity)
 
     @lazy_property
@@ -103,7 +107,7 @@ class _OfCovariance(Distribution):
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
-        return weft.cholesky_inverse(self.scale_tril)
+        return _C.cholesky_inverse(self.scale_tril)
 
 
 class MultivariateNormal(_OfCovariance, NormalVectors):
@@ -130,7 +134,7 @@ class MultivariateNormal(_OfCovariance, NormalVectors):
             scale_tril=scale_tril,
             precision_matrix=precision_matrix,
         )
-        shape = weft.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        shape = broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         self.loc = loc.expand(*shape, loc.shape[-1])
         for name in set(vars(self)) & set(_OF_MATRICES):
             setattr(self, name, matrix.expand(*shape, *matrix.shape[-2:]))
@@ -139,7 +143,7 @@ class MultivariateNormal(_OfCovariance, NormalVectors):
     variance = property(lambda self: self.scale_tril.pow(2).sum(-1), doc="Of each component.")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        noise = weft.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        noise = _C.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
         return self.loc + (self.scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
 
     def _half_log_det(self) -> Tensor:
@@ -181,7 +185,7 @@ class LowRankMultivariateNormal(NormalVectors):
                 f"cov_diag, got {tuple(cov_factor.shape)} and {tuple(cov_diag.shape)}"
             )
         batches = loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1]
-        shape = weft.broadcast_shapes(*batches)
+        shape = broadcast_shapes(*batches)
         self.loc, self.cov_diag = loc.expand(*shape, size), cov_diag.expand(*shape, size)
         self.cov_factor = cov_factor.expand(*shape, *cov_factor.shape[-2:])
         super().__init__(shape, (size,), validate_args=validate_args)
@@ -199,7 +203,7 @@ class LowRankMultivariateNormal(NormalVectors):
     @lazy_property
     def scale_tril(self) -> Tensor:
         """Its lower Cholesky factor."""
-        return weft.linalg.cholesky(self.covariance_matrix)
+        return linalg.cholesky(self.covariance_matrix)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
@@ -217,12 +221,12 @@ class LowRankMultivariateNormal(NormalVectors):
     def _capacitance_tril(self) -> Tensor:
         """The Cholesky factor of the capacitance, I + W.mT @ inverse(D) @ W."""
         inner = self._scaled_factor @ self.cov_factor
-        return weft.linalg.cholesky(inner + weft.eye(inner.shape[-1], dtype=inner.dtype))
+        return linalg.cholesky(inner + _C.eye(inner.shape[-1], dtype=inner.dtype))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        factors = weft.randn(*shape[:-1], self.cov_factor.shape[-1], dtype=self.loc.dtype)
-        noise = weft.randn(shape, dtype=self.loc.dtype)
+        factors = _C.randn(*shape[:-1], self.cov_factor.shape[-1], dtype=self.loc.dtype)
+        noise = _C.randn(shape, dtype=self.loc.dtype)
         common = (self.cov_factor @ factors.unsqueeze(-1)).squeeze(-1)
         return self.loc + common + self.cov_diag.sqrt() * noise
 
@@ -235,7 +239,7 @@ class LowRankMultivariateNormal(NormalVectors):
         return alone - common.pow(2).sum((-2, -1))
 
     def _factor(self) -> Tensor:
-        return weft.cat([self.cov_factor, self.cov_diag.sqrt().diag_embed()], -1)
+        return _C.cat([self.cov_factor, self.cov_diag.sqrt().diag_embed()], -1)
 
 
 class Wishart(_OfCovariance, ExponentialFamily):
@@ -262,8 +266,8 @@ class Wishart(_OfCovariance, ExponentialFamily):
             scale_tril=scale_tril,
             precision_matrix=precision_matrix,
         )
-        df = weft.as_tensor(df, dtype=matrix.dtype)
-        shape = weft.broadcast_shapes(matrix.shape[:-2], df.shape)
+        df = _C.as_tensor(df, dtype=matrix.dtype)
+        shape = broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df = df.expand(shape)
         self._event_shape = Size(matrix.shape[-2:])
         if not (self.df > self.event_shape[-1] - 1).all():
@@ -284,7 +288,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
     def mode(self) -> Tensor:
         """nan where df is at most the size plus 1."""
         factor = self._wide_df - self.event_shape[-1] - 1
-        return weft.where(factor > 0, factor, weft.nan) * self.covariance_matrix
+        return _C.where(factor > 0, factor, math.nan) * self.covariance_matrix
 
     @property
     def variance(self) -> Tensor:
@@ -297,30 +301,30 @@ class Wishart(_OfCovariance, ExponentialFamily):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """By Bartlett's decomposition: a triangle of normal numbers, chi on its diagonal."""
         size = self.event_shape[-1]
-        df = self.df.unsqueeze(-1) - weft.arange(size, dtype=self.df.dtype)
+        df = self.df.unsqueeze(-1) - _C.arange(size, dtype=self.df.dtype)
         chi = Chi2(df, validate_args=False).rsample(sample_shape).sqrt()
-        chi = chi.clamp(min=weft.finfo(chi.dtype).eps)
-        below = weft.randn(self._extended_shape(sample_shape), dtype=chi.dtype).tril(-1)
+        chi = chi.clamp(min=finfo(chi.dtype).eps)
+        below = _C.randn(self._extended_shape(sample_shape), dtype=chi.dtype).tril(-1)
         factor = self.scale_tril @ (below + chi.diag_embed())
         return factor @ factor.mT
 
     def _half_df(self) -> tuple[int, Tensor, Tensor]:
         """The size, df / 2, and the logarithm of the multivariate gamma function of it."""
         size = self.event_shape[-1]
-        return size, self.df / 2, weft.mvlgamma(self.df / 2, p=size)
+        return size, self.df / 2, mvlgamma(self.df / 2, p=size)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         size, half, normalizer = self._half_df()
         scale = half * size * math.log(2) + self.df * log_diagonal(self.scale_tril)
         trace = (self.precision_matrix * value).sum((-2, -1))  # both are symmetric
-        shape = (half - (size + 1) / 2) * weft.linalg.slogdet(value).logabsdet
+        shape = (half - (size + 1) / 2) * linalg.slogdet(value).logabsdet
         return shape - trace / 2 - scale - normalizer
 
     def entropy(self) -> Tensor:
         size, half, normalizer = self._half_df()
         scale = (size + 1) * (size * math.log(2) / 2 + log_diagonal(self.scale_tril))
-        mean = weft.digamma(half.unsqueeze(-1) - weft.arange(size, dtype=half.dtype) / 2).sum(-1)
+        mean = _C.digamma(half.unsqueeze(-1) - _C.arange(size, dtype=half.dtype) / 2).sum(-1)
         return scale + normalizer - (half - (size + 1) / 2) * mean + half * size
 
     @property
@@ -330,8 +334,8 @@ class Wishart(_OfCovariance, ExponentialFamily):
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
         size = self.event_shape[-1]
         half = y + (size + 1) / 2
-        determinant = weft.linalg.slogdet(-2 * x).logabsdet
-        return half * (size * math.log(2) - determinant) + weft.mvlgamma(half, p=size)
+        determinant = linalg.slogdet(-2 * x).logabsdet
+        return half * (size * math.log(2) - determinant) + mvlgamma(half, p=size)
 
 
 class LKJCholesky(Distribution):
@@ -353,21 +357,21 @@ class LKJCholesky(Distribution):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """By the onion method: a row is a direction on a sphere times a length."""
         a = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 2)
-        rows = weft.arange(self.dim, dtype=a.dtype).sub(1).clamp(min=0) / 2
-        with weft.no_grad():
+        rows = _C.arange(self.dim, dtype=a.dtype).sub(1).clamp(min=0) / 2
+        with no_grad():
             squared = Beta(rows + 0.5, a - rows).sample(sample_shape).unsqueeze(-1)
-            normal = weft.randn(self._extended_shape(sample_shape), dtype=a.dtype).tril(-1)
-            length = weft.linalg.vector_norm(normal, dim=-1, keepdim=True)
-            below = squared.sqrt() * normal / weft.where(length > 0, length, 1.0)
-            left = (1 - below.pow(2).sum(-1)).clamp(min=weft.finfo(a.dtype).tiny)
+            normal = _C.randn(self._extended_shape(sample_shape), dtype=a.dtype).tril(-1)
+            length = linalg.vector_norm(normal, dim=-1, keepdim=True)
+            below = squared.sqrt() * normal / _C.where(length > 0, length, 1.0)
+            left = (1 - below.pow(2).sum(-1)).clamp(min=finfo(a.dtype).tiny)
             return below + left.sqrt().diag_embed()
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         size = self.dim - 1
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
-        order = size - weft.arange(1, self.dim, dtype=value.dtype)
+        order = size - _C.arange(1, self.dim, dtype=value.dtype)
         powers = 2 * (self.concentration - 1).unsqueeze(-1) + order
         a = self.concentration + 0.5 * size
-        normalizer = weft.mvlgamma(a - 0.5, p=size) - weft.lgamma(a) * size
+        normalizer = mvlgamma(a - 0.5, p=size) - _C.lgamma(a) * size
         return (powers * diagonal.log()).sum(-1) - normalizer - 0.5 * size * math.log(math.pi)

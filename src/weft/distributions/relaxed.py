@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.discrete import Categorical, Odds
@@ -36,7 +36,7 @@ class LogitRelaxedBernoulli(Odds):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
-        u = clamp_probs(weft.rand(shape, dtype=probs.dtype))
+        u = clamp_probs(_C.rand(shape, dtype=probs.dtype))
         noise = u.log() - (-u).log1p()
         return (noise + probs.log() - (-probs).log1p()) / self.temperature
 
@@ -44,7 +44,7 @@ class LogitRelaxedBernoulli(Odds):
         self._check(value)
         logits, value = broadcast_all(self.logits, value)
         difference = logits - value * self.temperature
-        temperature = weft.as_tensor(self.temperature, dtype=logits.dtype)
+        temperature = _C.as_tensor(self.temperature, dtype=logits.dtype)
         return temperature.log() + difference - 2 * difference.exp().log1p()
 
 
@@ -105,7 +105,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        u = clamp_probs(weft.rand(shape, dtype=self.logits.dtype))
+        u = clamp_probs(_C.rand(shape, dtype=self.logits.dtype))
         scores = (self.logits - (-u.log()).log()) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 
@@ -113,8 +113,8 @@ class ExpRelaxedCategorical(Distribution):
         self._check(value)
         logits, value = broadcast_all(self.logits, value)
         count = self.event_shape[-1]
-        temperature = weft.as_tensor(self.temperature, dtype=logits.dtype)
-        scale = (count - 1) * temperature.log() + weft.lgamma(logits.new_tensor(float(count)))
+        temperature = _C.as_tensor(self.temperature, dtype=logits.dtype)
+        scale = (count - 1) * temperature.log() + _C.lgamma(logits.new_tensor(float(count)))
         return F.log_softmax(logits - value * temperature, dim=-1).sum(-1) + scale
 
 

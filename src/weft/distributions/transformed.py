@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._tensor.limits import finfo
+from weft.autograd.grad_mode import no_grad
 from weft.distributions import constraints
 from weft.distributions.continuous import Cauchy, Exponential, Normal, Uniform
 from weft.distributions.distribution import Distribution, Size
@@ -83,7 +85,7 @@ class TransformedDistribution(Distribution):
         new.base_dist = self.base_dist.expand(inner[: len(inner) - len(self.base_dist.event_shape)])
         return new
 
-    @weft.no_grad()
+    @no_grad()
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self._forward(self.base_dist.sample(sample_shape))
 
@@ -97,7 +99,7 @@ class TransformedDistribution(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        event_dim, total = len(self.event_shape), weft.zeros(())
+        event_dim, total = len(self.event_shape), _C.zeros(())
         for transform in reversed(self.transforms):
             before = transform.inv(value)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim
@@ -167,13 +169,13 @@ class _Half(TransformedDistribution):
             raise ValueError(f"{name}: expected scale within {constraints.positive}, got {scale}")
 
     scale = property(lambda self: self.base_dist.scale, doc="That of the whole distribution.")
-    mode = property(lambda self: weft.zeros_like(self.scale), doc="0.")
+    mode = property(lambda self: _C.zeros_like(self.scale), doc="0.")
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        value = weft.as_tensor(value, dtype=self.scale.dtype)
+        value = _C.as_tensor(value, dtype=self.scale.dtype)
         whole = self.base_dist.log_prob(value) + math.log(2)
-        return weft.where(value >= 0, whole, -weft.inf)
+        return _C.where(value >= 0, whole, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -198,7 +200,7 @@ class HalfCauchy(_Half):
     """|x| of x from a Cauchy distribution around 0."""
 
     _whole = Cauchy
-    mean = property(lambda self: weft.full_like(self.scale, weft.inf), doc="inf.")
+    mean = property(lambda self: _C.full_like(self.scale, math.inf), doc="inf.")
     variance = property(lambda self: self.base_dist.variance, doc="inf.")
 
 
@@ -225,14 +227,14 @@ class InverseGamma(TransformedDistribution):
     def mean(self) -> Tensor:
         """inf where the concentration is at most 1."""
         a = self.concentration
-        return weft.where(a > 1, self.rate / (a - 1), weft.inf)
+        return _C.where(a > 1, self.rate / (a - 1), math.inf)
 
     @property
     def variance(self) -> Tensor:
         """inf where the concentration is at most 2."""
         a = self.concentration
         finite = self.rate.square() / ((a - 1).square() * (a - 2))
-        return weft.where(a > 2, finite, weft.inf)
+        return _C.where(a > 2, finite, math.inf)
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -247,7 +249,7 @@ class Gumbel(TransformedDistribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        limits, ones = weft.finfo(self.loc.dtype), weft.ones_like(self.loc)
+        limits, ones = finfo(self.loc.dtype), _C.ones_like(self.loc)
         base = Uniform(ones * limits.tiny, ones - limits.eps, validate_args=validate_args)
         negative = AffineTransform(0, -ones)
         steps = [ExpTransform().inv, negative, ExpTransform().inv]
@@ -283,7 +285,7 @@ class Kumaraswamy(TransformedDistribution):
     ) -> None:
         a, b = broadcast_all(concentration1, concentration0)
         self.concentration1, self.concentration0 = a, b
-        base = Uniform(weft.zeros_like(a), weft.ones_like(a), validate_args=validate_args)
+        base = Uniform(_C.zeros_like(a), _C.ones_like(a), validate_args=validate_args)
         steps = [PowerTransform(b.reciprocal()), AffineTransform(1.0, -1.0)]
         steps.append(PowerTransform(a.reciprocal()))
         super().__init__(base, steps, validate_args=validate_args)
@@ -301,11 +303,11 @@ class Kumaraswamy(TransformedDistribution):
         """nan where a concentration is below 1."""
         a, b = self.concentration1, self.concentration0
         inside = ((a - 1) / (a * b - 1)) ** a.reciprocal()
-        return weft.where((a < 1) | (b < 1), weft.nan, inside)
+        return _C.where((a < 1) | (b < 1), math.nan, inside)
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        harmonic = weft.digamma(b + 1) + EULER
+        harmonic = _C.digamma(b + 1) + EULER
         return 1 - b.reciprocal() + (1 - a.reciprocal()) * harmonic - a.log() - b.log()
 
 
@@ -354,7 +356,7 @@ class Weibull(TransformedDistribution):
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
-        base = Exponential(weft.ones_like(self.scale), validate_args=validate_args)
+        base = Exponential(_C.ones_like(self.scale), validate_args=validate_args)
         steps = [PowerTransform(self.concentration.reciprocal()), AffineTransform(0, self.scale)]
         super().__init__(base, steps, validate_args=validate_args)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.shapes import broadcast_tensors
+from weft._tensor.limits import finfo
+from weft.autograd.grad_mode import enable_grad
 from weft.nn import functional as F
 
 __all__ = [
@@ -30,26 +33,26 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
             name = type(value).__name__
             raise ValueError(f"broadcast_all: expected tensors and numbers, got {name}")
     first = next((value for value in values if isinstance(value, Tensor)), None)
-    dtype = weft.get_default_dtype() if first is None else first.dtype
-    tensors = [v if isinstance(v, Tensor) else weft.tensor(v, dtype=dtype) for v in values]
-    return tuple(weft.broadcast_tensors(*tensors))
+    dtype = _C.get_default_dtype() if first is None else first.dtype
+    tensors = [v if isinstance(v, Tensor) else _C.tensor(v, dtype=dtype) for v in values]
+    return tuple(broadcast_tensors(*tensors))
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
     """Probabilities away from 0 and 1 by the precision of their dtype."""
-    eps = weft.finfo(probs.dtype).eps
+    eps = finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Probabilities of logits: of each (is_binary), or of the last dimension together."""
-    return weft.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
+    return _C.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Logits of probabilities, the other way."""
     clamped = clamp_probs(probs)
-    return weft.log(clamped) - weft.log1p(-clamped) if is_binary else weft.log(clamped)
+    return _C.log(clamped) - _C.log1p(-clamped) if is_binary else _C.log(clamped)
 
 
 def sum_rightmost(value: Tensor, count: int) -> Tensor:
@@ -65,7 +68,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"tril_matrix_to_vec: expected -{n} <= diag < {n}, got {diag}")
-    row, column = weft.tril_indices(n, n, diag)
+    row, column = _C.tril_indices(n, n, diag)
     return mat[..., row, column]
 
 
@@ -82,7 +85,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
         raise ValueError(
             f"vec_to_tril_matrix: expected as many elements as a triangle has, got {count}"
         )
-    row, column = weft.tril_indices(n, n, diag)
+    row, column = _C.tril_indices(n, n, diag)
     cells = vec.new_zeros(*vec.shape[:-1], n * n)
     return cells.index_copy(-1, row * n + column, vec).reshape(*vec.shape[:-1], n, n)
 
@@ -103,7 +106,7 @@ class lazy_property:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        with weft.enable_grad():  # it is kept: a later use may need the gradient
+        with enable_grad():  # it is kept: a later use may need the gradient
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft import _C
 from weft._C import Tensor
 from weft.func._batched import has_history, seen_by
@@ -227,7 +226,7 @@ def _library(level: Level, function: Any, args: tuple[Any, ...], kwargs: dict[st
 @face("weft.manual_seed")
 def _manual_seed(level: Level, seed: Any) -> Any:
     with level.outside():
-        return weft.manual_seed(seed)
+        return _C.manual_seed(seed)
 
 
 def _from_data(name: str) -> None:
@@ -237,7 +236,7 @@ def _from_data(name: str) -> None:
             return _from_tensor(name, data, *args, **kwargs)
         level.refuse_decision(f"{name}() with one", data)
         with level.outside():
-            return getattr(weft, name)(data, *args, **kwargs)
+            return getattr(_C, name)(data, *args, **kwargs)
 
     FACES[f"weft.{name}"] = call
 
@@ -311,6 +310,6 @@ def _storage(level: Level, *args: Any, **kwargs: Any) -> Any:
 @face("view")
 def _view(level: Level, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     only = [*size, *kwargs.values()]
-    if len(only) == 1 and isinstance(only[0], weft.dtype):
+    if len(only) == 1 and isinstance(only[0], _C.dtype):
         level.unsupported("view() of another dtype")
     return _aten.view(self, *size, **kwargs)

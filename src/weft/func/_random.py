@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft import _C
 from weft._C import Tensor
 from weft.func._operators import Operator
@@ -66,8 +65,8 @@ def _spread(level: Level, given: Sequence[Any]) -> Any:
 def _same(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     """Each sample draws from the same state of the generator."""
     generator: Any = next((each for each in given if isinstance(each, _C.Generator)), None)
-    read = weft.get_rng_state if generator is None else generator.get_state
-    write = weft.set_rng_state if generator is None else generator.set_state
+    read = _C.get_rng_state if generator is None else generator.get_state
+    write = _C.set_rng_state if generator is None else generator.set_state
     state = read()
 
     def call(sample: Sequence[Any]) -> Any:

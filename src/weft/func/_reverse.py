@@ -8,7 +8,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.autograd import enable_grad
+from weft.autograd.grad_mode import enable_grad
 from weft.func._arguments import Argnums, Chosen, output_tensors, split_aux
 from weft.func._histories import History
 from weft.utils._pytree import tree_flatten, tree_unflatten

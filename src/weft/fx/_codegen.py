@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft import _C
+from weft._runtime.public import weft
 from weft.fx._names import _get_qualified_name, _type_repr
 from weft.fx.node import Argument, Node, map_arg
 from weft.utils import _pytree
@@ -27,7 +28,7 @@ _CUSTOM_BUILTINS: dict[str, Any] = {
     "nan": math.nan,
     "NoneType": type(None),
     "torch": weft,
-    "device": weft.device,
+    "device": _C.device,
     "pytree": _pytree,
 }
 

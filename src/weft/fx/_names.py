@@ -8,8 +8,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-import weft
-from weft import overrides
+from weft import _C, overrides
+from weft._runtime.public import weft
 
 # What PyTorch's functions are called inside of it, where programs do not import them from.
 _INNER_NAMES = {
@@ -30,7 +30,7 @@ class _Inner(ModuleType):
 
 
 for _name in ("linalg", "fft", "special"):
-    setattr(weft._C, f"_{_name}", _Inner(_name))
+    setattr(_C, f"_{_name}", _Inner(_name))
 
 _OF_NN = frozenset(
     ("avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "one_hot")
@@ -38,7 +38,7 @@ _OF_NN = frozenset(
 )
 for _name in _OF_NN:
     if hasattr(weft.nn.functional, _name):
-        setattr(weft._C._nn, _name, getattr(weft.nn.functional, _name))
+        setattr(_C._nn, _name, getattr(weft.nn.functional, _name))
 
 
 def _get_qualified_name(func: Callable[..., Any]) -> str:

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import weft
+from weft._C import Tensor
+from weft._runtime.settings import _assert
 from weft.fx.graph import Graph
 from weft.fx.graph_module import GraphModule
 from weft.fx.node import Argument, Node, _side_effectful, map_aggregate
 from weft.fx.proxy import ParameterProxy, Proxy, TracerBase
 from weft.nn import Module, Parameter
+from weft.nn.modules.container import Sequential
 
 _wrapped_fns: dict[tuple[int, str], dict[str, Any]] = {}
 _MISSING = object()
@@ -146,7 +148,7 @@ class Tracer(TracerBase):
         } | set(map(id, autowrap_functions))
         self.param_shapes_constant = param_shapes_constant
         self.module_stack: OrderedDict[str, tuple[str, Any]] = OrderedDict()
-        self.tensor_attrs: dict[weft.Tensor, str] = {}
+        self.tensor_attrs: dict[Tensor, str] = {}
         self.submodule_paths: dict[Module, str] | None = None
         self._own_names: dict[int, str] = {}
 
@@ -155,7 +157,7 @@ class Tracer(TracerBase):
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Whether calls of the module are one node: those of weft.nn, except Sequential."""
         ours = m.__module__.startswith(("weft.nn", "torch.nn", "torch.ao.nn"))
-        return ours and not isinstance(m, weft.nn.Sequential)
+        return ours and not isinstance(m, Sequential)
 
     def path_of_module(self, mod: Module) -> str:
         """The dotted name of a module in the root. NameError where it is not there."""
@@ -182,7 +184,7 @@ class Tracer(TracerBase):
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
         """What reading an attribute of a module gives: a Proxy for a parameter of the root, and for
         a buffer where `proxy_buffer_attributes` is set."""
-        is_buffer = self.proxy_buffer_attributes and isinstance(attr_val, weft.Tensor)
+        is_buffer = self.proxy_buffer_attributes and isinstance(attr_val, Tensor)
         name = self._own_names.get(id(attr_val))
         if name is None or not (isinstance(attr_val, Parameter) or is_buffer):
             return attr_val
@@ -206,7 +208,7 @@ class Tracer(TracerBase):
 
     def create_arg(self, a: Any) -> Argument:
         """As of every tracer; parameters, buffers and other tensors become attributes."""
-        if isinstance(a, weft.Tensor):
+        if isinstance(a, Tensor):
             return self._tensor_arg(a)
         if isinstance(a, Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
@@ -215,7 +217,7 @@ class Tracer(TracerBase):
             return self.create_node("call_function", type(a), fields, {})
         return super().create_arg(a)
 
-    def _tensor_arg(self, a: weft.Tensor) -> Node:
+    def _tensor_arg(self, a: Tensor) -> Node:
         name = self._own_names.get(id(a)) or self.tensor_attrs.get(a)
         if name is None and isinstance(a, Parameter):
             raise NameError("parameter is not a member of this module")
@@ -307,7 +309,7 @@ class Tracer(TracerBase):
         given = self.create_proxy("placeholder", f"{name}_1", default, {})
         message = f"{name} has been specialized to have value {value} but got another value"
         if isinstance(value, (bool, int, float, str)):
-            self.create_proxy("call_function", weft._assert, (given == value, message), {})
+            self.create_proxy("call_function", _assert, (given == value, message), {})
         elif value is None:
             self.create_proxy("call_function", _assert_is_none, (given, message), {})
         return value
@@ -321,7 +323,7 @@ class Tracer(TracerBase):
 
         def attribute(module: Module, name: str) -> Any:
             value = read(module, name)
-            return self.getattr(name, value, cache) if isinstance(value, weft.Tensor) else value
+            return self.getattr(name, value, cache) if isinstance(value, Tensor) else value
 
         def called(module: Module, *args: Any, **kwargs: Any) -> Any:
             def forward(*args: Any, **kwargs: Any) -> Any:
@@ -356,12 +358,12 @@ def _annotations(function: Any) -> dict[str, Any]:
     return {} if ours else getattr(function, "__annotations__", {})
 
 
-def _tensor_attributes(root: Module) -> dict[weft.Tensor, str]:
+def _tensor_attributes(root: Module) -> dict[Tensor, str]:
     """Tensors that modules have as plain attributes, and their dotted names."""
-    found: dict[weft.Tensor, str] = {}
+    found: dict[Tensor, str] = {}
     for path, module in root.named_modules():
         for name, value in vars(module).items():
-            if isinstance(value, weft.Tensor):
+            if isinstance(value, Tensor):
                 found.setdefault(value, f"{path}.{name}" if path else name)
     return found
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft.fx._codegen import CodeGen, PythonCode, _Namespace
 from weft.fx.node import Argument, Node, Target, map_arg
+from weft.nn.modules.module import Module
 
 if TYPE_CHECKING:
     from weft.fx.graph_module import GraphModule
@@ -289,7 +289,7 @@ class Graph:
                     f"{type(found).__name__}"
                 )
             found = getattr(found, part)
-        if node.op == "call_module" and not isinstance(found, weft.nn.Module):
+        if node.op == "call_module" and not isinstance(found, Module):
             raise RuntimeError(
                 f"Node {node} target {node.target} does not reference an nn.Module, "
                 f"got {type(found).__name__}"

@@ -9,11 +9,13 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import weft
+from weft._C import Tensor
 from weft.fx._codegen import PythonCode
 from weft.fx.graph import Graph
-from weft.fx.node import Node, map_arg
+from weft.fx.node import Node, map_aggregate, map_arg
 from weft.nn import Module
+from weft.nn.parameter import Parameter
+from weft.serialization import save
 
 _counter = itertools.count()
 
@@ -40,7 +42,7 @@ def _owner(root: Any, target: str, make: bool = False) -> tuple[Any, str]:
 def _assign(root: Module, target: str, value: Any) -> None:
     """Puts a value under a dotted name; a tensor that is no parameter becomes a buffer."""
     owner, name = _owner(root, target, make=True)
-    if isinstance(value, weft.Tensor) and not isinstance(value, weft.nn.Parameter):
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
         owner.register_buffer(name, value)
     else:
         setattr(owner, name, value)
@@ -159,7 +161,7 @@ class GraphModule(Module):
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        weft.save(self.state_dict(), folder / "state_dict.pt")
+        save(self.state_dict(), folder / "state_dict.pt")
         lines = ["super().__init__()", "here = Path(__file__).parent"]
         for name, child in self.named_children():
             (folder / f"{name}.pkl").write_bytes(pickle.dumps(child))
@@ -294,8 +296,8 @@ def _unpickled(
         made = graph.create_node(
             op,
             target,
-            weft.fx.node.map_aggregate(args, node_of),
-            dict(weft.fx.node.map_aggregate(kwargs, node_of)),
+            map_aggregate(args, node_of),
+            dict(map_aggregate(kwargs, node_of)),
             node_name,
             kind,
         )

@@ -7,7 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft import _C
+from weft._runtime.settings import _assert
 from weft.fx._names import _get_qualified_name, _type_repr
 from weft.fx.immutable_collections import immutable_dict, immutable_list
 
@@ -18,7 +19,7 @@ Target = Callable[..., Any] | str
 Argument = Any
 
 _OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output", "root")
-_side_effectful: set[Any] = {weft._assert, operator.setitem, operator.delitem}
+_side_effectful: set[Any] = {_assert, operator.setitem, operator.delitem}
 
 
 def has_side_effect(fn: Any) -> Any:
@@ -316,7 +317,7 @@ def _format_arg(arg: Any) -> str:
 
 def _random() -> list[Any]:
     names = "bernoulli multinomial normal poisson rand randint randn randperm"
-    return [getattr(weft, name) for name in names.split()]
+    return [getattr(_C, name) for name in names.split()]
 
 
 __all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]

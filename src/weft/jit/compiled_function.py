@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft._C import Tensor
+from weft.autograd.grad_mode import is_grad_enabled
 from weft.jit.cache.kept import Kept
 from weft.jit.execution import LOCK, Programs
 from weft.jit.frontend.types.parameters import Compiled
@@ -54,7 +55,7 @@ class Program:
         with LOCK:
             return _views().code_text.code_with_constants(self._program)
 
-    def _parameters_of(self) -> Iterable[weft.Tensor]:
+    def _parameters_of(self) -> Iterable[Tensor]:
         """The parameters of the module that it belongs to."""
         return ()
 
@@ -62,8 +63,8 @@ class Program:
         """The graph that a call with these arguments runs once it is optimised. It is freer where
         no gradient can be recorded."""
         given = (*args, *kwargs.values(), *self._parameters_of())
-        tensors = [value for value in given if isinstance(value, weft.Tensor)]
-        records = weft.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        tensors = [value for value in given if isinstance(value, Tensor)]
+        records = is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         with LOCK:
             program = self._program
             records = records or gradients.may_start(program.graph)

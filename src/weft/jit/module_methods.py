@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import weft
 from weft import _C
 from weft.jit.cache import reads
 from weft.jit.execution import LOCK, Programs, executable
@@ -22,8 +21,7 @@ from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.frontend.types.parameters import Compiled
 from weft.jit.frontend.values import Call, Simple
 from weft.jit.script_function import KeptPrograms
-
-Module = weft.nn.Module
+from weft.nn.modules.module import Module
 
 
 def compiled_method(info: ModuleInfo, name: str) -> Any:

@@ -9,8 +9,9 @@ import time
 from functools import cache
 from typing import Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.jit import operator_facts
 
 
@@ -91,7 +92,7 @@ def _by_name() -> dict[int, tuple[Any, str]]:
     for name in ("dim", "numel", "size", "stride", "is_contiguous", "is_floating_point",
                  "is_complex", "element_size", "storage_offset", "get_device", "requires_grad_",
                  "cpu", "type_as"):  # fmt: skip
-        method = getattr(weft.Tensor, name, None)
+        method = getattr(Tensor, name, None)
         if method is not None:
             found[id(method)] = (method, f"aten::{name}")
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-import weft
 from weft import _C
+from weft._runtime.public import weft
 from weft.jit.execution import class_of
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import FrontendError

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.jit import native
 from weft.jit.cache.kept import FIRST, GRADIENTS, INFERENCE, Kept
 
@@ -115,4 +116,4 @@ class KeptFunction(ScriptFunction):
 
 
 # What a text knows besides the names of types.
-DEFAULT_NAMES = {"torch": weft, "weft": weft, "Tensor": weft.Tensor}
+DEFAULT_NAMES = {"torch": weft, "weft": weft, "Tensor": Tensor}

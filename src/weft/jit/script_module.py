@@ -10,7 +10,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import weft
+from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.jit.cache import reads
 from weft.jit.cache.kept import Kept
 from weft.jit.compiled_function import Program, Savable, absent
@@ -29,13 +30,11 @@ from weft.jit.ir import types as ty
 from weft.jit.module_methods import compiled_method, executable_method, forget_executables
 from weft.jit.script_class import is_plain, object_of
 from weft.jit.script_function import DEFAULT_NAMES
+from weft.nn.modules.module import INTERNAL, Module
 
-Module = weft.nn.Module
 PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
 
-_OWN = frozenset(
-    ("_jit_object", "_jit_info", "_jit_python", "_children", *weft.nn.modules.module.INTERNAL)
-)
+_OWN = frozenset(("_jit_object", "_jit_info", "_jit_python", "_children", *INTERNAL))
 
 
 class ScriptMeta(type):
@@ -50,7 +49,7 @@ class ScriptMeta(type):
         return compile_in_place(made)
 
 
-class ScriptModule(weft.nn.Module, metaclass=ScriptMeta):
+class ScriptModule(Module, metaclass=ScriptMeta):
     """Base of compiled modules, and of classes whose methods marked @script_method are compiled.
 
     >>> class Scale(ScriptModule):
@@ -218,10 +217,10 @@ class RecursiveScriptModule(Program, Savable, ScriptModule):
             raise AttributeError(f"{operation}: expected a {kind} {name!r}, got none")
         return getattr(module, name)
 
-    def _apply(self, fn: Callable[[weft.Tensor], weft.Tensor], recurse: bool = True) -> Any:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         for child in self.children() if recurse else ():
             child._apply(fn)
-        with weft.no_grad():
+        with no_grad():
             for _, parameter in self._own(PARAMETER):
                 if parameter is not None:
                     grad, parameter.grad = parameter.grad, None
@@ -278,7 +277,7 @@ class RecursiveScriptModule(Program, Savable, ScriptModule):
     def _program(self) -> Function:
         return compiled_method(self._jit_info, "forward").function
 
-    def _parameters_of(self) -> Iterable[weft.Tensor]:
+    def _parameters_of(self) -> Iterable[Tensor]:
         return self.parameters()
 
     def _get_name(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnx import helper
 
-import weft
+from weft._runtime.public import weft
 from weft.jit.ir import Block, Node
 from weft.onnx._graph import Block as Written
 from weft.onnx._lists import as_sequence

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft._runtime.public import weft
 from weft.onnx._symbols import Symbol
 from weft.onnx._table import mapping
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from onnx import ModelProto
 
-import weft
 from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.jit import trace
 from weft.jit.compiled_function import CompiledFunction
 from weft.jit.ir import Function

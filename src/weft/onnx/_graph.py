@@ -11,8 +11,8 @@ import numpy
 import onnx
 from onnx import AttributeProto, NodeProto, helper, shape_inference
 
-import weft
 from weft._C import Tensor, dtype
+from weft._runtime.public import weft
 from weft.onnx._symbols import Size, Symbol, Unsupported, element, parts_of, proto_of, type_of
 from weft.onnx._table import run
 

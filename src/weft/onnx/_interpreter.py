@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import weft
 from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.jit.ir import Block, Function, Node, Value
 from weft.jit.passes.inlining import callee
 from weft.jit.passes.operators import operator_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft._runtime.public import weft
 from weft.onnx._elements import common, like
 from weft.onnx._symbols import Symbol
 from weft.onnx._table import mapping

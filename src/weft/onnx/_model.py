@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto, ModelProto, NodeProto, helper
 
-import weft
+from weft._runtime.public import weft
 from weft.onnx._symbols import Symbol, element, proto_of, type_of
 
 LIMIT = (1 << 31) - (1 << 24)  # bytes of weights in one file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft._runtime.public import weft
 from weft.onnx._elements import floating, like
 from weft.onnx._symbols import Symbol
 from weft.onnx._table import mapping

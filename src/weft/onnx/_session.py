@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import onnxruntime
 from onnx import ModelProto
 
-import weft
 from weft._C import Tensor
+from weft._runtime.public import weft
 
 
 def run(model: ModelProto, args: Sequence[Tensor], kwargs: Mapping[str, Tensor]) -> list[Tensor]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from onnx import TensorProto, TypeProto, helper
 
-import weft
 from weft._C import Tensor, dtype
+from weft._runtime.public import weft
 from weft.func._operators import CannotEvaluate
 
 ELEMENTS: dict[dtype, int] = {

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-import weft
 from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.func._operators import Body, CannotEvaluate, Operator, operator_of_key
 from weft.jit import operator_facts
 from weft.onnx._custom import CUSTOM

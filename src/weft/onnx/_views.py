@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft._runtime.public import weft
 from weft.onnx._elements import common
 from weft.onnx._memory import replaced
 from weft.onnx._symbols import Symbol

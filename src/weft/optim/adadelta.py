@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
 
 
@@ -57,9 +57,9 @@ class Adadelta(Optimizer):
         for param, grad in gradients(group):
             state = self.state[param]
             if not state:
-                state["step"] = weft.tensor(0.0)
-                state["square_avg"] = weft.zeros_like(param)
-                state["acc_delta"] = weft.zeros_like(param)
+                state["step"] = _C.tensor(0.0)
+                state["square_avg"] = _C.zeros_like(param)
+                state["acc_delta"] = _C.zeros_like(param)
             state["step"].add_(1)
             square, moved = state["square_avg"], state["acc_delta"]
             square.mul_(rho).addcmul_(grad, grad, value=1 - rho)

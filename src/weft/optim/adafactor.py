@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._tensor.limits import finfo
 from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
 
 
@@ -65,7 +66,7 @@ class Adafactor(Optimizer):
     def _update(self, group: dict[str, Any]) -> None:
         lr, (eps1, eps2) = float(group["lr"]), group["eps"]
         for param, grad in gradients({**group, "weight_decay": 0}):
-            smallest = weft.finfo(param.dtype).eps if eps1 is None else eps1
+            smallest = finfo(param.dtype).eps if eps1 is None else eps1
             state = self.state[param] or self._first_state(param, grad)
             step = state["step"].add_(1).item()
             length = max(eps2, _root_mean_square(param)) * min(lr, 1 / step**0.5)
@@ -78,12 +79,12 @@ class Adafactor(Optimizer):
 
     def _first_state(self, param: Tensor, grad: Tensor) -> dict[str, Any]:
         state = self.state[param]
-        state["step"] = weft.tensor(0.0, dtype=weft.float32)
+        state["step"] = _C.tensor(0.0, dtype=_C.float32)
         if grad.dim() > 1:
-            state["row_var"] = weft.zeros_like(grad[..., :1])
-            state["col_var"] = weft.zeros_like(grad[..., :1, :])
+            state["row_var"] = _C.zeros_like(grad[..., :1])
+            state["col_var"] = _C.zeros_like(grad[..., :1, :])
         else:
-            state["variance"] = weft.zeros_like(grad)
+            state["variance"] = _C.zeros_like(grad)
         return state
 
 

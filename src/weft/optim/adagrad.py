@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
 from weft.optim.optimizer import Optimizer, check_at_least_zero, full_like, gradients
+from weft.sparse._construct import sparse_coo_tensor
 
 
 class Adagrad(Optimizer):
@@ -63,9 +65,9 @@ class Adagrad(Optimizer):
         for param in self.param_groups[-1]["params"]:
             self._start(param, self.param_groups[-1])
 
-    def _start(self, param: weft.Tensor, group: dict[str, Any]) -> None:
+    def _start(self, param: Tensor, group: dict[str, Any]) -> None:
         state = self.state[param]
-        state["step"] = weft.tensor(0.0)
+        state["step"] = _C.tensor(0.0)
         state["sum"] = full_like(param, group["initial_accumulator_value"])
 
     def _update(self, group: dict[str, Any]) -> None:
@@ -80,10 +82,8 @@ class Adagrad(Optimizer):
             param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
 
 
-def _sparse_step(
-    param: weft.Tensor, grad: weft.Tensor, total: weft.Tensor, lr: float, eps: float
-) -> None:
+def _sparse_step(param: Tensor, grad: Tensor, total: Tensor, lr: float, eps: float) -> None:
     total.add_(grad.square())
     scale = total.sparse_mask(grad)._values().sqrt().add_(eps)
-    step = weft.sparse_coo_tensor(grad.indices(), grad._values() / scale, grad.shape)
+    step = sparse_coo_tensor(grad.indices(), grad._values() / scale, grad.shape)
     param.add_(step, alpha=-lr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.optim.optimizer import Optimizer, check_at_least_zero
 
@@ -85,16 +85,16 @@ class Adam(Optimizer):
             square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
             if amsgrad:
                 largest = state["max_exp_avg_sq"]
-                square = largest.copy_(weft.maximum(largest, square))
+                square = largest.copy_(_C.maximum(largest, square))
             scale = (1 - beta2**step) ** 0.5
             denominator = square.sqrt().div_(scale).add_(eps)
             param.addcdiv_(mean, denominator, value=-lr / (1 - beta1**step))
 
     def _first_state(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
         state = self.state[param]
-        state["step"] = weft.tensor(0.0, dtype=weft.float32)
-        state["exp_avg"] = weft.zeros_like(param)
-        state["exp_avg_sq"] = weft.zeros_like(param)
+        state["step"] = _C.tensor(0.0, dtype=_C.float32)
+        state["exp_avg"] = _C.zeros_like(param)
+        state["exp_avg_sq"] = _C.zeros_like(param)
         if amsgrad:
-            state["max_exp_avg_sq"] = weft.zeros_like(param)
+            state["max_exp_avg_sq"] = _C.zeros_like(param)
         return state

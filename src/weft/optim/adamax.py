@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas, gradients
 
 
@@ -55,11 +55,11 @@ class Adamax(Optimizer):
         for param, grad in gradients(group):
             state = self.state[param]
             if not state:
-                state["step"] = weft.tensor(0.0)
-                state["exp_avg"] = weft.zeros_like(param)
-                state["exp_inf"] = weft.zeros_like(param)
+                state["step"] = _C.tensor(0.0)
+                state["exp_avg"] = _C.zeros_like(param)
+                state["exp_inf"] = _C.zeros_like(param)
             step = state["step"].add_(1).item()
             mean, largest = state["exp_avg"], state["exp_inf"]
             mean.lerp_(grad, 1 - beta1)
-            largest.copy_(weft.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"])))
+            largest.copy_(_C.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"])))
             param.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1**step))

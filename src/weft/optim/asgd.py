@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
 
 
@@ -55,10 +55,10 @@ class ASGD(Optimizer):
         for param, grad in gradients(group):
             state = self.state[param]
             if not state:
-                state["step"] = weft.tensor(0.0)
-                state["eta"] = weft.tensor(lr)
-                state["mu"] = weft.tensor(1.0)
-                state["ax"] = weft.zeros_like(param)
+                state["step"] = _C.tensor(0.0)
+                state["eta"] = _C.tensor(lr)
+                state["mu"] = _C.tensor(1.0)
+                state["ax"] = _C.zeros_like(param)
             step, eta = state["step"].add_(1).item(), state["eta"].item()
             param.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
             mu = state["mu"].item()

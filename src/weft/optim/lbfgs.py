@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import enable_grad, no_grad
 from weft.optim._line_search import Point, strong_wolfe
 from weft.optim.optimizer import Optimizer, check_at_least_zero, real_parts
 
@@ -70,15 +71,15 @@ class LBFGS(Optimizer):
         """
         if closure is None:
             raise TypeError("LBFGS: expected a closure that computes the loss, got None")
-        with weft.no_grad():
+        with no_grad():
             return _Step(self, closure).run()
 
     def _flat_grad(self) -> Tensor:
         parts = [
-            real_parts(weft.zeros_like(p) if p.grad is None else p.grad).reshape(-1)
+            real_parts(_C.zeros_like(p) if p.grad is None else p.grad).reshape(-1)
             for p in self._params
         ]
-        return weft.cat(parts, 0)
+        return _C.cat(parts, 0)
 
     def _move(self, length: float, direction: Tensor) -> None:
         at = 0
@@ -126,7 +127,7 @@ class _Step:
         return first_loss
 
     def _evaluate(self) -> Any:
-        with weft.enable_grad():
+        with enable_grad():
             loss = self.closure()
         self.loss, self.grad = float(loss), self.optimizer._flat_grad()
         self.evaluations += 1

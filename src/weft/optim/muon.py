@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.optim.optimizer import Optimizer, check_at_least_zero
 
@@ -75,7 +75,7 @@ class Muon(Optimizer):
                 continue
             state = self.state[param]
             if "momentum_buffer" not in state:
-                state["momentum_buffer"] = weft.zeros_like(grad)
+                state["momentum_buffer"] = _C.zeros_like(grad)
             mean = state["momentum_buffer"].lerp_(grad, 1 - momentum)
             update = grad.lerp(mean, momentum) if group["nesterov"] else mean
             update = _orthogonalized(update, group)
@@ -97,7 +97,7 @@ def _orthogonalized(matrix: Tensor, group: dict[str, Any]) -> Tensor:
     x = x / x.norm().clamp(min=group["eps"])
     for _ in range(steps):
         gram = x @ x.T
-        x = weft.addmm(x, weft.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        x = _C.addmm(x, _C.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if tall else x
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas, gradients
 
 
@@ -63,10 +63,10 @@ class NAdam(Optimizer):
         for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
             state = self.state[param]
             if not state:
-                state["step"] = weft.tensor(0.0)
-                state["mu_product"] = weft.tensor(1.0)
-                state["exp_avg"] = weft.zeros_like(param)
-                state["exp_avg_sq"] = weft.zeros_like(param)
+                state["step"] = _C.tensor(0.0)
+                state["mu_product"] = _C.tensor(1.0)
+                state["exp_avg"] = _C.zeros_like(param)
+                state["exp_avg_sq"] = _C.zeros_like(param)
             step = state["step"].add_(1).item()
             decay = group["momentum_decay"]
             mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))

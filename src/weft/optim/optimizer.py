@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import enable_grad, no_grad
 from weft.optim._hooks import (
     Hookable,
     register_optimizer_step_post_hook,
@@ -114,9 +115,9 @@ class Optimizer(Hookable):
         """
         loss = None
         if closure is not None:
-            with weft.enable_grad():
+            with enable_grad():
                 loss = closure()
-        with weft.no_grad():
+        with no_grad():
             for group in self.param_groups:
                 if any(param.is_complex() for param in group["params"]):
                     self._update_parts(group)
@@ -221,18 +222,18 @@ def _as_state(name: str, value: Any, param: Tensor) -> Any:
 def real_parts(value: Any) -> Any:
     """A complex tensor [*] as the real one [*, 2] over its memory; anything else as it is."""
     complex_ = isinstance(value, Tensor) and value.is_complex()
-    return weft.view_as_real(value.detach()) if complex_ else value
+    return _C.view_as_real(value.detach()) if complex_ else value
 
 
 def _joined(value: Any, parts: Tensor) -> Any:
     """A state of a complex parameter's `parts` as a complex tensor."""
     matches = isinstance(value, Tensor) and value.shape == parts.shape
-    return weft.view_as_complex(value) if matches else value
+    return _C.view_as_complex(value) if matches else value
 
 
 def full_like(param: Tensor, value: float) -> Tensor:
     """A state in which every number, each part of a complex one too, is `value`."""
-    state = weft.empty_like(param.detach())
+    state = _C.empty_like(param.detach())
     real_parts(state).fill_(value)
     return state
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas, gradients
 
 
@@ -60,9 +60,9 @@ class RAdam(Optimizer):
         for param, grad in gradients(group, decoupled=group["decoupled_weight_decay"]):
             state = self.state[param]
             if not state:
-                state["step"] = weft.tensor(0.0)
-                state["exp_avg"] = weft.zeros_like(param)
-                state["exp_avg_sq"] = weft.zeros_like(param)
+                state["step"] = _C.tensor(0.0)
+                state["exp_avg"] = _C.zeros_like(param)
+                state["exp_avg_sq"] = _C.zeros_like(param)
             step = state["step"].add_(1).item()
             mean = state["exp_avg"].lerp_(grad, 1 - beta1)
             square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
 
 
@@ -60,12 +60,12 @@ class RMSprop(Optimizer):
         for param, grad in gradients(group):
             state = self.state[param]
             if not state:
-                state["step"] = weft.tensor(0.0)
-                state["square_avg"] = weft.zeros_like(param)
+                state["step"] = _C.tensor(0.0)
+                state["square_avg"] = _C.zeros_like(param)
                 if momentum > 0:
-                    state["momentum_buffer"] = weft.zeros_like(param)
+                    state["momentum_buffer"] = _C.zeros_like(param)
                 if group["centered"]:
-                    state["grad_avg"] = weft.zeros_like(param)
+                    state["grad_avg"] = _C.zeros_like(param)
             state["step"].add_(1)
             square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
             if group["centered"]:

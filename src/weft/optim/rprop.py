@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft.optim.optimizer import Optimizer, check_at_least_zero, gradients
 
 
@@ -54,9 +54,9 @@ class Rprop(Optimizer):
         for param, grad in gradients(group):
             state = self.state[param]
             if not state:
-                state["step"] = weft.tensor(0.0)
-                state["prev"] = weft.zeros_like(param)
-                state["step_size"] = weft.full_like(param.detach(), float(group["lr"]))
+                state["step"] = _C.tensor(0.0)
+                state["prev"] = _C.zeros_like(param)
+                state["step_size"] = _C.full_like(param.detach(), float(group["lr"]))
             state["step"].add_(1)
             turn = grad.mul(state["prev"]).sign()
             factor = turn.masked_fill(turn > 0, grow).masked_fill_(turn < 0, shrink)

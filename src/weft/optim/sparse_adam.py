@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.optim.optimizer import Optimizer, check_betas
 
@@ -60,7 +60,7 @@ class SparseAdam(Optimizer):
         """A step of the elements, or rows, at `indices` [dimensions, n] along `grad` [n, *]."""
         state = self.state[param]
         if not state:
-            state.update(step=0, exp_avg=weft.zeros_like(param), exp_avg_sq=weft.zeros_like(param))
+            state.update(step=0, exp_avg=_C.zeros_like(param), exp_avg_sq=_C.zeros_like(param))
         state["step"] += 1
         if not grad.numel():
             return

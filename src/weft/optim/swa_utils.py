@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.nn import Module
 from weft.nn.modules.batchnorm import _BatchNorm
 from weft.optim._schedule import LRScheduler, for_each
@@ -27,7 +28,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     """
     _check_decay(decay)
 
-    @weft.no_grad()
+    @no_grad()
     def average(averaged: list[Tensor], current: list[Tensor], _: Any) -> None:
         for mean, value in zip(averaged, current):
             mean.lerp_(value.to(mean.dtype), 1 - decay)
@@ -42,7 +43,7 @@ def get_swa_multi_avg_fn() -> Averages:
     >>> model = weft.optim.swa_utils.AveragedModel(weft.nn.Linear(1, 1), multi_avg_fn=average)
     """
 
-    @weft.no_grad()
+    @no_grad()
     def average(averaged: list[Tensor], current: list[Tensor], count: Any) -> None:
         for mean, value in zip(averaged, current):
             mean.add_((value.to(mean.dtype) - mean) / (float(count) + 1))
@@ -108,7 +109,7 @@ class AveragedModel(Module):
         self.module = copy.deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
-        self.register_buffer("n_averaged", weft.tensor(0, dtype=weft.long, device=device))
+        self.register_buffer("n_averaged", _C.tensor(0, dtype=_C.long, device=device))
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
@@ -117,7 +118,7 @@ class AveragedModel(Module):
         """The averaged model's output."""
         return self.module(*args, **kwargs)
 
-    @weft.no_grad()
+    @no_grad()
     def update_parameters(self, model: Module) -> None:
         """Takes the parameters of `model` into the averages."""
         means, values = (self._averaged(m) for m in (self.module, model))
@@ -145,7 +146,7 @@ class AveragedModel(Module):
         return [t.detach() for t in (*model.parameters(), *buffers)]
 
 
-@weft.no_grad()
+@no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Computes the running statistics of all batch norms anew, from the batches of loader.
 

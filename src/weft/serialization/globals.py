@@ -9,34 +9,34 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-import weft
 from weft import _C
-from weft._C import Tensor
+from weft._C import Size, Tensor
 from weft.nn.parameter import Parameter
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.safe_globals import allowed, is_allowed_object
 from weft.serialization.unpickle import Allowed, Arguments, Callee, Inert
+from weft.sparse._construct import sparse_compressed_tensor, sparse_coo_tensor
 
 _DTYPES = {
     repr(value).removeprefix("torch."): value
-    for value in vars(weft).values()
-    if isinstance(value, weft.dtype)
+    for value in vars(_C).values()
+    if isinstance(value, _C.dtype)
 }
 # Dtypes PyTorch has and weft has not: known by name so that the message can say it.
 _FOREIGN_DTYPES = ("float8", "float4", "complex32", "bits", "quint", "qint", "int", "uint")
 STORAGE_DTYPES = {
-    "Float": weft.float32,
-    "Double": weft.float64,
-    "Half": weft.float16,
-    "BFloat16": weft.bfloat16,
-    "Long": weft.int64,
-    "Int": weft.int32,
-    "Short": weft.int16,
-    "Char": weft.int8,
-    "Byte": weft.uint8,
-    "Bool": weft.bool,
-    "ComplexFloat": weft.complex64,
-    "ComplexDouble": weft.complex128,
+    "Float": _C.float32,
+    "Double": _C.float64,
+    "Half": _C.float16,
+    "BFloat16": _C.bfloat16,
+    "Long": _C.int64,
+    "Int": _C.int32,
+    "Short": _C.int16,
+    "Char": _C.int8,
+    "Byte": _C.uint8,
+    "Bool": _C.bool,
+    "ComplexFloat": _C.complex64,
+    "ComplexDouble": _C.complex128,
 }
 
 
@@ -109,7 +109,7 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = None
     if type(storage) is not Storage:
         raise LoadError(f"load: expected a storage for a tensor, got {type(storage).__name__}")
     dtype = storage.dtype if dtype is None else dtype
-    if not isinstance(dtype, weft.dtype):
+    if not isinstance(dtype, _C.dtype):
         raise LoadError("load: expected the dtype of a tensor, got a storage of bytes")
     layout = (tuple(size), tuple(stride), offset)
     if len(layout[0]) > 64:
@@ -270,20 +270,20 @@ def _set(check_key: Check, elements: Any) -> set[Any]:
 def _size(sizes: Any = ()) -> Any:
     if type(sizes) is not tuple or any(type(size) is not int for size in sizes):
         raise LoadError("load: expected the sizes of a Size as ints")
-    return weft.Size(sizes)
+    return Size(sizes)
 
 
 def _device(kind: Any, index: Any = None) -> Any:
     if type(kind) is not str or (index is not None and type(index) is not int):
         raise LoadError("load: expected the name of a device")
     try:
-        return weft.device(kind) if index is None else weft.device(kind, index)
+        return _C.device(kind) if index is None else _C.device(kind, index)
     except (RuntimeError, ValueError) as error:
         raise LoadError(f"load: expected a known device; {error}") from None
 
 
-_SPARSE = (weft.sparse_coo, weft.sparse_csr, weft.sparse_csc)
-_LAYOUTS = {repr(one): one for one in (weft.strided, *_SPARSE)}
+_SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc)
+_LAYOUTS = {repr(one): one for one in (_C.strided, *_SPARSE)}
 
 
 def _layout(name: Any) -> Any:
@@ -295,22 +295,22 @@ def _layout(name: Any) -> Any:
 
 def _sparse(layout: Any, parts: Any) -> Tensor:
     """A sparse tensor; its constructor checks every index."""
-    count = 2 if layout is weft.sparse_coo else 3
+    count = 2 if layout is _C.sparse_coo else 3
     known = type(parts) is Arguments or type(parts) is tuple
     if layout not in _SPARSE or not known:
         raise LoadError("load: expected a sparse layout and its parts, got something else")
     tensors, rest = parts[:count], parts[count:]
-    coalesced = rest[1:] if layout is weft.sparse_coo else ()
-    plain = all(type(one) is Tensor for one in tensors) and type(rest[:1] and rest[0]) is weft.Size
+    coalesced = rest[1:] if layout is _C.sparse_coo else ()
+    plain = all(type(one) is Tensor for one in tensors) and type(rest[:1] and rest[0]) is Size
     if not plain or len(coalesced) > 1 or any(type(one) is not bool for one in coalesced):
         raise LoadError("load: expected the parts of a sparse tensor, got something else")
     try:
-        if layout is weft.sparse_coo:
+        if layout is _C.sparse_coo:
             ordered = any(coalesced)
-            return weft.sparse_coo_tensor(
-                *tensors, rest[0], is_coalesced=ordered, check_invariants=ordered
+            return sparse_coo_tensor(
+                tensors[0], tensors[1], rest[0], is_coalesced=ordered, check_invariants=ordered
             )
-        return weft.sparse_compressed_tensor(*tensors, rest[0], layout=layout)
+        return sparse_compressed_tensor(tensors[0], tensors[1], tensors[2], rest[0], layout=layout)
     except (RuntimeError, NotImplementedError) as error:
         raise LoadError(f"load: expected the parts of a sparse tensor; {error}") from None
 

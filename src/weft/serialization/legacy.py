@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.globals import Storage, find_global, set_state
@@ -19,7 +19,7 @@ from weft.serialization.unpickle import Callee, Unpickler
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
 START = b"\x80\x02\x8a\n" + _MAGIC.to_bytes(10, "little") + b"."
-_NOTHING = weft.empty(0, dtype=weft.uint8)
+_NOTHING = _C.empty(0, dtype=_C.uint8)
 
 
 def load_legacy(source: Source, map_location: MapLocation) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import weft
 from weft import _C
 from weft._C import Tensor
 from weft.serialization.errors import LoadError
@@ -57,10 +56,10 @@ class Source:
         """A uint8 tensor of `count` bytes: of its own, or over the mapped file."""
         self._check(offset, count)
         if count == 0:
-            return weft.empty(0, dtype=weft.uint8)
+            return _C.empty(0, dtype=_C.uint8)
         if self._map is not None:
             return self._map.tensor(self.op, offset, count)
-        result = weft.empty(count, dtype=weft.uint8)
+        result = _C.empty(count, dtype=_C.uint8)
         into = memoryview(result)
         if self._data is not None or not hasattr(self._file, "readinto"):
             into[:] = self.read(offset, count)

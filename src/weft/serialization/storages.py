@@ -6,7 +6,7 @@ import array
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
 from weft.serialization.globals import Storage, StorageType
@@ -48,7 +48,7 @@ class Storages:
         to = self._map_location
         if callable(to):
             moved = to(data, location)
-            if isinstance(moved, Tensor) and moved.dtype == weft.uint8:
+            if isinstance(moved, Tensor) and moved.dtype == _C.uint8:
                 return moved
             if moved is not None:
                 raise LoadError("load: expected a uint8 tensor or None from map_location")
@@ -83,7 +83,7 @@ def storages_of(
     def read(key: str, size: int, dtype: Any) -> Tensor:
         name = f"{folder}/{key}"
         if size == 0 and name not in archive:
-            return weft.empty(0, dtype=weft.uint8)
+            return _C.empty(0, dtype=_C.uint8)
         # Checked before any memory is taken.
         if archive.size(name) < size:
             raise LoadError(
@@ -121,4 +121,4 @@ def swap_bytes(data: Tensor, dtype: Any) -> Tensor:
     view = memoryview(data)
     numbers.frombytes(view[: len(view) // width * width])
     numbers.byteswap()
-    return weft.frombuffer(numbers, dtype=weft.uint8)
+    return _C.frombuffer(numbers, dtype=_C.uint8)

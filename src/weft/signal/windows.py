@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 
 
@@ -15,15 +15,15 @@ def _made(
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:  # fmt: skip
     """shape(k) over k = 0, 1, ..., computed in float64; k counts in parts of the span."""
-    kind = weft.get_default_dtype() if dtype is None else dtype
-    if layout not in (None, weft.strided):
+    kind = _C.get_default_dtype() if dtype is None else dtype
+    if layout not in (None, _C.strided):
         raise ValueError(f"{name}: expected the layout torch.strided, got {layout}")
-    if m < 0 or kind not in (weft.float32, weft.float64):
+    if m < 0 or kind not in (_C.float32, _C.float64):
         raise ValueError(
             f"{name}: expected M >= 0 and dtype float32 or float64, got {m} and {kind}"
         )
-    places = weft.arange(m, dtype=weft.float64)
-    window = weft.ones(m, dtype=kind) if m <= 1 else shape(places).to(kind)
+    places = _C.arange(m, dtype=_C.float64)
+    window = _C.ones(m, dtype=kind) if m <= 1 else shape(places).to(kind)
     return window.requires_grad_() if requires_grad else window
 
 
@@ -103,7 +103,7 @@ def kaiser(
 
     def shape(k: Tensor) -> Tensor:
         arch = (1 - (2 * k / _span(M, sym) - 1).square()).clamp_min(0).sqrt()
-        return (arch * beta).i0() / weft.tensor(float(beta), dtype=weft.float64).i0()
+        return (arch * beta).i0() / _C.tensor(float(beta), dtype=_C.float64).i0()
 
     return _made("kaiser", M, dtype, layout, requires_grad, shape)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.sparse._pattern import Compressed, Coo, element_count
 from weft.sparse._tensor import SparseTensor, make
 
-_INTEGERS = (weft.uint8, weft.int8, weft.int16, weft.int32, weft.int64)
+_INTEGERS = (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64)
 
 
 def sparse_coo_tensor(
@@ -40,8 +40,8 @@ def sparse_coo_tensor(
     name = "sparse_coo_tensor"
     if values is None:
         sizes = _sizes(name, indices if size is None else size)
-        places = weft.empty((len(sizes), 0), dtype=weft.int64)
-        entries = weft.empty(0, dtype=dtype or weft.get_default_dtype(), device=device)
+        places = _C.empty((len(sizes), 0), dtype=_C.int64)
+        entries = _C.empty(0, dtype=dtype or _C.get_default_dtype(), device=device)
     else:
         places, entries = _indices(name, indices), _values(values, dtype, device)
         places = places.unsqueeze(0) if places.dim() == 1 else places
@@ -81,11 +81,11 @@ def sparse_compressed_tensor(
             [4., 0.]])
     """
     name = "sparse_compressed_tensor"
-    if layout not in (weft.sparse_csr, weft.sparse_csc):
+    if layout not in (_C.sparse_csr, _C.sparse_csc):
         raise NotImplementedError(
             f"{name}: expected layout torch.sparse_csr or torch.sparse_csc, got {layout}"
         )
-    by_columns = layout is weft.sparse_csc
+    by_columns = layout is _C.sparse_csc
     outer, inner = _indices(name, compressed_indices), _indices(name, plain_indices)
     entries = _values(values, dtype, device)
     if outer.dim() != 1 or inner.dim() != 1 or outer.size(0) < 1 or entries.dim() != 1:
@@ -116,7 +116,7 @@ def sparse_csr_tensor(
     tensor([[0., 3.],
             [4., 0.]])
     """
-    options.setdefault("layout", weft.sparse_csr)
+    options.setdefault("layout", _C.sparse_csr)
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, **options)
 
 
@@ -129,7 +129,7 @@ def sparse_csc_tensor(
     tensor([[0., 4.],
             [3., 0.]])
     """
-    options.setdefault("layout", weft.sparse_csc)
+    options.setdefault("layout", _C.sparse_csc)
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, **options)
 
 
@@ -140,18 +140,18 @@ def _finish(made: SparseTensor, requires_grad: bool) -> SparseTensor:
 
 
 def _indices(name: str, value: Any) -> Tensor:
-    found = value if isinstance(value, Tensor) else weft.tensor(value)
+    found = value if isinstance(value, Tensor) else _C.tensor(value)
     if found.dtype not in _INTEGERS:
         if found.numel() and not found.is_floating_point():
             raise RuntimeError(f"{name}: expected indices of integers, got {found.dtype}")
         found = found.long()
-    keeps = name != "sparse_coo_tensor" and found.dtype == weft.int32
+    keeps = name != "sparse_coo_tensor" and found.dtype == _C.int32
     return found.detach() if keeps else found.detach().long()
 
 
 def _values(value: Any, dtype: Any, device: Any) -> Tensor:
     if not isinstance(value, Tensor):
-        return weft.tensor(value, dtype=dtype, device=device)
+        return _C.tensor(value, dtype=dtype, device=device)
     return value.to(device=device or value.device, dtype=dtype or value.dtype)
 
 

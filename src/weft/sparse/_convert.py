@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import weft
-from weft import _exports
+from weft import _C, _exports
 from weft._C import Tensor
+from weft._functions.shapes import unravel_index
 from weft.sparse._pattern import Compressed, Coo, compressed, element_count, flat_keys
 from weft.sparse._tensor import (
     RULES,
@@ -151,11 +151,11 @@ def to_sparse(
            values=tensor([2.]),
            size=(2, 2), nnz=1, layout=torch.sparse_coo)
     """
-    if layout is weft.sparse_csr:
+    if layout is _C.sparse_csr:
         return to_sparse_csr(self)
-    if layout is weft.sparse_csc:
+    if layout is _C.sparse_csc:
         return to_sparse_csc(self)
-    if layout not in (None, weft.sparse_coo):
+    if layout not in (None, _C.sparse_coo):
         raise NotImplementedError(
             f"to_sparse: expected layout torch.sparse_coo, torch.sparse_csr or torch.sparse_csc, "
             f"got {layout}"
@@ -172,9 +172,7 @@ def to_sparse(
     flat = self.reshape(element_count(sizes[:count]), *sizes[count:])
     kept = (flat.detach() != 0).reshape(flat.size(0), -1).any(1).nonzero().squeeze(1)
     places = (
-        weft.stack(weft.unravel_index(kept, sizes[:count]))
-        if count
-        else kept.new_empty((0, kept.size(0)))
+        _C.stack(unravel_index(kept, sizes[:count])) if count else kept.new_empty((0, kept.size(0)))
     )
     return make(Coo(places, sizes, True), flat[kept])
 
@@ -192,7 +190,7 @@ def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> SparseTensor:
            col_indices=tensor([1, 0]),
            values=tensor([2., 3.]), size=(2, 2), nnz=2, layout=torch.sparse_csr)
     """
-    if self.layout is weft.sparse_csr:
+    if self.layout is _C.sparse_csr:
         return cast(SparseTensor, self)
     ordered = coalesce(to_sparse(_matrix("to_sparse_csr", self)))
     return make(compressed(cast(Coo, ordered._pattern)), values_of(ordered))
@@ -200,7 +198,7 @@ def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> SparseTensor:
 
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> SparseTensor:
     """The matrix in layout sparse_csc. Raises RuntimeError for another number of dimensions."""
-    if self.layout is weft.sparse_csc:
+    if self.layout is _C.sparse_csc:
         return cast(SparseTensor, self)
     turned = to_sparse_csr(_matrix("to_sparse_csc", self).t().to_sparse_coo())
     return make(cast(Compressed, turned._pattern).turned(), values_of(turned))
@@ -249,9 +247,9 @@ def elements_of(sparse: SparseTensor, pattern: Coo) -> Tensor:
     wanted, keys = pattern.keys(), flat_keys(own.indices, own.size)
     if own.count == 0:
         return entries.new_zeros((pattern.count, *entries.shape[1:]))
-    found = weft.searchsorted(keys, wanted).clamp_max(own.count - 1)
+    found = _C.searchsorted(keys, wanted).clamp_max(own.count - 1)
     hit = (keys[found] == wanted).reshape(-1, *[1] * (entries.dim() - 1))
-    return weft.where(hit, entries.index_select(0, found), entries.new_zeros(()))
+    return _C.where(hit, entries.index_select(0, found), entries.new_zeros(()))
 
 
 RULES.update({name: globals()[name] for name in _exports.SPARSE_METHODS})

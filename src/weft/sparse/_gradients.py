@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import weft
 from weft import _C
 from weft._C import Tensor
+from weft.autograd.function import Function
 from weft.sparse._convert import to_dense
 from weft.sparse._operators import _add
 from weft.sparse._pattern import Coo
@@ -30,14 +30,14 @@ def rows_gradient(rows: Tensor, grad: Tensor, count: int) -> SparseTensor:
     return make(Coo(flat, (count, grad.size(-1)), False), values)
 
 
-class _Embedding(weft.autograd.Function):
+class _Embedding(Function):
     """weft.embedding with a sparse gradient of the table."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, rows: Tensor, padding: int, by_freq: bool) -> Tensor:
         ctx.save_for_backward(rows)
         ctx.options = weight.size(0), padding, by_freq
-        return weft.embedding(weight, rows, padding, by_freq)
+        return _C.embedding(weight, rows, padding, by_freq)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -48,7 +48,7 @@ class _Embedding(weft.autograd.Function):
             kept = rows != padding
             rows, grad = rows[kept], grad[kept]
         if by_freq:
-            grad = grad / weft.bincount(rows, minlength=count)[rows].unsqueeze(1)
+            grad = grad / _C.bincount(rows, minlength=count)[rows].unsqueeze(1)
         return rows_gradient(rows, grad, count), None, None, None
 
 

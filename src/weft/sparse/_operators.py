@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.sparse._convert import coalesce, elements_at, elements_of, to_dense
 from weft.sparse._pattern import Coo
@@ -71,7 +71,7 @@ def _product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     if not isinstance(a._pattern, Coo) or not isinstance(b._pattern, Coo):
         joined = _product(a.to_sparse_coo(), b.to_sparse_coo())
         return joined.to_sparse(layout=a.layout)
-    hits = weft.isin(a._pattern.keys(), b._pattern.keys())
+    hits = _C.isin(a._pattern.keys(), b._pattern.keys())
     pattern = Coo(a._pattern.indices[:, hits], a._pattern.size, True)
     return make(pattern, values_of(a)[hits] * elements_of(b, pattern))
 
@@ -135,9 +135,9 @@ def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
             f"add: expected equal numbers of sparse dimensions, got {own.sparse_dim} and "
             f"{others.sparse_dim}"
         )
-    indices = weft.cat([own.indices, others.indices], 1)
+    indices = _C.cat([own.indices, others.indices], 1)
     scaled = values_of(b) if isinstance(alpha, int) and alpha == 1 else values_of(b) * alpha
-    joined = make(Coo(indices, own.size, False), weft.cat([values_of(a), scaled]))
+    joined = make(Coo(indices, own.size, False), _C.cat([values_of(a), scaled]))
     return coalesce(joined) if own.coalesced and others.coalesced else joined
 
 

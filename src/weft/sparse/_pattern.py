@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.elements import unique
 
 
 class Pattern(Protocol):
@@ -44,7 +45,7 @@ class Coo:
 
     @property
     def layout(self) -> Any:
-        return weft.sparse_coo
+        return _C.sparse_coo
 
     @property
     def sparse_dim(self) -> int:
@@ -64,7 +65,7 @@ class Coo:
     def merged(self) -> tuple[Coo, Tensor]:
         """The coalesced pattern, and where in it each place is."""
         sizes = self.size[: self.sparse_dim]
-        keys, inverse = weft.unique(self.keys(), return_inverse=True)
+        keys, inverse = unique(self.keys(), return_inverse=True)
         return Coo(unflat_keys(keys, sizes), self.size, True), inverse
 
     def same_places(self, other: Coo) -> bool:
@@ -96,16 +97,16 @@ class Compressed:
 
     @property
     def layout(self) -> Any:
-        return weft.sparse_csc if self.by_columns else weft.sparse_csr
+        return _C.sparse_csc if self.by_columns else _C.sparse_csr
 
     def parts(self) -> list[tuple[str, Tensor]]:
         names = ("ccol", "row") if self.by_columns else ("crow", "col")
         return [(f"{names[0]}_indices", self.outer), (f"{names[1]}_indices", self.inner)]
 
     def coo(self) -> Coo:
-        spans = weft.arange(self.outer.size(0) - 1).repeat_interleave(self.outer.diff().long())
+        spans = _C.arange(self.outer.size(0) - 1).repeat_interleave(self.outer.diff().long())
         pair = [spans, self.inner.long()]
-        indices = weft.stack(pair[::-1] if self.by_columns else pair)
+        indices = _C.stack(pair[::-1] if self.by_columns else pair)
         keys = flat_keys(indices, self.size)
         return Coo(indices, self.size, bool((keys.diff() > 0).all()))
 
@@ -122,7 +123,7 @@ class Compressed:
 
 def flat_keys(indices: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """Indices [k, n] as one number each, of a row-major tensor: [n]."""
-    keys = weft.zeros(indices.size(1), dtype=weft.int64)
+    keys = _C.zeros(indices.size(1), dtype=_C.int64)
     for row, size in zip(indices, sizes):
         keys = keys * size + row
     return keys
@@ -134,7 +135,7 @@ def unflat_keys(keys: Tensor, sizes: tuple[int, ...]) -> Tensor:
     for size in reversed(sizes):
         rows.insert(0, keys % max(size, 1))
         keys = keys.div(max(size, 1), rounding_mode="floor")
-    return weft.stack(rows) if rows else keys.new_empty((0, keys.size(0)))
+    return _C.stack(rows) if rows else keys.new_empty((0, keys.size(0)))
 
 
 def compressed(pattern: Coo, by_columns: bool = False) -> Compressed:
@@ -142,8 +143,8 @@ def compressed(pattern: Coo, by_columns: bool = False) -> Compressed:
     order of columns."""
     rows, columns = pattern.indices.flip(0) if by_columns else pattern.indices
     count = pattern.size[1 if by_columns else 0]
-    outer = weft.bincount(rows, minlength=count).cumsum(0)
-    outer = weft.cat([outer.new_zeros(1), outer])
+    outer = _C.bincount(rows, minlength=count).cumsum(0)
+    outer = _C.cat([outer.new_zeros(1), outer])
     return Compressed(outer, columns.clone(), pattern.size, by_columns)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.sparse._convert import coalesce, to_dense, to_sparse, to_sparse_csr
 from weft.sparse._pattern import Coo
@@ -33,12 +33,12 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
         raise RuntimeError(f"mm: expected tensors of one dtype, got {mat1.dtype} and {mat2.dtype}")
     if is_sparse(mat1) and is_sparse(mat2):
         made = _sparse_product(coalesce(to_sparse(mat1)), coalesce(to_sparse(mat2)))
-        return made if mat1.layout is weft.sparse_coo else to_sparse_csr(made)
+        return made if mat1.layout is _C.sparse_coo else to_sparse_csr(made)
     if is_sparse(mat1):
         return _dense_product(mat1, mat2)
     if is_sparse(mat2):
         return _dense_product(cast(SparseTensor, mat2.t()), mat1.t()).t()
-    return weft.mm(mat1, mat2)
+    return _C.mm(mat1, mat2)
 
 
 def spmm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -68,9 +68,9 @@ def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:
     (Gustavson, Two fast algorithms for sparse matrices, 1978)."""
     rows, inner, entries = _entries("mm", left)
     right_rows, columns, right_entries = _entries("mm", right)
-    counts = weft.bincount(right_rows, minlength=right.size(0))
+    counts = _C.bincount(right_rows, minlength=right.size(0))
     taken, owner = spans(counts.cumsum(0) - counts, counts, inner)
-    indices = weft.stack([rows[owner], columns[taken]])
+    indices = _C.stack([rows[owner], columns[taken]])
     values = entries.index_select(0, owner) * right_entries.index_select(0, taken)
     return coalesce(make(Coo(indices, (left.size(0), right.size(1)), False), values))
 
@@ -100,7 +100,7 @@ def _bmm(self: Tensor, mat2: Tensor) -> Tensor:
         )
     count, height, width = self.shape
     batch, rows, columns = self._pattern.coo().indices
-    indices = weft.stack([batch * height + rows, batch * width + columns])
+    indices = _C.stack([batch * height + rows, batch * width + columns])
     blocks = make(Coo(indices, (count * height, count * width), False), values_of(self))
     flat = mm(blocks, mat2.reshape(count * width, mat2.size(2)))
     return flat.reshape(count, height, mat2.size(2))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
-import weft
 from weft._C import Tensor
+from weft._functions.elements import unique
 from weft.sparse._convert import coalesce
 from weft.sparse._operators import merged
 from weft.sparse._pattern import Coo, flat_keys
@@ -93,11 +94,11 @@ def _softmax(name: str, input: Tensor, dim: int, dtype: Any, logarithm: bool) ->
         return like(ordered, entries)
     groups, number = _groups(pattern, dim)
     rest = tuple(entries.shape[1:])
-    lowest = entries.new_full((number, *rest), -weft.inf)
+    lowest = entries.new_full((number, *rest), -math.inf)
     places = groups.reshape(-1, *[1] * len(rest)).expand(entries.shape)
     greatest = lowest.scatter_reduce(0, places, entries.detach(), "amax")
     # A group whose greatest is infinite keeps it out of the difference.
-    greatest = greatest.masked_fill(greatest.abs() == weft.inf, 0)
+    greatest = greatest.masked_fill(greatest.abs() == math.inf, 0)
     shifted = entries - greatest.index_select(0, groups)
     totals = entries.new_zeros((number, *rest)).index_add(0, groups, shifted.exp())
     if logarithm:
@@ -109,5 +110,5 @@ def _groups(pattern: Coo, dim: int) -> tuple[Tensor, int]:
     """Which elements are in one line along `dim`: the line of each, and how many there are."""
     others = [one for one in range(pattern.sparse_dim) if one != dim]
     keys = flat_keys(pattern.indices[others], tuple(pattern.size[one] for one in others))
-    lines, inverse = weft.unique(keys, return_inverse=True)
+    lines, inverse = unique(keys, return_inverse=True)
     return inverse, lines.numel()

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeGuard, TypeVar, cast
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import DisableTorchFunctionSubclass
 from weft._tensor.repr import contents, followed, is_default_dtype
+from weft.autograd.grad_mode import is_grad_enabled
 from weft.sparse._pattern import Compressed, Coo, Pattern
 
 Rule = Callable[..., Any]
@@ -97,7 +98,7 @@ class SparseTensor(Tensor):
     @property
     def is_sparse_csr(self) -> bool:
         """Whether the layout is sparse_csr."""
-        return bool(self.layout is weft.sparse_csr)
+        return bool(self.layout is _C.sparse_csr)
 
     def register_hook(self, hook: Callable[[Tensor], Any]) -> Any:
         """Calls hook(gradient), of this layout, before the gradient goes on."""
@@ -163,7 +164,7 @@ def is_sparse(value: Any) -> TypeGuard[SparseTensor]:
 
 def make(pattern: Pattern, values: Tensor) -> SparseTensor:
     """The sparse tensor of these values, with their history."""
-    if values.requires_grad and weft.is_grad_enabled():
+    if values.requires_grad and is_grad_enabled():
         made = values.as_subclass(SparseTensor)
     else:  # no view: saved for backward it stays what it is
         made = Tensor._make_subclass(SparseTensor, values.detach(), False)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import weft
-from weft._C import Tensor
+from weft import _C
+from weft._C import Size, Tensor
+from weft.autograd._run import backward
 from weft.sparse._convert import coalesce, to_sparse_csr
 from weft.sparse._pattern import Compressed, Coo, element_count
 from weft.sparse._tensor import (
@@ -55,15 +56,15 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
 
 @rule("backward")
 def _backward(self: Tensor, gradient: Tensor | None = None, *args: Any, **options: Any) -> None:
-    weft.autograd.backward(self, gradient, *args, **options)
+    backward(self, gradient, *args, **options)
 
 
 # ---- sizes ----
 
 
 @rule("shape")
-def _shape(self: SparseTensor) -> weft.Size:
-    return weft.Size(self._pattern.size)
+def _shape(self: SparseTensor) -> Size:
+    return Size(self._pattern.size)
 
 
 @rule("size")
@@ -199,7 +200,7 @@ def _unsqueeze(self: SparseTensor, dim: int) -> SparseTensor:
     if not isinstance(pattern, Coo) or not 0 <= place <= pattern.sparse_dim:
         raise RuntimeError(f"unsqueeze: expected a dim among the sparse ones, got {dim}")
     row = pattern.indices.new_zeros((1, pattern.count))
-    indices = weft.cat([pattern.indices[:place], row, pattern.indices[place:]])
+    indices = _C.cat([pattern.indices[:place], row, pattern.indices[place:]])
     size = (*pattern.size[:place], 1, *pattern.size[place:])
     return make(Coo(indices, size, pattern.coalesced), values_of(self))
 
@@ -216,7 +217,7 @@ def _index_select(self: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
     if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < size):
         raise IndexError(f"index_select: expected indices in [0, {size}), got {index.tolist()}")
     by_row = pattern.indices[dim].argsort(stable=True)
-    counts = weft.bincount(pattern.indices[dim], minlength=size)
+    counts = _C.bincount(pattern.indices[dim], minlength=size)
     taken, owner = spans(counts.cumsum(0) - counts, counts, index)
     chosen = by_row[taken]
     indices = pattern.indices[:, chosen].clone()
@@ -234,8 +235,8 @@ def spans(begins: Tensor, counts: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]
     """The positions begins[r] ... begins[r] + counts[r] - 1 of each of these rows, one behind the
     other; and which of the rows each position is of."""
     each = counts[rows]
-    owner = weft.arange(rows.numel()).repeat_interleave(each)
-    within = weft.arange(owner.numel()) - (each.cumsum(0) - each)[owner]
+    owner = _C.arange(rows.numel()).repeat_interleave(each)
+    within = _C.arange(owner.numel()) - (each.cumsum(0) - each)[owner]
     return begins[rows][owner] + within, owner
 
 
@@ -256,8 +257,8 @@ def _cat(tensors: Any, dim: int = 0) -> SparseTensor:
         moved[dim] += total
         columns.append(moved)
         total += pattern.size[dim]
-    joined = _resized(Coo(weft.cat(columns, 1), first.size, False), dim, total)
-    return make(joined, weft.cat([values_of(one) for one in parts]))
+    joined = _resized(Coo(_C.cat(columns, 1), first.size, False), dim, total)
+    return make(joined, _C.cat([values_of(one) for one in parts]))
 
 
 def _coo(name: str, value: Any) -> SparseTensor:

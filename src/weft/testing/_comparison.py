@@ -6,17 +6,18 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.shapes import unravel_index
 
 # Relative and absolute tolerance by dtype; others must be equal.
 _TOLERANCES = {
-    weft.float16: (1e-3, 1e-5),
-    weft.bfloat16: (1.6e-2, 1e-5),
-    weft.float32: (1.3e-6, 1e-5),
-    weft.float64: (1e-7, 1e-7),
-    weft.complex64: (1.3e-6, 1e-5),
-    weft.complex128: (1e-7, 1e-7),
+    _C.float16: (1e-3, 1e-5),
+    _C.bfloat16: (1.6e-2, 1e-5),
+    _C.float32: (1.3e-6, 1e-5),
+    _C.float64: (1e-7, 1e-7),
+    _C.complex64: (1.3e-6, 1e-5),
+    _C.complex128: (1e-7, 1e-7),
 }
 Message = str | Callable[[str], str] | None
 
@@ -79,7 +80,7 @@ def assert_allclose(
     """assert_close as it was before: dtypes may differ, and NaN equals NaN."""
     options: dict[str, Any] = {"equal_nan": equal_nan, "msg": msg or None}
     assert_close(
-        weft.as_tensor(actual), weft.as_tensor(expected), rtol=rtol, atol=atol, check_dtype=False,
+        _C.as_tensor(actual), _C.as_tensor(expected), rtol=rtol, atol=atol, check_dtype=False,
         check_device=True, **options,
     )  # fmt: skip
 
@@ -164,11 +165,11 @@ class _Pair:
                 text = f"The values for attribute '{name}' do not match: {mine} != {theirs}."
                 return AssertionError, text + _at(where)
         rtol, atol = self._limits(actual.dtype, expected.dtype)
-        common = weft.promote_types(actual.dtype, expected.dtype)
+        common = _C.promote_types(actual.dtype, expected.dtype)
         one, other = actual.detach().to(common), expected.detach().to(common)
-        if one.dtype in (weft.uint16, weft.uint32, weft.uint64, weft.bool):
-            one, other = one.to(weft.int64), other.to(weft.int64)
-        close = weft.isclose(one, other, rtol, atol, self.equal_nan)
+        if one.dtype in (_C.uint16, _C.uint32, _C.uint64, _C.bool):
+            one, other = one.to(_C.int64), other.to(_C.int64)
+        close = _C.isclose(one, other, rtol, atol, self.equal_nan)
         if bool(close.all()):
             return None
         return AssertionError, _difference(one, other, close, rtol, atol, where, plain)
@@ -183,9 +184,9 @@ class _Pair:
 def _tensor(value: Any, number: bool) -> Tensor:
     """What is compared: numbers of Python in their own precision."""
     if not number:
-        return weft.as_tensor(value)
-    kinds = {float: weft.float64, complex: weft.complex128}
-    return weft.tensor(value, dtype=kinds.get(type(value)))
+        return _C.as_tensor(value)
+    kinds = {float: _C.float64, complex: _C.complex128}
+    return _C.tensor(value, dtype=kinds.get(type(value)))
 
 
 def _is_sequence(value: Any) -> bool:
@@ -209,7 +210,7 @@ def _difference(
     kind = "Scalars" if plain else "Tensor-likes"
     exact = rtol == atol == 0
     absolute = (actual - expected).abs().masked_fill(close, 0)
-    sizes = absolute.to(weft.float64), expected.abs().to(weft.float64)
+    sizes = absolute.to(_C.float64), expected.abs().to(_C.float64)
     relative = (sizes[0] / sizes[1]).masked_fill(close, 0)
     lines = [f"{kind} are not {'equal' if exact else 'close'}!", ""]
     if plain:
@@ -220,7 +221,7 @@ def _difference(
     for name, values, limit in (("absolute", absolute, atol), ("relative", relative, rtol)):
         flat = values.reshape(-1)
         place = int(flat.argmax())
-        index = tuple(int(i) for i in weft.unravel_index(weft.tensor(place), values.shape))
+        index = tuple(int(i) for i in unravel_index(_C.tensor(place), values.shape))
         spot = "" if plain or not index else f" at index {index}"
         allowed = "" if exact else f" (up to {limit} allowed)"
         text = f"Greatest {name} difference" if not plain else f"{name.capitalize()} difference"

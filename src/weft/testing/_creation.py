@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._tensor.limits import finfo, iinfo
 
 
 def make_tensor(
     *shape: Any,
-    dtype: weft.dtype,
+    dtype: _C.dtype,
     device: Any = "cpu",
     low: float | None = None,
     high: float | None = None,
@@ -49,19 +50,19 @@ def make_tensor(
         result = result.clone(memory_format=memory_format)
     if exclude_zero:
         floating = dtype.is_floating_point or dtype.is_complex
-        result[result == 0] = weft.finfo(dtype).tiny if floating else 1
+        result[result == 0] = finfo(dtype).tiny if floating else 1
     return result.requires_grad_() if requires_grad else result
 
 
-def _limits(dtype: weft.dtype, low: float | None, high: float | None) -> tuple[float, float]:
+def _limits(dtype: _C.dtype, low: float | None, high: float | None) -> tuple[float, float]:
     floating = dtype.is_floating_point or dtype.is_complex
     if floating:
         defaults: tuple[float, float] = (-9, 9)
-        bounds: tuple[float, float] = (weft.finfo(dtype).min, weft.finfo(dtype).max)
-    elif dtype == weft.bool:
+        bounds: tuple[float, float] = (finfo(dtype).min, finfo(dtype).max)
+    elif dtype == _C.bool:
         defaults, bounds = (0, 2), (0, 2)
     else:
-        info = weft.iinfo(dtype)
+        info = iinfo(dtype)
         defaults, bounds = (max(-9, info.min), 10), (info.min, info.max + 1)
     first = defaults[0] if low is None else low
     last = defaults[1] if high is None else high
@@ -73,10 +74,10 @@ def _limits(dtype: weft.dtype, low: float | None, high: float | None) -> tuple[f
     return (first, last) if floating else (math.floor(first), math.ceil(last))
 
 
-def _drawn(shape: Any, dtype: weft.dtype, device: Any, low: float, high: float) -> Tensor:
+def _drawn(shape: Any, dtype: _C.dtype, device: Any, low: float, high: float) -> Tensor:
     if dtype.is_complex:
         parts = _drawn((*shape, 2), dtype.to_real(), device, low, high)
-        return weft.view_as_complex(parts)
+        return _C.view_as_complex(parts)
     if dtype.is_floating_point:
-        return weft.empty(shape, dtype=dtype, device=device).uniform_(low, high)
-    return weft.randint(int(low), int(high), shape, dtype=dtype, device=device)
+        return _C.empty(shape, dtype=dtype, device=device).uniform_(low, high)
+    return _C.randint(int(low), int(high), shape, dtype=dtype, device=device)

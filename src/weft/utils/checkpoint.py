@@ -7,8 +7,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.autograd import _run
+from weft.autograd.function import Function
+from weft.autograd.grad_mode import enable_grad, no_grad
 from weft.autograd.graph import saved_tensors_hooks
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn"]
@@ -94,7 +97,7 @@ class _Frame:
         again_context: Any,
     ) -> None:
         self.call = (function, args, kwargs)
-        self.state = weft.get_rng_state() if keep_state else None
+        self.state = _C.get_rng_state() if keep_state else None
         self.again_context = again_context
         self.saved: list[tuple[Any, Any]] = []  # shape and dtype of each
         self.found: dict[int, Tensor] = {}
@@ -127,7 +130,7 @@ class _Frame:
         function, args, kwargs = self.call
         args = tuple(_detached(arg) for arg in args)
         kwargs = {name: _detached(value) for name, value in kwargs.items()}
-        with _rng_state(self.state), self.again_context, weft.enable_grad():
+        with _rng_state(self.state), self.again_context, enable_grad():
             try:
                 with saved_tensors_hooks(keep, give):
                     function(*args, **kwargs)
@@ -160,12 +163,12 @@ def _rng_state(state: Tensor | None) -> Any:
     if state is None:
         yield
         return
-    now = weft.get_rng_state()
-    weft.set_rng_state(state)
+    now = _C.get_rng_state()
+    _C.set_rng_state(state)
     try:
         yield
     finally:
-        weft.set_rng_state(now)
+        _C.set_rng_state(now)
 
 
 def _reentrant() -> Any:
@@ -173,11 +176,11 @@ def _reentrant() -> Any:
     global _function
     if _function is None:
 
-        class CheckpointFunction(weft.autograd.Function):
+        class CheckpointFunction(Function):
             @staticmethod
             def forward(ctx: Any, function: Any, keep_state: bool, *args: Any) -> Any:
                 ctx.function = function
-                ctx.state = weft.get_rng_state() if keep_state else None
+                ctx.state = _C.get_rng_state() if keep_state else None
                 tensors = [arg if isinstance(arg, Tensor) else None for arg in args]
                 ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
                 ctx.save_for_backward(*tensors)
@@ -186,7 +189,7 @@ def _reentrant() -> Any:
                         "None of the inputs have requires_grad=True. Gradients will be None",
                         stacklevel=4,
                     )
-                with weft.no_grad():
+                with no_grad():
                     return function(*args)
 
             @staticmethod
@@ -195,7 +198,7 @@ def _reentrant() -> Any:
                     other if saved is None else _detached(saved)
                     for saved, other in zip(ctx.saved_tensors, ctx.others)
                 ]
-                with _rng_state(ctx.state), weft.enable_grad():
+                with _rng_state(ctx.state), enable_grad():
                     outputs = ctx.function(*args)
                 outputs = outputs if isinstance(outputs, tuple) else (outputs,)
                 pairs = [
@@ -207,7 +210,7 @@ def _reentrant() -> Any:
                     raise RuntimeError(
                         "checkpoint: expected an output that requires grad, got none"
                     )
-                weft.autograd.backward([out for out, _ in pairs], [grad for _, grad in pairs])
+                _run.backward([out for out, _ in pairs], [grad for _, grad in pairs])
                 found = (arg.grad if isinstance(arg, Tensor) else None for arg in args)
                 return (None, None, *found)
 

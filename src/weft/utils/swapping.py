@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import weft
-from weft import Tensor
+from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
@@ -33,6 +33,6 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
 
 
 def _parts(tensor: Tensor) -> tuple[type, Tensor, bool, Tensor | None, dict[str, object]]:
-    with weft.no_grad():
+    with no_grad():
         data = tensor.detach()
     return type(tensor), data, tensor.requires_grad, tensor.grad, dict(tensor.__dict__)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.shapes import broadcast_shapes
+from weft._tensor.limits import finfo
 from weft.distributions import constraints
 from weft.distributions.transforms.transform import Shape, Transform
 from weft.distributions.utils import sum_rightmost
@@ -46,7 +48,7 @@ class PowerTransform(_Elementwise):
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         given = isinstance(exponent, Tensor)
-        self.exponent = exponent if given else weft.tensor(float(exponent))
+        self.exponent = exponent if given else _C.tensor(float(exponent))
 
     sign = property(lambda self: self.exponent.sign(), doc="That of the exponent.")
 
@@ -65,7 +67,7 @@ class PowerTransform(_Elementwise):
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Shape) -> Shape:
-        return weft.broadcast_shapes(shape, self.exponent.shape)
+        return broadcast_shapes(shape, self.exponent.shape)
 
     inverse_shape = forward_shape
 
@@ -76,11 +78,11 @@ class SigmoidTransform(_Elementwise):
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        limits = weft.finfo(x.dtype)
+        limits = finfo(x.dtype)
         return x.sigmoid().clamp(min=limits.tiny, max=1 - limits.eps)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        limits = weft.finfo(y.dtype)
+        limits = finfo(y.dtype)
         inside = y.clamp(min=limits.tiny, max=1 - limits.eps)
         return inside.log() - (-inside).log1p()
 
@@ -112,7 +114,7 @@ class TanhTransform(_Elementwise):
         return x.tanh()
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return weft.atanh(y)
+        return _C.atanh(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         # log(1 - tanh(x)**2) without the cancellation of large x
@@ -155,7 +157,7 @@ class AffineTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AffineTransform) and all(
-            bool(weft.as_tensor(a == b).all())
+            bool(_C.as_tensor(a == b).all())
             for a, b in ((self.loc, other.loc), (self.scale, other.scale))
         )
 
@@ -174,11 +176,11 @@ class AffineTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         scale = self.scale if isinstance(self.scale, Tensor) else x.new_tensor(float(self.scale))
-        shape = weft.broadcast_shapes(scale.shape, x.shape)
+        shape = broadcast_shapes(scale.shape, x.shape)
         return sum_rightmost(scale.abs().log().expand(shape), self._event_dim)
 
     def forward_shape(self, shape: Shape) -> Shape:
-        return weft.broadcast_shapes(
+        return broadcast_shapes(
             shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ())
         )
 

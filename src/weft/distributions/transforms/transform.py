@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.distributions import constraints
 from weft.distributions.utils import sum_rightmost
@@ -214,12 +214,12 @@ class ComposeTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
-            return weft.zeros_like(x)
+            return _C.zeros_like(x)
         values = [x]
         for part in self.parts[:-1]:
             values.append(part(values[-1]))
         values.append(y)
-        event_dim, total = self.domain.event_dim, weft.zeros(())
+        event_dim, total = self.domain.event_dim, _C.zeros(())
         for part, before, after in zip(self.parts, values, values[1:]):
             term = part.log_abs_det_jacobian(before, after)
             total = total + sum_rightmost(term, event_dim - part.domain.event_dim)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import weft
-from weft._C import Tensor
+from weft import _C, linalg
+from weft._C import Size, Tensor
+from weft._tensor.limits import finfo
 from weft.distributions import constraints
 from weft.distributions.transforms.transform import Shape, Transform
 from weft.distributions.utils import sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
@@ -21,7 +22,7 @@ class ReshapeTransform(Transform):
 
     def __init__(self, in_shape: Shape, out_shape: Shape, cache_size: int = 0) -> None:
         super().__init__(cache_size)
-        self.in_shape, self.out_shape = weft.Size(in_shape), weft.Size(out_shape)
+        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError(
                 "ReshapeTransform: expected shapes with as many elements, got "
@@ -53,13 +54,13 @@ class ReshapeTransform(Transform):
         return self._exchanged(shape, self.out_shape, self.in_shape)
 
     @staticmethod
-    def _exchanged(shape: Shape, old: weft.Size, new: weft.Size) -> weft.Size:
+    def _exchanged(shape: Shape, old: Size, new: Size) -> Size:
         cut = len(shape) - len(old)
         if cut < 0 or tuple(shape[cut:]) != tuple(old):
             raise ValueError(
                 f"ReshapeTransform: expected a shape that ends in {tuple(old)}, got {tuple(shape)}"
             )
-        return weft.Size((*shape[:cut], *new))
+        return Size((*shape[:cut], *new))
 
 
 class _OfType(Transform):
@@ -98,7 +99,7 @@ class StickBreakingTransform(_OfType):
     @staticmethod
     def _shift(x: Tensor) -> Tensor:
         """Logarithms of the pieces still to come: x = 0 then gives equal probabilities."""
-        return weft.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
+        return _C.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
 
     def _call(self, x: Tensor) -> Tensor:
         broken = (x - self._shift(x)).sigmoid()
@@ -107,7 +108,7 @@ class StickBreakingTransform(_OfType):
 
     def _inverse(self, y: Tensor) -> Tensor:
         pieces = y[..., :-1]
-        left = (1 - pieces.cumsum(-1)).clamp(min=weft.finfo(y.dtype).tiny)
+        left = (1 - pieces.cumsum(-1)).clamp(min=finfo(y.dtype).tiny)
         return pieces.log() - left.log() + self._shift(pieces)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -145,7 +146,7 @@ class PositiveDefiniteTransform(_OfType):
         return factor @ factor.mT
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return LowerCholeskyTransform().inv(weft.linalg.cholesky(y))
+        return LowerCholeskyTransform().inv(linalg.cholesky(y))
 
 
 class CorrCholeskyTransform(Transform):
@@ -161,10 +162,10 @@ class CorrCholeskyTransform(Transform):
 
     def _call(self, x: Tensor) -> Tensor:
         x = x.tanh()
-        eps = weft.finfo(x.dtype).eps
+        eps = finfo(x.dtype).eps
         share = vec_to_tril_matrix(x.clamp(min=eps - 1, max=1 - eps), diag=-1)
         left = (1 - share**2).sqrt().cumprod(-1)
-        share = share + weft.eye(share.shape[-1], dtype=x.dtype)
+        share = share + _C.eye(share.shape[-1], dtype=x.dtype)
         return share * F.pad(left[..., :-1], [1, 0], value=1.0)
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -261,13 +262,13 @@ class CatTransform(_Parts):
         return value.split(self.lengths, self.dim)
 
     def _joined(self, parts: list[Tensor]) -> Tensor:
-        return weft.cat(parts, self.dim)
+        return _C.cat(parts, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         more = [self.event_dim - t.event_dim for t in self.transforms]
         terms = [sum_rightmost(term, m) for term, m in zip(self._terms(x, y), more)]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
-        return weft.cat(terms, dim) if dim < 0 else sum(terms)  # type: ignore[return-value]
+        return _C.cat(terms, dim) if dim < 0 else sum(terms)  # type: ignore[return-value]
 
 
 class StackTransform(_Parts):
@@ -295,7 +296,7 @@ class StackTransform(_Parts):
         return value.unbind(self.dim)
 
     def _joined(self, parts: list[Tensor]) -> Tensor:
-        return weft.stack(parts, self.dim)
+        return _C.stack(parts, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return weft.stack(self._terms(x, y), self.dim)
+        return _C.stack(self._terms(x, y), self.dim)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import weft
+from weft import _C
+from weft._C import Size, Tensor
 from weft.fx.interpreter import Interpreter
 from weft.fx.node import Node, map_aggregate
 
@@ -12,28 +13,26 @@ from weft.fx.node import Node, map_aggregate
 class TensorMetadata(NamedTuple):
     """What is known of a tensor without its elements."""
 
-    shape: weft.Size
-    dtype: weft.dtype
+    shape: Size
+    dtype: _C.dtype
     requires_grad: bool
     stride: tuple[int, ...]
-    memory_format: weft.memory_format | None
+    memory_format: _C.memory_format | None
     is_quantized: bool
     qparams: dict[str, Any]
 
 
-def _extract_tensor_metadata(
-    result: weft.Tensor, include_contiguity: bool = True
-) -> TensorMetadata:
+def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMetadata:
     """The metadata of a tensor."""
-    formats = (weft.contiguous_format, weft.channels_last) if include_contiguity else ()
+    formats = (_C.contiguous_format, _C.channels_last) if include_contiguity else ()
     held = next((f for f in formats if _has_format(result, f)), None)
     return TensorMetadata(
         *(result.shape, result.dtype, result.requires_grad, result.stride(), held, False, {})
     )
 
 
-def _has_format(tensor: weft.Tensor, memory_format: weft.memory_format) -> bool:
-    if memory_format is weft.channels_last and tensor.dim() != 4:
+def _has_format(tensor: Tensor, memory_format: _C.memory_format) -> bool:
+    if memory_format is _C.channels_last and tensor.dim() != 4:
         return False
     return tensor.is_contiguous(memory_format=memory_format)
 
@@ -55,7 +54,7 @@ class ShapeProp(Interpreter):
 
         def describe(each: Any) -> Any:
             nonlocal found
-            if not isinstance(each, weft.Tensor):
+            if not isinstance(each, Tensor):
                 return each
             found = True
             return _extract_tensor_metadata(each)

@@ -20,7 +20,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
 from weft.jit.aot.machine_code import check_targets, machine_code, requests_of
 from weft.jit.aot.state import state_functions
 from weft.jit.archive.writer import save
@@ -78,7 +79,7 @@ def aot_compile(
         write(machine_code(requests_of(os.fspath(f), examples), targets))
 
 
-def _records(program: Any, methods: Sequence[str], storages: list[weft.Tensor]) -> dict[str, Any]:
+def _records(program: Any, methods: Sequence[str], storages: list[Tensor]) -> dict[str, Any]:
     """The records of the file by their names, but for `storages`, which it has."""
     entries, state, classes = _parts(program, methods)
     tensors = TensorTable(storages)
@@ -168,16 +169,16 @@ def _refuse_python(data: ProgramData) -> None:
 class TensorTable:
     """Tensors as layouts over storages. Those that share memory share it in the file."""
 
-    def __init__(self, storages: Iterable[weft.Tensor] = ()) -> None:
+    def __init__(self, storages: Iterable[Tensor] = ()) -> None:
         self.storages = list(storages)  # uint8, all bytes of a storage
-        self._tensors: list[weft.Tensor] = []
+        self._tensors: list[Tensor] = []
         self._layouts: list[bytes] = []
         self._known: dict[int, int] = {}
         self._storage_index = {each.data_ptr(): i for i, each in enumerate(self.storages)}
 
     def add(self, tensor: Any) -> int:
         """The place of a tensor."""
-        if not isinstance(tensor, weft.Tensor):
+        if not isinstance(tensor, Tensor):
             raise NotImplementedError(
                 "aot_compile: expected constants that a file can hold, got a "
                 f"{type(tensor).__name__}"
@@ -188,7 +189,7 @@ class TensorTable:
             self._layouts.append(self._layout(tensor))
         return self._known[id(tensor)]
 
-    def _layout(self, tensor: weft.Tensor) -> bytes:
+    def _layout(self, tensor: Tensor) -> bytes:
         dtype = str(tensor.dtype).rpartition(".")[2].encode()
         head = struct.pack("<I", len(dtype)) + dtype
         sizes, strides = tensor.size(), tensor.stride()
@@ -196,12 +197,12 @@ class TensorTable:
         fixed = self._storage(tensor), tensor.requires_grad, len(sizes)
         return head + struct.pack(f"<IBI{len(numbers)}q", *fixed, *numbers)
 
-    def _storage(self, tensor: weft.Tensor) -> int:
+    def _storage(self, tensor: Tensor) -> int:
         storage = tensor.detach().untyped_storage()
         key = storage.data_ptr() or -1 - id(tensor)  # empty ones share nothing
         if key not in self._storage_index:
             self._storage_index[key] = len(self.storages)
-            whole = weft.empty(0, dtype=weft.uint8).set_(storage, 0, (storage.nbytes(),))
+            whole = _C.empty(0, dtype=_C.uint8).set_(storage, 0, (storage.nbytes(),))
             self.storages.append(whole)
         return self._storage_index[key]
 

@@ -11,10 +11,13 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
+from weft.autograd._run import backward
+from weft.autograd.grad_mode import no_grad
 from weft.jit.native import compiler
 from weft.jit.native.compose import NotCompiled
+from weft.random import fork_rng
 
 # The record that a target's images stand in, its level, and the number that the runtime gives it.
 _TARGETS = {
@@ -42,7 +45,7 @@ def requests_of(path: str, examples: Sequence[tuple[Any, ...]]) -> list[Request]
     _C._fused_compile_after(1)
     try:
         module = _C.CompiledModule(path)
-        with weft.random.fork_rng():
+        with fork_rng():
             for arguments in examples:
                 _run(module, arguments)
         found = []
@@ -54,13 +57,13 @@ def requests_of(path: str, examples: Sequence[tuple[Any, ...]]) -> list[Request]
 
 
 def _run(module: Any, arguments: tuple[Any, ...]) -> None:
-    with weft.no_grad():
+    with no_grad():
         module.call("forward", *arguments)
     result = module.call("forward", *arguments)
     results = result if isinstance(result, (tuple, list)) else [result]
-    loss = [r.sum() for r in results if isinstance(r, weft.Tensor) and r.requires_grad]
+    loss = [r.sum() for r in results if isinstance(r, Tensor) and r.requires_grad]
     if loss:
-        weft.autograd.backward(loss)
+        backward(loss)
 
 
 def machine_code(requests: Sequence[Request], targets: Sequence[str]) -> dict[str, bytes]:

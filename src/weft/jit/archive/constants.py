@@ -7,23 +7,24 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
 from weft.jit.archive.numbers import number_of
 from weft.jit.frontend.types.classes import enum_type
 from weft.jit.ir import types as ty
 from weft.jit.ir.literals import quote
 
-LAYOUTS = {weft.strided: 0}
-MEMORY_FORMATS = {weft.contiguous_format: 0, weft.preserve_format: 1, weft.channels_last: 2}
+LAYOUTS = {_C.strided: 0}
+MEMORY_FORMATS = {_C.contiguous_format: 0, _C.preserve_format: 1, _C.channels_last: 2}
 
 
 def plain(value: Any) -> Any:
     """A constant as TorchScript has it: dtypes, layouts and memory formats are numbers there."""
-    if isinstance(value, weft.dtype):
+    if isinstance(value, _C.dtype):
         return number_of(value)
-    if isinstance(value, weft.layout):
+    if isinstance(value, _C.layout):
         return LAYOUTS[value]
-    if isinstance(value, weft.memory_format):
+    if isinstance(value, _C.memory_format):
         return MEMORY_FORMATS[value]
     return value
 
@@ -49,7 +50,7 @@ class Constants:
         value = plain(value)
         if value is None or isinstance(value, bool):
             return str(value)
-        if isinstance(value, weft.Tensor):
+        if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, list | tuple):
             return self._items(value)
@@ -57,7 +58,7 @@ class Constants:
             value = ty.EnumValue(enum_type(type(value), None), value.name)
         if isinstance(value, ty.EnumValue):
             return f"{self._enum_name(value.type)}.{value.name}"
-        if isinstance(value, weft.device):
+        if isinstance(value, _C.device):
             return f"torch.device({quote(str(value))})"
         return next((text(value) for kind, text in _PLAIN.items() if type(value) is kind), None)
 

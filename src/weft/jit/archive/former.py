@@ -6,21 +6,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft._functions.calculus import logspace
 from weft.jit.archive.numbers import dtype_of, optional_dtype_of
 
 
 def _div(self: Any, other: Any, rounding_mode: str | None = None) -> Any:
     """Division of tensors of integers was integral up to version 3."""
     if not isinstance(self, Tensor):
-        return weft.div(self, other)
-    result = weft.div(self, other, rounding_mode=rounding_mode)
+        return _C.div(self, other)
+    result = _C.div(self, other, rounding_mode=rounding_mode)
     is_whole = isinstance(other, int) or (
         isinstance(other, Tensor) and not other.is_floating_point() and not other.is_complex()
     )
     if rounding_mode is None and is_whole and not self.is_floating_point():
-        result = weft.div(self, other, rounding_mode="trunc")
+        result = _C.div(self, other, rounding_mode="trunc")
     return result
 
 
@@ -30,37 +31,37 @@ def _div_(self: Any, other: Any) -> Any:
 
 def _full(
     size: list[int], fill_value: Any, *, dtype: int | None = None, layout: int | None = None,
-    device: weft.device | None = None, pin_memory: bool | None = None, out: Tensor | None = None,
+    device: _C.device | None = None, pin_memory: bool | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Without a dtype the result was of floats up to version 4."""
     if out is not None:
-        return weft.full(size, fill_value, out=out)
-    made = weft.get_default_dtype() if dtype is None else dtype_of(dtype)
-    return weft.full(size, fill_value, dtype=made, device=device)
+        return _C.full(size, fill_value, out=out)
+    made = _C.get_default_dtype() if dtype is None else dtype_of(dtype)
+    return _C.full(size, fill_value, dtype=made, device=device)
 
 
 def _linspace(
     start: Any, end: Any, steps: int | None = None, *, dtype: int | None = None,
-    layout: int | None = None, device: weft.device | None = None, pin_memory: bool | None = None,
+    layout: int | None = None, device: _C.device | None = None, pin_memory: bool | None = None,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """`steps` might be left out up to version 7."""
     count = 100 if steps is None else steps
     if out is not None:
-        return weft.linspace(start, end, count, out=out)
-    return weft.linspace(start, end, count, dtype=optional_dtype_of(dtype), device=device)
+        return _C.linspace(start, end, count, out=out)
+    return _C.linspace(start, end, count, dtype=optional_dtype_of(dtype), device=device)
 
 
 def _logspace(
     start: Any, end: Any, steps: int | None = None, base: float = 10.0, *, dtype: int | None = None,
-    layout: int | None = None, device: weft.device | None = None, pin_memory: bool | None = None,
+    layout: int | None = None, device: _C.device | None = None, pin_memory: bool | None = None,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """`steps` might be left out up to version 8."""
     count = 100 if steps is None else steps
     if out is not None:
-        return out.copy_(weft.logspace(start, end, count, base, dtype=out.dtype))
-    return weft.logspace(start, end, count, base, dtype=optional_dtype_of(dtype), device=device)
+        return out.copy_(logspace(start, end, count, base, dtype=out.dtype))
+    return logspace(start, end, count, base, dtype=optional_dtype_of(dtype), device=device)
 
 
 # By operator: the last version of archives that means it so.

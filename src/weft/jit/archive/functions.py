@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
 import weft.nn.functional as F
+from weft import _C, amp
 from weft._C import Tensor
 from weft._functions.norms import _weight_norm, norm_except_dim
 from weft.jit.archive.numbers import dtype_of
@@ -46,7 +46,7 @@ def pad(
 
 @composed("aten::to")
 def to_device(
-    self: Tensor, device: weft.device | None, dtype: int | None = None, non_blocking: bool = False,
+    self: Tensor, device: _C.device | None, dtype: int | None = None, non_blocking: bool = False,
     copy: bool = False, memory_format: int | None = None,
 ) -> Tensor:  # fmt: skip
     moved = self.to(device, copy=copy) if device is not None else self
@@ -124,4 +124,4 @@ def relu6_(self: Tensor) -> Tensor:
 
 @composed("aten::is_autocast_enabled")
 def is_autocast_enabled() -> bool:
-    return weft.is_autocast_enabled("cuda")
+    return amp.is_autocast_enabled("cuda")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
 import weft.nn.functional as F
+from weft import _C
 from weft._C import Tensor
 from weft.jit.archive.functions import composed
 
@@ -106,7 +106,7 @@ def _scattered(values: Tensor, indices: Tensor, size: list[int]) -> Tensor:
     for each in size:
         count = count * each
     flat = values.flatten(-len(size))
-    made = weft.zeros([*outer, count], dtype=values.dtype)
+    made = _C.zeros([*outer, count], dtype=values.dtype)
     return made.scatter(-1, indices.flatten(-len(size)), flat).reshape([*outer, *size])
 
 

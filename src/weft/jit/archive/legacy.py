@@ -11,7 +11,7 @@ import keyword
 import re
 from typing import Any
 
-import weft
+from weft import _C
 from weft.jit.archive.classes import Definitions
 from weft.jit.archive.code import MAX_CODE
 from weft.jit.archive.objects import build, new_module, tensor_of
@@ -25,16 +25,16 @@ TREE = "model.json"
 LIBRARIES = "libs/"  # where the classes and functions of such an archive are
 _MAX_DEPTH = 100  # of modules
 _DTYPES = {
-    "FLOAT": weft.float32,
-    "DOUBLE": weft.float64,
-    "FLOAT16": weft.float16,
-    "INT64": weft.int64,
-    "INT32": weft.int32,
-    "INT16": weft.int16,
-    "INT8": weft.int8,
-    "UINT8": weft.uint8,
-    "BYTE": weft.uint8,
-    "BOOL": weft.bool,
+    "FLOAT": _C.float32,
+    "DOUBLE": _C.float64,
+    "FLOAT16": _C.float16,
+    "INT64": _C.int64,
+    "INT32": _C.int32,
+    "INT16": _C.int16,
+    "INT8": _C.int8,
+    "UINT8": _C.uint8,
+    "BYTE": _C.uint8,
+    "BOOL": _C.bool,
 }
 
 

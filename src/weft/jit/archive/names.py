@@ -9,7 +9,9 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import weft
+from weft import _C
+from weft._C import Tensor
+from weft.autograd._run import backward, grad
 from weft.jit.archive.operators import Operator
 from weft.jit.archive.operators import is_known as is_known_operator
 from weft.jit.frontend.compiler import Compiler
@@ -106,20 +108,20 @@ class _Device(Sugared):
 
     def call(self, c: Compiler, call: Call) -> Sugared:
         if self.operator.kind == "aten::cuda":
-            device = Arg(Simple(c.constant(weft.device(self.located("cuda")))), call.range)
+            device = Arg(Simple(c.constant(_C.device(self.located("cuda")))), call.range)
             to = Operator("aten::to", self.operator.version, self.operator.missing)
             return to.call(c, call._replace(args=[*call.args, device]))
         known = [arg.value.static(c) for arg in call.args]
         if not known or UNKNOWN in known or call.kwargs:
             return self.operator.call(c, call)
         try:
-            made = weft.device(self.located(":".join(map(str, known))))
+            made = _C.device(self.located(":".join(map(str, known))))
         except RuntimeError as error:
             fail(str(error), call.range)
         return Simple(c.constant(made))
 
 
-_AUTOGRAD = {"grad": weft.autograd.grad, "backward": weft.autograd.backward}
+_AUTOGRAD = {"grad": grad, "backward": backward}
 _SPECIAL: dict[str, Any] = {
     "prim::RaiseException": _Raise(),
     "aten::autograd": Namespace("torch.autograd", _AUTOGRAD.get),
@@ -174,8 +176,8 @@ _PLAIN: dict[str, Any] = {
     "Future": Future,
     "inf": math.inf,
     "nan": math.nan,
-    "Tensor": weft.Tensor,
-    "Device": weft.device,
+    "Tensor": Tensor,
+    "Device": _C.device,
     "NoneType": type(None),
     "number": ty.NUMBER,
     **{

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 
 # TorchScript's numbers of dtypes, those first that are met most.
-_MET_MOST = (weft.float32, weft.int64, weft.bool)
-_NUMBERS = tuple((d._number, d) for d in dict.fromkeys((*_MET_MOST, *weft._C._dtypes)))
+_MET_MOST = (_C.float32, _C.int64, _C.bool)
+_NUMBERS = tuple((d._number, d) for d in dict.fromkeys((*_MET_MOST, *_C._dtypes)))
 NUMBERED_DTYPES: dict[int, Any] = dict(_NUMBERS)
 
 
-def dtype_of(number: int) -> weft.dtype:
+def dtype_of(number: int) -> _C.dtype:
     """The dtype of TorchScript's number; RuntimeError for a number that has none."""
     for known, dtype in _NUMBERS:
         if number == known:
@@ -20,12 +20,12 @@ def dtype_of(number: int) -> weft.dtype:
     raise RuntimeError(f"dtype: expected the number of a dtype, got {number}")
 
 
-def optional_dtype_of(number: int | None) -> weft.dtype | None:
+def optional_dtype_of(number: int | None) -> _C.dtype | None:
     """The dtype of TorchScript's number, if there is one."""
     return None if number is None else dtype_of(number)
 
 
-def number_of(dtype: weft.dtype) -> int:
+def number_of(dtype: _C.dtype) -> int:
     """TorchScript's number of a dtype."""
     for number, known in _NUMBERS:
         if dtype == known:

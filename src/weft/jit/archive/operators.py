@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft.jit.archive import images, vision  # noqa: F401, which register
 from weft.jit.archive.former import FORMER
 from weft.jit.archive.functions import COMPOSED
@@ -31,11 +31,11 @@ from weft.library import _operator as library
 
 _BY_NUMBER: dict[ty.Type, Any] = {
     ty.DTYPE: NUMBERED_DTYPES,
-    ty.LAYOUT: {0: weft.strided},
+    ty.LAYOUT: {0: _C.strided},
     ty.MEMORY_FORMAT: {
-        0: weft.contiguous_format,
-        1: weft.preserve_format,
-        2: weft.channels_last,
+        0: _C.contiguous_format,
+        1: _C.preserve_format,
+        2: _C.channels_last,
     },
 }
 

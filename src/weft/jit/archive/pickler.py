@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
 from weft.jit.archive.collect import attributes_of
 from weft.jit.archive.constants import plain
 from weft.jit.archive.naming import Names
@@ -32,7 +32,7 @@ class ArchivePickler(PickleWriter):
     def _typed(self, value: Any, type: ty.Type) -> None:
         if value is None:
             self._constant(None)
-        elif isinstance(value, weft.Tensor):
+        elif isinstance(value, Tensor):
             self._shared(value)
         elif isinstance(type, ty.OptionalType | ty.UnionType) or type in (ty.ANY, ty.NUMBER):
             self._typed(value, _member(value, type))

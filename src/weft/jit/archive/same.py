@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
 import weft.nn.functional as F
+from weft._C import Tensor
+from weft._runtime.public import weft
 
 # A prefix of operators' names, the module of the functions, their names. Archives that weft writes
 # name these operators where a program calls the functions.
@@ -73,7 +74,7 @@ _READ: tuple[tuple[str, Any, str], ...] = (
     ),
     (
         "",
-        weft.Tensor,
+        Tensor,
         """arctan2_ divide_ greater_ greater_equal_ index_reduce_ is_pinned less_ less_equal_
         multiply_ not_equal_ pin_memory set_ subtract_ true_divide_""",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
 from weft.jit.archive.classes import LoadedModule
 from weft.jit.execution import LOCK, class_of, executable
 from weft.jit.frontend.source.errors import from_outside
@@ -60,9 +60,9 @@ def _module_info(target: LoadedModule) -> ClassInfo:
     """The type of a module without values: tensors are empty, other attributes as declared."""
     layout, declared = type(target).__weft_layout__, type(target).__annotations__
     for name in layout.parameters:
-        Module.register_parameter(target, name, Parameter(weft.empty(0)))
+        Module.register_parameter(target, name, Parameter(_C.empty(0)))
     for name in layout.buffers:
-        Module.register_buffer(target, name, weft.empty(0))
+        Module.register_buffer(target, name, _C.empty(0))
     placed = [name for name in declared if name not in vars(target)]
     for name in placed:
         setattr(target, name, JitAttribute(None, declared[name]))

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
+from weft.amp import get_autocast_dtype
+from weft.amp.autocast_mode import is_autocast_cpu_enabled
 from weft.jit.frontend.language.functions import compile_function
 from weft.jit.ir import Function
 from weft.nn._operators import recurrent as rnn
@@ -54,13 +56,13 @@ def trunc(a: float) -> int:
 
 @_stands_for("aten::log2.float")
 def log2(a: float) -> float:
-    return float(weft.log2(weft.tensor(a, dtype=weft.float64)))
+    return float(_C.log2(_C.tensor(a, dtype=_C.float64)))
 
 
 @_stands_for("aten::hypot.float")
 def hypot(a: float, b: float) -> float:
-    first, second = weft.tensor(a, dtype=weft.float64), weft.tensor(b, dtype=weft.float64)
-    return float(weft.hypot(first, second))
+    first, second = _C.tensor(a, dtype=_C.float64), _C.tensor(b, dtype=_C.float64)
+    return float(_C.hypot(first, second))
 
 
 @_stands_for("aten::isclose.float")
@@ -94,12 +96,12 @@ def isqrt(a: int) -> int:
 
 @_stands_for("prim::real.complex")
 def real(a: complex) -> float:
-    return float(weft.view_as_real(weft.tensor(a, dtype=weft.complex128))[0])
+    return float(_C.view_as_real(_C.tensor(a, dtype=_C.complex128))[0])
 
 
 @_stands_for("prim::imag.complex")
 def imag(a: complex) -> float:
-    return float(weft.view_as_real(weft.tensor(a, dtype=weft.complex128))[1])
+    return float(_C.view_as_real(_C.tensor(a, dtype=_C.complex128))[1])
 
 
 # Layers -------------------------------------------------------------------------------------------
@@ -128,12 +130,12 @@ def recurrent_layer(
         params = params + [projection]
     start = hidden.unsqueeze(0)
     if backwards:
-        params, start = params + params, weft.cat([start, start])
+        params, start = params + params, _C.cat([start, start])
     if mode == "LSTM":
         assert memory is not None
         second = memory.unsqueeze(0)
         if backwards:
-            second = weft.cat([second, second])
+            second = _C.cat([second, second])
         if batch_sizes is not None:
             output, last, after = rnn.lstm_packed(
                 input, batch_sizes, [start, second], params, biased, 1, 0.0, True, backwards
@@ -211,26 +213,26 @@ def removesuffix(text: str, part: str) -> str:
 
 
 @_stands_for("aten::is_floating_point.dtype")
-def is_floating_point(dtype: weft.dtype) -> bool:
+def is_floating_point(dtype: _C.dtype) -> bool:
     return (
-        dtype == weft.float32 or dtype == weft.float64
-        or dtype == weft.float16 or dtype == weft.bfloat16
+        dtype == _C.float32 or dtype == _C.float64
+        or dtype == _C.float16 or dtype == _C.bfloat16
     )  # fmt: skip
 
 
 @_stands_for("aten::is_complex.dtype")
-def is_complex(dtype: weft.dtype) -> bool:
-    return dtype == weft.complex64 or dtype == weft.complex128
+def is_complex(dtype: _C.dtype) -> bool:
+    return dtype == _C.complex64 or dtype == _C.complex128
 
 
 @_stands_for("aten::get_default_dtype")
-def default_dtype() -> weft.dtype:
-    return weft.zeros([0]).dtype
+def default_dtype() -> _C.dtype:
+    return _C.zeros([0]).dtype
 
 
 @_stands_for("prim::autocast_now")
-def autocast_now() -> weft.dtype | None:
-    return weft.get_autocast_dtype("cpu") if weft.is_autocast_cpu_enabled() else None
+def autocast_now() -> _C.dtype | None:
+    return get_autocast_dtype("cpu") if is_autocast_cpu_enabled() else None
 
 
 @_stands_for("aten::_resample")

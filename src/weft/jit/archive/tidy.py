@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import weft
+from weft import _C
 from weft.jit.ir import Block, Graph, Node
 from weft.jit.ir import types as ty
 from weft.jit.ir.value import Value
@@ -168,7 +168,7 @@ def fold(graph: Graph, node: Node) -> None:
     elif node.kind == "aten::Complex.float_float":
         made = complex(*values)
     elif node.name == "aten::device":
-        made = weft.device(*values)
+        made = _C.device(*values)
     else:
         return
     with graph.inserting(before=node):

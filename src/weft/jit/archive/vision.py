@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-import weft
+from weft import _C
 from weft._C import Tensor
 from weft.jit.archive.functions import composed
 
@@ -16,12 +16,12 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     order = scores.argsort(descending=True, stable=True)
     boxes = dets.index_select(0, order)
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    keep = weft.ones(boxes.size(0), dtype=weft.bool)
+    keep = _C.ones(boxes.size(0), dtype=_C.bool)
     for i in range(boxes.size(0)):
         if bool(keep[i]):
             rest = boxes[i + 1 :]
-            low = weft.maximum(rest[:, :2], boxes[i, :2])
-            high = weft.minimum(rest[:, 2:], boxes[i, 2:])
+            low = _C.maximum(rest[:, :2], boxes[i, :2])
+            high = _C.minimum(rest[:, 2:], boxes[i, 2:])
             sides = (high - low).clamp(min=0)
             shared = sides[:, 0] * sides[:, 1]
             overlap = shared / (areas[i] + areas[i + 1 :] - shared)
@@ -34,13 +34,13 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 
 def _bins(start: float, length: float, bins: int, samples: int, size: int) -> Tensor:
     """The matrix [bins, size] that averages, in each bin, samples between the points of a line."""
-    steps = (weft.arange(bins * samples, dtype=weft.float32) + 0.5) / max(samples, 1)
+    steps = (_C.arange(bins * samples, dtype=_C.float32) + 0.5) / max(samples, 1)
     at = steps * (length / bins) + start
     inside = (at >= -1.0).logical_and(at <= size)
     at = at.clamp(min=0.0, max=float(size - 1))
     low = at.floor()
     part = (at - low).unsqueeze(1)
-    points = weft.arange(size, dtype=weft.float32)
+    points = _C.arange(size, dtype=_C.float32)
     weights = (points == low.unsqueeze(1)) * (1 - part) + (points == low.unsqueeze(1) + 1) * part
     weights = weights * inside.unsqueeze(1)
     return weights.reshape(bins, samples, size).sum(1) / max(samples, 1)
@@ -70,7 +70,7 @@ def roi_align(
         by_row = _bins(top, high, pooled_height, rows, height).to(input.dtype)
         by_column = _bins(left, wide, pooled_width, columns, width).to(input.dtype)
         found.append((by_row @ input[image] @ by_column.t()).unsqueeze(0))
-    return weft.cat(found)
+    return _C.cat(found)
 
 
 # deform_conv2d -----------------------------------------------------------------------------------
@@ -106,10 +106,10 @@ def deform_conv2d(
     rows, columns = weight.size(2), weight.size(3)
     high, wide = offset.size(2), offset.size(3)
     moved = offset.reshape(count, offset_groups, rows * columns, 2, high, wide)
-    kernel_y = weft.arange(rows) * dilation_h - pad_h
-    kernel_x = weft.arange(columns) * dilation_w - pad_w
-    grid_y = kernel_y.reshape(-1, 1, 1, 1) + (weft.arange(high) * stride_h).reshape(-1, 1)
-    grid_x = kernel_x.reshape(-1, 1, 1) + weft.arange(wide) * stride_w
+    kernel_y = _C.arange(rows) * dilation_h - pad_h
+    kernel_x = _C.arange(columns) * dilation_w - pad_w
+    grid_y = kernel_y.reshape(-1, 1, 1, 1) + (_C.arange(high) * stride_h).reshape(-1, 1)
+    grid_x = kernel_x.reshape(-1, 1, 1) + _C.arange(wide) * stride_w
     shape = [rows, columns, high, wide]
     y = moved[:, :, :, 0] + grid_y.expand(shape).reshape(rows * columns, high, wide)
     x = moved[:, :, :, 1] + grid_x.expand(shape).reshape(rows * columns, high, wide)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import weft
+from weft._runtime.public import weft
 from weft.jit.cache.walk import NotKept, Walk
 
 _OWN = os.path.dirname(weft.__file__) + os.sep

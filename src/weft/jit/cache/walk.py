@@ -18,13 +18,16 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
-import weft
+from weft import _C
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.jit.cache.files import sha256
+from weft.version import __version__
 
 _MOST = 20_000  # objects; what depends on more is not kept
 _NAME = re.compile(r"[^\W\d]\w*")
 _NUMBERS = (int, float, complex, bool, str, bytes, type(None), type(...), type(NotImplemented))
-_DESCRIBED = (weft.dtype, weft.device, weft.layout, weft.memory_format)
+_DESCRIBED = (_C.dtype, _C.device, _C.layout, _C.memory_format)
 _IN_CLASSES = frozenset(
     [
         *("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__slots__"),
@@ -150,7 +153,7 @@ class Walk:
             self._class(obj)
         elif isinstance(obj, types.ModuleType):
             self._write("module", obj.__name__)  # what is read of it stands with the reader's names
-        elif isinstance(obj, weft.Tensor):
+        elif isinstance(obj, Tensor):
             self._tensor(obj)
         elif is_module(obj):
             self._module(obj)
@@ -165,7 +168,7 @@ class Walk:
         else:
             self._other(obj)
 
-    def _tensor(self, tensor: weft.Tensor) -> None:
+    def _tensor(self, tensor: Tensor) -> None:
         facts = (tensor.dtype, tensor.device, tensor.requires_grad, tuple(tensor.shape))
         self._put_all("tensor", (type(tensor), *facts, tensor.stride() if tensor.numel() else ()))
 
@@ -175,7 +178,7 @@ class Walk:
         for name, kind in module._kinds.items():
             value = vars(module)[name]
             self._write("member", name, kind)
-            is_tensor = isinstance(value, weft.Tensor)
+            is_tensor = isinstance(value, Tensor)
             self._put_all(name, (type(value), value.dtype) if is_tensor else (value,))
         internal = sys.modules["weft.nn.modules.module"].INTERNAL
         held = {k: v for k, v in vars(module).items() if k not in internal and k != "training"}
@@ -390,11 +393,11 @@ def _is_named(obj: Any) -> bool:
     function written in C."""
     if isinstance(obj, type):
         return not obj.__flags__ & _HEAP_TYPE or _is_in_library(obj)
-    if isinstance(obj, weft._C._Overridable):
+    if isinstance(obj, _C._Overridable):
         return _is_named(obj.__wrapped__)
     if isinstance(obj, types.FunctionType):
         return _is_in_library(obj)
-    return isinstance(obj, _IN_C) or type(obj) is weft._C._OpFunction
+    return isinstance(obj, _IN_C) or type(obj) is _C._OpFunction
 
 
 _HEAP_TYPE = 1 << 9
@@ -415,7 +418,7 @@ def _is_in_library(obj: Any) -> bool:
     found: Any = sys.modules.get(module)
     for part in obj.__qualname__.split("."):
         found = getattr(found, part, None)
-    if isinstance(found, weft._C._Overridable):
+    if isinstance(found, _C._Overridable):
         found = found.__wrapped__
     return getattr(found, "__func__", found) is obj
 
@@ -424,7 +427,7 @@ def _is_own(obj: Any) -> bool:
     """Whether something in a library's module is of a library, or no object that a user made."""
     if isinstance(obj, (type, types.FunctionType)):
         return _is_library_name(getattr(obj, "__module__", None))
-    return not isinstance(obj, weft.Tensor)
+    return not isinstance(obj, Tensor)
 
 
 def _name_of(obj: Any) -> tuple[str, str]:
@@ -443,5 +446,5 @@ def version(folder: str = os.path.dirname(weft.__file__)) -> str:
                     sizes, times = sizes + about.st_size, times + about.st_mtime_ns
                 elif entry.is_dir() and entry.name not in ("__pycache__", "include"):
                     waiting.append(entry.path)
-    facts = (weft.__version__, sys.version, sys.flags.optimize, weft._C._isa(), sizes, times)
+    facts = (__version__, sys.version, sys.flags.optimize, _C._isa(), sizes, times)
     return "\0".join(map(str, facts))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft.autograd.grad_mode import no_grad
 from weft.jit.ir import Graph, Node, Value, optional_of
 from weft.jit.ir.types import TENSOR
 from weft.jit.passes.operators import has_tag
@@ -62,7 +62,7 @@ def _is_channel_first(layer: Node) -> bool:
 def _fold(layer: Node, norm: Node) -> None:
     weight, bias = (value.constant for value in layer.inputs[1:3])
     gamma, beta, mean, variance = (value.constant for value in norm.inputs[1:5])
-    with weft.no_grad():
+    with no_grad():
         weight, bias = folded(weight, bias, gamma, beta, mean, variance, norm.inputs[7].constant)
     graph = norm.graph
     with graph.inserting(before=layer):

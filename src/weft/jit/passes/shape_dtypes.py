@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft import _C
+from weft.autograd.grad_mode import no_grad
 from weft.jit.ir import BOOL, FLOAT, INT, TENSOR, Value
 from weft.jit.passes.identity import is_only_read
 from weft.jit.passes.shape_call import ShapeCall
@@ -44,7 +45,7 @@ def _told(call: ShapeCall, dtype: str) -> Any:
     """The dtype of an argument, of all tensors of a list, or the one of that name."""
     value = call.given.get(dtype)
     if value is None:
-        return getattr(weft, dtype, None)
+        return getattr(_C, dtype, None)
     if value.type == TENSOR:
         return _dtype(value)
     made = value.node
@@ -84,11 +85,11 @@ def _run(call: ShapeCall, arguments: list[tuple[str, Any]]) -> list[Any] | None:
     values = []
     for kind, value in arguments:
         if kind == "t":
-            dtype = getattr(weft, value[0].removeprefix("torch."))
-            value = weft.ones([1] * value[1], dtype=dtype)
+            dtype = getattr(_C, value[0].removeprefix("torch."))
+            value = _C.ones([1] * value[1], dtype=dtype)
         values.append(value)
     try:
-        with weft.no_grad():
+        with no_grad():
             result = call.operator.python(*values)
     except Exception:  # the operator will say so when the program runs
         return None

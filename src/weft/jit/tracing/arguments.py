@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.schema_parts import Arg
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _DIRECT = (ty.STR, ty.LAYOUT, ty.MEMORY_FORMAT, ty.GENERATOR)
 # The numbers by which schemas name memory formats in defaults.
-_FORMATS = (weft.contiguous_format, weft.preserve_format, weft.channels_last)
+_FORMATS = (_C.contiguous_format, _C.preserve_format, _C.channels_last)
 _IMPLICIT: dict[ty.Type, str] = {ty.INT: "aten::IntImplicit", ty.FLOAT: "aten::FloatImplicit",
              ty.NUMBER: "aten::ScalarImplicit"}  # fmt: skip
 
@@ -62,7 +63,7 @@ def convert(recorder: Recorder, type: ty.Type, given: Any, length: int | None = 
 
 
 def _number(recorder: Recorder, type: ty.Type, given: Any) -> Value:
-    if isinstance(given, weft.Tensor):
+    if isinstance(given, Tensor):
         value = recorder.tensor(given)
         return recorder.emit(_IMPLICIT[type], [value], [type]).output
     if not isinstance(given, (bool, int, float, complex)):
@@ -94,10 +95,10 @@ def _dict(recorder: Recorder, type: ty.DictType, given: Any) -> Value:
 
 def _dtype(recorder: Recorder, given: Any) -> Any:
     """Python's bool, int, float and complex are dtypes, too."""
-    if isinstance(given, weft.dtype):
+    if isinstance(given, _C.dtype):
         return given
     with recorder.paused():
-        return weft.empty(0, dtype=given).dtype
+        return _C.empty(0, dtype=given).dtype
 
 
 __all__ = ["argument", "convert", "plain"]

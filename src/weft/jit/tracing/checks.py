@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.jit.ir.graph import Graph, Node, Value
 from weft.jit.passes.operators import operator_of
 from weft.jit.tracing import structures
 from weft.jit.tracing.places import TracerWarning
+from weft.nn.modules.module import Module
 
 if TYPE_CHECKING:
     from weft.jit.tracing.trace import Call
@@ -36,7 +39,7 @@ def check(
     record: Callable[[Call], Any],
     calls: list[Call],
     tolerance: float,
-    module: weft.nn.Module | None = None,
+    module: Module | None = None,
 ) -> None:
     """Compares for each call, from the same state of the generator and the buffers."""
     for number, call in enumerate(calls):
@@ -89,17 +92,17 @@ def _quietly(record: Callable[[Call], Any], call: Call) -> Any:
 
 
 @contextmanager
-def _unchanged(module: weft.nn.Module | None) -> Iterator[Callable[[], None]]:
+def _unchanged(module: Module | None) -> Iterator[Callable[[], None]]:
     """Puts generator and buffers back: when called, and at the end."""
-    state = weft.get_rng_state()
+    state = _C.get_rng_state()
     buffers = [] if module is None else list(module.buffers())
     kept = [(buffer, buffer.detach().clone(), buffer._version) for buffer in buffers]
 
     def again() -> None:
-        weft.set_rng_state(state)
+        _C.set_rng_state(state)
         for buffer, before, version in kept:
             if buffer._version != version:
-                with weft.no_grad():
+                with no_grad():
                     buffer.copy_(before)
 
     try:
@@ -145,7 +148,7 @@ def _same(a: Node, b: Node, first: dict[Value, int], second: dict[Value, int]) -
 def _same_attribute(name: str, a: Any, b: Any) -> bool:
     if name in ("function", "callable"):
         return name == "callable" or a is b
-    if isinstance(a, weft.Tensor) and isinstance(b, weft.Tensor):
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
         same = a.shape == b.shape and a.dtype == b.dtype
         return same and (a is b or bool(_equal(a, b)))
     if isinstance(a, float) and isinstance(b, float):
@@ -153,7 +156,7 @@ def _same_attribute(name: str, a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def _equal(a: weft.Tensor, b: weft.Tensor) -> bool:
+def _equal(a: Tensor, b: Tensor) -> bool:
     floating = a.is_floating_point() or a.is_complex()
     same = (a == b) | ((a != a) & (b != b)) if floating else a == b
     return bool(same.all())
@@ -170,7 +173,7 @@ def _shown(node: Node) -> str:
     text = node.kind
     if node.kind == "prim::Constant":
         value = node.attrs["value"]
-        text = "a tensor" if isinstance(value, weft.Tensor) else repr(value)
+        text = "a tensor" if isinstance(value, Tensor) else repr(value)
         user = next((use.user for use in node.output.uses), None)
         text = f"the constant {text}" + (f" for {user.kind}" if isinstance(user, Node) else "")
     return f"{text} at {_place(node)}"
@@ -211,14 +214,14 @@ def _results(value: Value) -> list[Value]:
     return [value]
 
 
-def _close(a: weft.Tensor, b: weft.Tensor, tolerance: float) -> bool:
-    with weft.no_grad():
+def _close(a: Tensor, b: Tensor, tolerance: float) -> bool:
+    with no_grad():
         if a.is_floating_point() or a.is_complex():
-            return weft.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+            return _C.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
         return bool((a == b).all())
 
 
-def _gap(a: weft.Tensor, b: weft.Tensor) -> Any:
-    with weft.no_grad():
-        wide = weft.complex128 if a.is_complex() else weft.float64
+def _gap(a: Tensor, b: Tensor) -> Any:
+    with no_grad():
+        wide = _C.complex128 if a.is_complex() else _C.float64
         return (a.to(wide) - b.to(wide)).abs().max().item()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import weft
 from weft import _C
 from weft.jit.ir import types as ty
 from weft.jit.tracing import structures
@@ -15,7 +14,7 @@ from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
-Tensor = weft.Tensor
+Tensor = _C.Tensor
 _aten = _C._aten
 
 
@@ -27,7 +26,7 @@ def _holds(data: Any, kinds: Any) -> bool:
 
 def _from_data(name: str) -> None:
     def call(rec: Recorder, module: Any, data: Any, **kwargs: Any) -> Any:
-        function = getattr(weft, name)
+        function = getattr(_C, name)
         if isinstance(data, Tensor):
             return _from_tensor(rec, name, data, kwargs)
         if _holds(data, Tensor) and any(map(rec.follows, structures.tensors(data))):
@@ -71,7 +70,7 @@ def _of_numbers(rec: Recorder, data: Any, made: Tensor) -> Tensor:
     return rec.builtin(kind, [value, *options], made)
 
 
-def _nested(rec: Recorder, data: Any, dtype: weft.dtype) -> Any:
+def _nested(rec: Recorder, data: Any, dtype: _C.dtype) -> Any:
     if isinstance(data, (list, tuple)):
         values = [_nested(rec, item, dtype) for item in data]
         elem = values[0].type
@@ -96,7 +95,7 @@ def _from_tensor(rec: Recorder, name: str, data: Tensor, kwargs: dict[str, Any])
 def from_outside(rec: Recorder, name: str, data: Any, *args: Any, **kwargs: Any) -> Tensor:
     """A tensor over memory that is not weft's: a constant."""
     with rec.paused():
-        made: Tensor = getattr(weft, name)(data, *args, **kwargs)
+        made: Tensor = getattr(_C, name)(data, *args, **kwargs)
     rec.bind(made, rec.constant(made, ty.TENSOR))
     return made
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import weft
 from weft import _C
+from weft._C import Size
 from weft.jit.ir import types as ty
 from weft.jit.tracing.arguments import convert
 from weft.jit.tracing.places import is_library
@@ -20,7 +20,7 @@ from weft.jit.tracing.places import is_library
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
-Tensor = weft.Tensor
+Tensor = _C.Tensor
 FACES: dict[str, Callable[..., Any]] = {}
 _aten = _C._aten
 
@@ -57,16 +57,16 @@ def _operand(rec: Recorder, given: Any) -> Any:
     module = type(given).__module__
     if module == "numpy" and hasattr(given, "item"):
         is_array = hasattr(given, "__len__")
-        return FACES["weft.from_numpy"](rec, weft, given) if is_array else given.item()
+        return FACES["weft.from_numpy"](rec, _C, given) if is_array else given.item()
     return NotImplemented
 
 
 def _number_tensor(rec: Recorder, number: Any) -> Tensor:
     """A number as the 0-d tensor that arithmetic makes of it."""
-    dtypes = {bool: weft.bool, int: weft.int64, float: weft.float64, complex: weft.complex128}
+    dtypes = {bool: _C.bool, int: _C.int64, float: _C.float64, complex: _C.complex128}
     python = next(each for each in dtypes if isinstance(number, each))
     with rec.paused():
-        made = weft.tensor(python(number) if python is not bool else number, dtype=dtypes[python])
+        made = _C.tensor(python(number) if python is not bool else number, dtype=dtypes[python])
     kind = "prim::NumToTensor.bool" if python is bool else "prim::NumToTensor.Scalar"
     return rec.builtin(kind, [rec.number(number)], made)
 
@@ -201,7 +201,7 @@ def _shape(rec: Recorder, self: Tensor, dim: Any = None) -> Any:
         dim = int(dim)
         return rec.size("aten::size.int", self, original(rec, "size", self, dim), dim)
     sizes = attribute(rec, "shape", self)
-    return weft.Size([rec.size("aten::size.int", self, n, i) for i, n in enumerate(sizes)])
+    return Size([rec.size("aten::size.int", self, n, i) for i, n in enumerate(sizes)])
 
 
 @face("stride")
@@ -327,7 +327,7 @@ def _to(rec: Recorder, self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     names = ["dtype", "non_blocking", "copy"]
     if args and isinstance(args[0], Tensor):
         names[0] = "other"
-    elif args and not isinstance(args[0], (weft.dtype, type)):
+    elif args and not isinstance(args[0], (_C.dtype, type)):
         second = len(args) > 1 and not isinstance(args[1], bool)
         names = ["device", "dtype", *names[1:]] if second else ["device", *names[1:]]
     options = {**dict(zip(names, args)), **kwargs}
@@ -339,7 +339,7 @@ def _to(rec: Recorder, self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return _aten.to(self, **given)
 
 
-def _conversion(name: str, dtype: weft.dtype) -> None:
+def _conversion(name: str, dtype: _C.dtype) -> None:
     def call(rec: Recorder, self: Tensor, memory_format: Any = None) -> Tensor:
         return _aten.to(self, dtype, memory_format=memory_format)
 
@@ -347,10 +347,10 @@ def _conversion(name: str, dtype: weft.dtype) -> None:
 
 
 for _name, _to_dtype in (
-    ("float", weft.float32), ("double", weft.float64), ("half", weft.float16),
-    ("bfloat16", weft.bfloat16), ("long", weft.int64), ("int", weft.int32), ("short", weft.int16),
-    ("char", weft.int8), ("byte", weft.uint8), ("bool", weft.bool), ("cfloat", weft.complex64),
-    ("cdouble", weft.complex128),
+    ("float", _C.float32), ("double", _C.float64), ("half", _C.float16),
+    ("bfloat16", _C.bfloat16), ("long", _C.int64), ("int", _C.int32), ("short", _C.int16),
+    ("char", _C.int8), ("byte", _C.uint8), ("bool", _C.bool), ("cfloat", _C.complex64),
+    ("cdouble", _C.complex128),
 ):  # fmt: skip
     _conversion(_name, _to_dtype)
 
@@ -361,7 +361,7 @@ def _type(rec: Recorder, self: Tensor, dtype: Any = None, non_blocking: bool = F
         return original(rec, "type", self)
     if isinstance(dtype, str | type):
         with rec.paused():
-            dtype = weft.empty(0).type(dtype).dtype
+            dtype = _C.empty(0).type(dtype).dtype
     return _aten.to(self, dtype)
 
 
@@ -374,7 +374,7 @@ FACES["reshape_as"] = lambda rec, self, other: _aten.reshape(self, other.shape)
 @face("view")
 def _view(rec: Recorder, self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     only = [*size, *kwargs.values()]
-    if len(only) == 1 and isinstance(only[0], weft.dtype):
+    if len(only) == 1 and isinstance(only[0], _C.dtype):
         unsupported("view() of another dtype, which programs do not have")
     return _aten.view(self, *size, **kwargs)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft import _C
 from weft.jit.tracing.data import from_outside
 from weft.jit.tracing.faces import face
@@ -13,12 +12,12 @@ from weft.jit.tracing.numbers import plain
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
 
-Tensor = weft.Tensor
+Tensor = _C.Tensor
 _aten = _C._aten
 
 
 def _is_mask(tensor: Tensor) -> bool:
-    return tensor.dtype in (weft.bool, weft.uint8)
+    return tensor.dtype in (_C.bool, _C.uint8)
 
 
 def _classify(rec: Recorder, item: Any) -> Any:
@@ -43,8 +42,8 @@ def _classify(rec: Recorder, item: Any) -> Any:
 
 
 def _listed(items: Any) -> Tensor:
-    made = weft.tensor(list(items))
-    return made.to(weft.int64) if made.numel() == 0 else made
+    made = _C.tensor(list(items))
+    return made.to(_C.int64) if made.numel() == 0 else made
 
 
 def _dims(item: Any) -> int:
@@ -82,10 +81,10 @@ class _Walk:
             self._dim += 1
         elif isinstance(item, bool):
             self.view = _aten.unsqueeze(self.view, self._dim)
-            self._record(weft.tensor([item]), 1)
+            self._record(_C.tensor([item]), 1)
         elif isinstance(item, Tensor) and item.dim() == 0 and _is_mask(item):
             self.view = _aten.unsqueeze(self.view, self._dim)
-            self._record(_aten.unsqueeze(item.to(weft.bool), 0), 1)
+            self._record(_aten.unsqueeze(item.to(_C.bool), 0), 1)
         elif isinstance(item, Tensor) and item.dim():
             self._record(item, _dims(item))
         else:
@@ -145,7 +144,7 @@ def _assign(rec: Recorder, self: Tensor, index: Any, value: Any) -> None:
             _aten.fill_(target, value)
         return
     if not isinstance(value, Tensor):
-        value = weft.full([], value, dtype=target.dtype)
+        value = _C.full([], value, dtype=target.dtype)
     elif value.dtype != target.dtype:
         value = _aten._to_copy(value, dtype=target.dtype)
     _aten.index_put_(target, walk.indices, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft._C import Tensor
 from weft.jit.execution import class_of
 from weft.jit.frontend.source.resolver import MISSING
 from weft.jit.frontend.types.module_types import ModuleInfo
@@ -12,11 +12,10 @@ from weft.jit.frontend.types.names import qualified_name, unique_name
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.script_module import RecursiveScriptModule
+from weft.nn.modules.module import Module
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder
-
-Module = weft.nn.Module
 
 
 class TracedModule(RecursiveScriptModule):
@@ -109,11 +108,11 @@ class Attributes:
             else:
                 self._places.setdefault(id(value), (path, name))
 
-    def has(self, tensor: weft.Tensor) -> bool:
+    def has(self, tensor: Tensor) -> bool:
         """Whether a tensor is a parameter or buffer."""
         return id(tensor) in self._places
 
-    def value(self, rec: Recorder, tensor: weft.Tensor) -> Value | None:
+    def value(self, rec: Recorder, tensor: Tensor) -> Value | None:
         """A parameter or buffer, read from its module."""
         place = self._places.get(id(tensor))
         if place is None:
@@ -141,7 +140,7 @@ class Attributes:
         for path, before in self._before:
             module, info = self._modules[path]
             for name, value in vars(module).items():
-                if not isinstance(value, weft.Tensor) or before.get(name) is value:
+                if not isinstance(value, Tensor) or before.get(name) is value:
                     continue
                 if name in module._kinds and name in info.type.attributes:
                     inputs = [self._module(rec, path), rec.tensor(value)]

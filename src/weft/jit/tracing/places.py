@@ -9,7 +9,7 @@ import sys
 import warnings
 from types import CodeType, FrameType
 
-import weft
+from weft._runtime.public import weft
 from weft.jit.ir.source import Source, SourceRange
 
 _LIBRARY = os.path.dirname(os.path.abspath(weft.__file__)) + os.sep

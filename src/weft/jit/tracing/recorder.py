@@ -8,8 +8,9 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
+from weft.autograd.grad_mode import is_grad_enabled
 from weft.jit import schemas
 from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Graph, Node, Value
@@ -132,11 +133,11 @@ class Recorder:
         if not node.outputs:
             return result
         result = structures.bind(self, node.output, result)
-        if isinstance(result, weft.Tensor) and result.requires_grad and not _tensors(op):
+        if isinstance(result, Tensor) and result.requires_grad and not _tensors(op):
             self.requires_grad(result, True)  # zeros(2, requires_grad=True)
         return result
 
-    def requires_grad(self, tensor: weft.Tensor, flag: bool) -> None:
+    def requires_grad(self, tensor: Tensor, flag: bool) -> None:
         """requires_grad_() ran."""
         inputs = [self.tensor(tensor), self.constant(flag)]
         self.bind(tensor, self.emit("aten::requires_grad_", inputs, [ty.TENSOR]).output)
@@ -157,23 +158,23 @@ class Recorder:
 
     # Values -----------------------------------------------------------------------------------
 
-    def bind(self, tensor: weft.Tensor, value: Value) -> None:
+    def bind(self, tensor: Tensor, value: Value) -> None:
         """From here on the tensor is that value."""
         self._values[id(tensor)] = (tensor, value)
 
-    def known(self, tensor: weft.Tensor) -> Value | None:
+    def known(self, tensor: Tensor) -> Value | None:
         """The value of a tensor that the trace has made or read."""
         found = self._values.get(id(tensor))
         return None if found is None else found[1]
 
-    def follows(self, tensor: weft.Tensor) -> bool:
+    def follows(self, tensor: Tensor) -> bool:
         """Whether a tensor is one of the trace, not a constant."""
         value = self.known(tensor)
         if value is None:
             return self.modules is not None and self.modules.has(tensor)
         return not value.is_constant
 
-    def tensor(self, tensor: weft.Tensor) -> Value:
+    def tensor(self, tensor: Tensor) -> Value:
         """The value of a tensor: recorded, an attribute of the module, or a constant."""
         value = self.known(tensor)
         if value is None:
@@ -182,7 +183,7 @@ class Recorder:
             self.bind(tensor, value)
         return value
 
-    def _constant_tensor(self, tensor: weft.Tensor) -> Value:
+    def _constant_tensor(self, tensor: Tensor) -> Value:
         if _C._trace_made(tensor):
             self.places.warn(
                 "A tensor that was made by something that is not recorded becomes a constant of "
@@ -212,7 +213,7 @@ class Recorder:
         exact = next(each for each in (bool, int, float, complex) if isinstance(number, each))
         return self.constant(exact(number))  # of NumPy's or an enum's kind, too
 
-    def size(self, kind: str, tensor: weft.Tensor, number: int, dim: int | None = None) -> Any:
+    def size(self, kind: str, tensor: Tensor, number: int, dim: int | None = None) -> Any:
         """A size, or another int that a tensor has: the same value as long as the tensor is."""
         if not self.follows(tensor):
             return number
@@ -235,9 +236,9 @@ class Recorder:
         found = self._devices.get(id(given))
         if found is not None:
             return self.quiet("prim::device", [found[1]], [ty.DEVICE])
-        return self.constant(given if isinstance(given, weft.device) else weft.device(given))
+        return self.constant(given if isinstance(given, _C.device) else _C.device(given))
 
-    def bind_device(self, device: Any, tensor: weft.Tensor) -> None:
+    def bind_device(self, device: Any, tensor: Tensor) -> None:
         """Notes whose device it is."""
         self._devices[id(device)] = (device, self.tensor(tensor))
 
@@ -288,7 +289,7 @@ class Recorder:
 
 def _mode() -> tuple[bool, Any]:
     """Whether gradients are recorded, and what autocast lowers to."""
-    return weft.is_grad_enabled(), _C._autograd._autocast_dtype()
+    return is_grad_enabled(), _C._autograd._autocast_dtype()
 
 
 def _tensors(op: schemas.Operator) -> bool:

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import weft
+from weft._C import Tensor
+from weft.autograd.grad_mode import no_grad
 from weft.jit import schemas
 from weft.jit.compiled_function import CompiledFunction
 from weft.jit.execution import LOCK
@@ -26,8 +27,7 @@ from weft.jit.tracing import library as _library  # noqa: F401  (registers its f
 from weft.jit.tracing.modules import Attributes, TopLevelTracedModule, traced_info, wrap
 from weft.jit.tracing.places import TracerWarning
 from weft.jit.tracing.recorder import Recorder
-
-Module = weft.nn.Module
+from weft.nn.modules.module import Module
 
 
 class Call:
@@ -41,7 +41,7 @@ class Call:
         """From what a user writes: one tensor, a tuple or list of arguments, names."""
         if is_kwargs:
             return cls((), given)
-        if isinstance(given, (weft.Tensor, dict)):
+        if isinstance(given, (Tensor, dict)):
             return cls((given,), {})
         if not isinstance(given, (tuple, list)):
             given = (given,)
@@ -50,8 +50,8 @@ class Call:
     def copy(self) -> Call:
         """The same with copies of the tensors."""
 
-        def duplicate(tensor: weft.Tensor) -> weft.Tensor:
-            with weft.no_grad():
+        def duplicate(tensor: Tensor) -> Tensor:
+            with no_grad():
                 made = tensor.detach().clone()
             return made.requires_grad_(tensor.requires_grad)
 
@@ -206,7 +206,7 @@ def _fresh(given: Any) -> Any:
     """Other tensors over the same elements: one that the function finds elsewhere, or that is given
     twice, is not the same argument."""
 
-    def fresh(tensor: weft.Tensor) -> weft.Tensor:
+    def fresh(tensor: Tensor) -> Tensor:
         return tensor.detach().requires_grad_(tensor.requires_grad)
 
     return structures.map_tensors(given, fresh)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.autograd.grad_mode import no_grad
 from weft.nn.modules._hooks import (
     Hookable,
@@ -188,9 +189,9 @@ class Module(Stateful, Hookable):
         >>> layer(weft.zeros(3, 2)).shape
         torch.Size([3, 1])
         """
-        from weft.compiler.optimized_module import compile_in_place
-
-        compile_in_place(self, *args, **kwargs)
+        made = weft.compile(self, *args, **kwargs)
+        if made is not self:  # compile gives the module back where it is disabled
+            object.__setattr__(self, "forward", made._run)
 
     # Printing ---------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ import timeit
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-import weft
+from weft import _C
+from weft._runtime.public import weft
 from weft.utils.benchmark.measurement import Measurement, TaskSpec
 
 timer = time.perf_counter
@@ -56,12 +57,12 @@ class Timer:
 
     def _threaded(self, function: Callable[[], Any]) -> Any:
         """A call with the threads of the task."""
-        before = weft.get_num_threads()
-        weft.set_num_threads(self._task_spec.num_threads)
+        before = _C.get_num_threads()
+        _C.set_num_threads(self._task_spec.num_threads)
         try:
             return function()
         finally:
-            weft.set_num_threads(before)
+            _C.set_num_threads(before)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """One measurement of `number` runs, after a hundredth of them (at most 100) to warm up."""

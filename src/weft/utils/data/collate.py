@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
-import weft
+from weft import _C
 from weft._C import Tensor
 
 CollateMap = dict[Any, Callable[..., Any]]
@@ -70,15 +70,15 @@ def _collate_numpy(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = 
     first = batch[0]
     if first.dtype.kind in "SUO":
         raise _no_batch_of(first.dtype)
-    return _stack([weft.as_tensor(item) for item in batch])
+    return _stack([_C.as_tensor(item) for item in batch])
 
 
 def _collate_floats(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
-    return weft.tensor(batch, dtype=weft.float64)
+    return _C.tensor(batch, dtype=_C.float64)
 
 
 def _collate_integers(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
-    return weft.tensor(batch)
+    return _C.tensor(batch)
 
 
 def _collate_texts(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
@@ -128,7 +128,7 @@ def _stack(samples: Sequence[Tensor]) -> Tensor:
             for place, sample in zip(batch, samples):
                 place.copy_(sample)
             return batch
-    return weft.stack(samples, 0)
+    return _C.stack(samples, 0)
 
 
 def _alike(samples: Sequence[Tensor]) -> bool:
@@ -154,7 +154,7 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Tensor | str | bytes):
         return data
     if _is_numpy(data):
-        return data if data.dtype.kind in "SUO" else weft.as_tensor(data)
+        return data if data.dtype.kind in "SUO" else _C.as_tensor(data)
     if isinstance(data, Mapping):
         return _like(data, {key: default_convert(value) for key, value in data.items()})
     if isinstance(data, Sequence):

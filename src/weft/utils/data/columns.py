@@ -17,7 +17,6 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import weft
 from weft import _C
 from weft._C import Tensor
 from weft.multiprocessing import sharing  # its import also teaches pickles to send handles
@@ -165,8 +164,8 @@ def _are_plain_named_tuples(kind: Any, values: Sequence[Any]) -> bool:
 
 
 _SIMPLE: dict[type, Callable[[Any], Column]] = {
-    bool: lambda values: _numbers(values, weft.bool),
-    float: lambda values: _numbers(values, weft.float64),
+    bool: lambda values: _numbers(values, _C.bool),
+    float: lambda values: _numbers(values, _C.float64),
     str: Texts,
     bytes: Blobs,
 }
@@ -175,20 +174,20 @@ _SIMPLE: dict[type, Callable[[Any], Column]] = {
 def integers(values: Sequence[int]) -> Numbers:
     """Integers of at most 64 bits."""
     low, high = min(values), max(values)
-    for dtype in (weft.int8, weft.int16, weft.int32):
+    for dtype in (_C.int8, _C.int16, _C.int32):
         limit = 1 << (8 * dtype.itemsize - 1)
         if -limit <= low and high < limit:
             break
     else:
-        dtype = weft.int64
+        dtype = _C.int64
     return _numbers(values, dtype)
 
 
 def _numbers(values: Sequence[Any], dtype: Any) -> Numbers:
-    return Numbers(weft.tensor(values, dtype=dtype))
+    return Numbers(_C.tensor(values, dtype=dtype))
 
 
 def _bytes_tensor(data: bytes) -> Tensor:
     if not data:
-        return weft.empty(0, dtype=weft.uint8)
-    return weft.frombuffer(bytearray(data), dtype=weft.uint8)
+        return _C.empty(0, dtype=_C.uint8)
+    return _C.frombuffer(bytearray(data), dtype=_C.uint8)

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-import weft
+from weft import _C
 from weft._C import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
@@ -68,7 +68,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def _batch(self, indices: Sequence[int]) -> list[Tensor]:
         """What collating the samples at `indices` gives, by one look-up per tensor."""
-        index = weft.tensor(indices)
+        index = _C.tensor(indices)
         return [tensor[index] for tensor in self.tensors]
 
 
@@ -192,7 +192,7 @@ def random_split(
     sizes = _sizes(lengths, total)
     if sum(sizes) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = weft.randperm(total, generator=generator).tolist()
+    order = _C.randperm(total, generator=generator).tolist()
     ends = itertools.accumulate(sizes)
     return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sized
 
-import weft
+from weft import _C
+from weft._C import Generator
 from weft.distributed.groups import get_rank, get_world_size
 from weft.utils.data.sampler import Sampler
 
@@ -51,9 +52,9 @@ class DistributedSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         size = len(self.dataset)
         if self.shuffle:
-            generator = weft.Generator()
+            generator = Generator()
             generator.manual_seed(self.seed + self.epoch)
-            order = weft.randperm(size, generator=generator).tolist()
+            order = _C.randperm(size, generator=generator).tolist()
         else:
             order = list(range(size))
         return itertools.islice(

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-import weft
+from weft import _C
+from weft._C import Generator
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -68,7 +69,7 @@ class RandomSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         generator = self.generator
         if generator is None:
-            generator = weft.Generator()
+            generator = Generator()
             generator.manual_seed(draw_seed())
         return self._with_replacement(generator) if self.replacement else self._orders(generator)
 
@@ -77,16 +78,16 @@ class RandomSampler(Sampler[int]):
         if size == 0:
             return
         for _ in range(self.num_samples // size):
-            yield from weft.randperm(size, generator=generator).tolist()
+            yield from _C.randperm(size, generator=generator).tolist()
         # Drawn even if nothing of it is used, so that the stream after an epoch is PyTorch's.
-        last = weft.randperm(size, generator=generator).tolist()
+        last = _C.randperm(size, generator=generator).tolist()
         yield from last[: self.num_samples % size]
 
     def _with_replacement(self, generator: Any) -> Iterator[int]:
         size = len(self.data_source)
         for start in range(0, self.num_samples, 32):
             count = min(32, self.num_samples - start)
-            drawn = weft.randint(0, size, (count,), dtype=weft.int64, generator=generator)
+            drawn = _C.randint(0, size, (count,), dtype=_C.int64, generator=generator)
             yield from drawn.tolist()
 
     def __len__(self) -> int:
@@ -101,7 +102,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for i in weft.randperm(len(self.indices), generator=self.generator).tolist():
+        for i in _C.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
     def __len__(self) -> int:
@@ -126,7 +127,7 @@ class WeightedRandomSampler(Sampler[int]):
             raise ValueError(
                 f"replacement should be a boolean value, but got replacement={replacement}"
             )
-        self.weights = weft.as_tensor(weights, dtype=weft.double)
+        self.weights = _C.as_tensor(weights, dtype=_C.double)
         if self.weights.dim() != 1:
             raise ValueError(
                 "weights should be a 1d sequence but given weights have shape "
@@ -137,7 +138,7 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        drawn = weft.multinomial(
+        drawn = _C.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
         return iter(drawn.tolist())
@@ -175,5 +176,5 @@ class BatchSampler(Sampler[list[int]]):
 def draw_seed(generator: Any = None) -> int:
     """One number in [0, 2^63) from a generator (the default one), to seed another with."""
     low, high = -(2**63), 2**63 - 1  # all 64 bits of one draw; the seed is the lower 63
-    drawn = weft.randint(low, high, (), dtype=weft.int64, generator=generator)
+    drawn = _C.randint(low, high, (), dtype=_C.int64, generator=generator)
     return drawn.item() & (2**63 - 1)

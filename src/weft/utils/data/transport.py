@@ -15,7 +15,6 @@ import threading
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-import weft
 from weft import _C
 from weft._C import Tensor
 from weft.utils.data.channel import Channel, Message
@@ -128,7 +127,7 @@ def _send_shared(
     arena: Arena,
 ) -> None:
     if len(body) > INLINE_BYTES:
-        text = weft.frombuffer(bytearray(body), dtype=weft.uint8)
+        text = _C.frombuffer(bytearray(body), dtype=_C.uint8)
         dense.append((text, ("uint8", (len(body),), (1,))))
         places.append(None)
         form, body = _SLAB, b""
@@ -207,9 +206,9 @@ def _put_together(body: Any, tensors: list[Tensor]) -> Any:
 def _copied(parts: list[Any], extra: memoryview) -> list[Tensor]:
     tensors, begin = [], 0
     for dtype, size, stride, nbytes in parts:
-        data = weft.empty(nbytes, dtype=weft.uint8)
+        data = _C.empty(nbytes, dtype=_C.uint8)
         if nbytes:
-            data.copy_(weft.frombuffer(extra, dtype=weft.uint8, count=nbytes, offset=begin))
+            data.copy_(_C.frombuffer(extra, dtype=_C.uint8, count=nbytes, offset=begin))
             begin += nbytes
         tensors.append(_C._from_storage(data, _dtype(dtype), size, stride, 0))
     return tensors
@@ -218,5 +217,5 @@ def _copied(parts: list[Any], extra: memoryview) -> list[Tensor]:
 def _dtype(name: str) -> Any:
     found = _DTYPES.get(name)
     if found is None:
-        found = _DTYPES[name] = getattr(weft, name)
+        found = _DTYPES[name] = getattr(_C, name)
     return found

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-import weft
+from weft import _C
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft._tensor.aliases import ALIASES
 from weft.jit import schemas
 from weft.jit.frontend.compiler import Compiler
@@ -110,7 +112,7 @@ def refuse_attribute(type: ty.Type, name: str, range: SourceRange) -> NoReturn:
             "a test of x is not None around it, or assert x is not None before it; of an "
             "attribute self.x, x = self.x first",
         )
-    if type is ty.TENSOR and hasattr(weft.Tensor, name):
+    if type is ty.TENSOR and hasattr(Tensor, name):
         fail(
             f"expected an attribute that tensors have in programs, got {name!r}, which they have "
             "in Python only",
@@ -182,9 +184,9 @@ class BoundMethod(Sugared):
 
 def _python_function(name: str) -> Any:
     """A method of tensors that is written in Python, as the function of its name is."""
-    method = static_attribute(weft.Tensor, name, None)
+    method = static_attribute(Tensor, name, None)
     function: Any = getattr(weft, name, None)
-    kind = weft._C._Overridable
+    kind = _C._Overridable
     is_python = isinstance(method, kind) and isinstance(function, kind)
     return function.__wrapped__ if is_python else None
 

@@ -6,7 +6,7 @@ import functools
 import types as python_types
 from typing import Any
 
-import weft
+from weft.autograd.function import Function
 from weft.jit.cache.walk import is_module
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import BuiltinFunction, operator_name
@@ -98,7 +98,7 @@ def bound_method(c: Compiler, obj: Any, range: SourceRange, what: str) -> Sugare
     """A method of a Python object found while compiling."""
     owner = obj.__self__
     if isinstance(owner, type):  # a class method
-        if obj.__name__ == "apply" and issubclass(owner, weft.autograd.Function):
+        if obj.__name__ == "apply" and issubclass(owner, Function):
             return AutogradFunction(owner)
 
         return c.sugar(owner, range, what).attr(c, range, obj.__name__)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.source.errors import fail
 from weft.jit.frontend.source.resolver import MISSING
@@ -23,11 +24,11 @@ CONSTANTS: tuple[Any, ...] = (
     complex,
     str,
     type(None),
-    weft.dtype,
-    weft.device,
-    weft.layout,
+    _C.dtype,
+    _C.device,
+    _C.layout,
 )
-CONSTANTS += (weft.memory_format,)
+CONSTANTS += (_C.memory_format,)
 
 
 # Schemas give these defaults by TorchScript's numbers.
@@ -97,8 +98,8 @@ def constant_value(c: Compiler, obj: Any, wanted: ty.Type, range: SourceRange | 
     if isinstance(obj, int | float) and (number := as_type(obj, inner)) is not MISSING:
         obj = number
     if inner in _BY_NUMBER and isinstance(obj, int):
-        obj = getattr(weft, _BY_NUMBER[inner][obj])
-    if isinstance(obj, weft.Tensor):
+        obj = getattr(_C, _BY_NUMBER[inner][obj])
+    if isinstance(obj, Tensor):
         return c.constant(obj, ty.TENSOR)
     if isinstance(obj, CONSTANTS):
         return c.constant(plain(obj))

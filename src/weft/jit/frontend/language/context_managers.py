@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft.amp import autocast, is_autocast_enabled
+from weft.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import FALLS, Scope
 from weft.jit.frontend.language.control_flow import EXITS
@@ -22,10 +23,10 @@ from weft.profiler.regions import record_function
 
 # Class -> the mode it sets inside; None: it is the first argument.
 MANAGERS: dict[Any, bool | None] = {
-    weft.no_grad: False,
-    weft.enable_grad: True,
-    weft.set_grad_enabled: None,
-    weft.inference_mode: False,
+    no_grad: False,
+    enable_grad: True,
+    set_grad_enabled: None,
+    inference_mode: False,
 }
 
 
@@ -73,7 +74,7 @@ class AutocastClass(Sugared):
         return "the context manager autocast"
 
     def call(self, c: Compiler, call: Call) -> Sugared:
-        if self.cls is not weft.autocast:
+        if self.cls is not autocast:
             call = call.behind(Simple(c.constant("cuda")))
         wanted = _with_mode(c, prelude.autocast_dtype, call)
         return Autocast(c.convert(wanted, ty.optional_of(ty.DTYPE), call.range, "autocast"))
@@ -102,20 +103,20 @@ def _enter_mode(c: Compiler, mode: Value, range: SourceRange) -> None:
 
 
 @verb("decorated_mode")
-def decorated_mode(held: Any) -> list[bool | weft.autocast]:
+def decorated_mode(held: Any) -> list[bool | autocast]:
     """What a mode that decorates a function means; nothing where it is for another device."""
-    if isinstance(held, weft.autocast):
+    if isinstance(held, autocast):
         return [held] if held.device == "cpu" else []
     known = MANAGERS.get(type(held))
     given = getattr(held, "mode", True)
-    is_inference = isinstance(held, weft.inference_mode)
+    is_inference = isinstance(held, inference_mode)
     return [given if known is None else known if given else is_inference]
 
 
 @verb("enter_decorated")
-def enter_decorated(c: Compiler, mode: bool | weft.autocast, range: SourceRange) -> str:
+def enter_decorated(c: Compiler, mode: bool | autocast, range: SourceRange) -> str:
     """Enters a mode that decorates a function; the kind of node that leaves it."""
-    if isinstance(mode, weft.autocast):
+    if isinstance(mode, autocast):
         dtype = c.constant(mode.fast_dtype if mode.enabled else None)
         c.node("prim::EnterAutocast", (dtype,), (), range=range)
         return "prim::ExitAutocast"
@@ -145,7 +146,7 @@ def _null_context(c: Compiler, call: Call) -> Sugared:
     return NullContext("nullcontext", given[0].value if given else Simple(c.none().v))
 
 
-@builtin(weft.is_autocast_enabled)
+@builtin(is_autocast_enabled)
 def _is_autocast_enabled(c: Compiler, call: Call) -> Sugared:
     return _with_mode(c, prelude.autocast_on, call)
 

@@ -7,7 +7,7 @@ import types as python_types
 import weakref
 from typing import Any
 
-import weft
+from weft.amp import autocast
 from weft.jit.cache import reads
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import FALLS, RESULT, Flow
@@ -161,10 +161,10 @@ def compile_body(
     compiled.returns = value.type
 
 
-def decorated_modes(function: Any) -> list[bool | weft.autocast]:
+def decorated_modes(function: Any) -> list[bool | autocast]:
     """The modes that decorate a Python function, the outermost first: whether gradients are
     recorded, and autocast."""
-    modes: list[bool | weft.autocast] = []
+    modes: list[bool | autocast] = []
     while function is not None:
         is_python = isinstance(function, python_types.FunctionType)
         held = vars(function).get("_weft_mode") if is_python else None
@@ -174,7 +174,7 @@ def decorated_modes(function: Any) -> list[bool | weft.autocast]:
     return modes
 
 
-def _enter_decorated(c: Compiler, mode: bool | weft.autocast, range: SourceRange) -> str:
+def _enter_decorated(c: Compiler, mode: bool | autocast, range: SourceRange) -> str:
     return verb["enter_decorated"](c, mode, range)
 
 

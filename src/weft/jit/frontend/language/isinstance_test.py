@@ -6,7 +6,9 @@ import ast
 import enum
 from typing import Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.control_flow import Condition, name_of
 from weft.jit.frontend.source.errors import FrontendError, fail
@@ -87,8 +89,8 @@ def _is_value_class(cls: type) -> bool:
         is_module = issubclass(cls, weft.nn.Module)
     except TypeError:
         is_module = False
-    plain = (int, float, bool, str, complex, type(None), weft.Tensor, enum.Enum)
-    return (not is_module and (issubclass(cls, plain) or cls in (weft.device, weft.dtype))) or (
+    plain = (int, float, bool, str, complex, type(None), Tensor, enum.Enum)
+    return (not is_module and (issubclass(cls, plain) or cls in (_C.device, _C.dtype))) or (
         hasattr(cls, "_fields") or getattr(cls, "__weft_script__", False)
     )
 

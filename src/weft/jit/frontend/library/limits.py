@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-import weft
+from weft import _C
+from weft._tensor.limits import finfo, iinfo
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.control_flow import Condition, choose
 from weft.jit.frontend.language.python_objects import PythonObject
@@ -17,11 +18,11 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
-_FLOATS = (weft.float8_e4m3fn, weft.float16, weft.bfloat16, weft.float32, weft.float64)
-_INTS = (weft.uint8, weft.int8, weft.int16, weft.int32, weft.int64)
+_FLOATS = (_C.float8_e4m3fn, _C.float16, _C.bfloat16, _C.float32, _C.float64)
+_INTS = (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64)
 _KINDS: dict[Any, tuple[str, tuple[Any, ...]]] = {
-    weft.finfo: ("finfo", _FLOATS),
-    weft.iinfo: ("iinfo", _INTS),
+    finfo: ("finfo", _FLOATS),
+    iinfo: ("iinfo", _INTS),
 }
 
 
@@ -41,7 +42,7 @@ class Limits(Sugared):
         if not hasattr(self.kind(dtypes[0]), name):
             return super().attr(c, range, name)
         known = Simple(self.dtype)
-        check = prelude.check_floats if self.kind is weft.finfo else prelude.check_integers
+        check = prelude.check_floats if self.kind is finfo else prelude.check_integers
         c.call(check, range, known)
 
         def of(index: int) -> Sugared:
@@ -72,5 +73,5 @@ def _limits(kind: Any) -> Any:
     return handler
 
 
-builtin(weft.finfo)(_limits(weft.finfo))
-builtin(weft.iinfo)(_limits(weft.iinfo))
+builtin(finfo)(_limits(finfo))
+builtin(iinfo)(_limits(iinfo))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft import _C
+from weft._functions.elements import nonzero
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.comparison import holds_comparable
 from weft.jit.frontend.language.item_assignment import adopt
@@ -24,7 +25,7 @@ _BOOLS = ty.ListType(ty.BOOL)
 # Tensors --------------------------------------------------------------------------------------
 
 
-def _to_dtype(dtype: weft.dtype) -> Callable[..., Sugared | None]:
+def _to_dtype(dtype: _C.dtype) -> Callable[..., Sugared | None]:
     """x.double() is x.to(float64)."""
 
     def rule(c: Compiler, v: Value, call: Call) -> Sugared | None:
@@ -36,18 +37,18 @@ def _to_dtype(dtype: weft.dtype) -> Callable[..., Sugared | None]:
 
 
 for _name, _dtype in {
-    "float": weft.float32,
-    "double": weft.float64,
-    "half": weft.float16,
-    "bfloat16": weft.bfloat16,
-    "int": weft.int32,
-    "long": weft.int64,
-    "short": weft.int16,
-    "char": weft.int8,
-    "byte": weft.uint8,
-    "bool": weft.bool,
-    "cfloat": weft.complex64,
-    "cdouble": weft.complex128,
+    "float": _C.float32,
+    "double": _C.float64,
+    "half": _C.float16,
+    "bfloat16": _C.bfloat16,
+    "int": _C.int32,
+    "long": _C.int64,
+    "short": _C.int16,
+    "char": _C.int8,
+    "byte": _C.uint8,
+    "bool": _C.bool,
+    "cfloat": _C.complex64,
+    "cdouble": _C.complex128,
 }.items():
     method((ty.TENSOR, _name))(_to_dtype(_dtype))
 
@@ -92,7 +93,7 @@ def _nonzero(c: Compiler, v: Value, call: Call) -> Sugared | None:
     """x.nonzero(as_tuple=True) is the function's."""
     if not call.args and not call.kwargs:
         return None
-    return c.sugar(weft.nonzero, call.range, "nonzero").call(c, call.behind(Simple(v)))
+    return c.sugar(nonzero, call.range, "nonzero").call(c, call.behind(Simple(v)))
 
 
 @method((ty.TENSOR, "new_tensor"))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import builtins as python
 
-import weft
+from weft import _C
+from weft._C import Generator, Size
+from weft._functions.matrices import einsum
+from weft._tensor import tensor
+from weft.autograd._run import backward, grad
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.texts import shown, text_of
 from weft.jit.frontend.library import prelude
@@ -99,12 +103,12 @@ def _callable(c: Compiler, call: Call) -> Sugared:
     return Simple(c.constant(not is_object))
 
 
-@builtin(weft.Size, takes=1)
+@builtin(Size, takes=1)
 def _size(c: Compiler, call: Call) -> Sugared:
     return Simple(c.convert(call.args[0].value, ty.ListType(ty.INT), call.range, "Size"))
 
 
-@builtin(weft.device)
+@builtin(_C.device)
 def _device(c: Compiler, call: Call) -> Sugared:
     if len(call.args) == 1 and c.type_of(call.args[0].value, call.range) is ty.DEVICE:
         return call.args[0].value
@@ -113,12 +117,12 @@ def _device(c: Compiler, call: Call) -> Sugared:
     return c.call_operator("aten::device", Call(call.range, given, kwargs))
 
 
-@builtin(weft.Generator)
+@builtin(Generator)
 def _generator(c: Compiler, call: Call) -> Sugared:
     return c.call_operator("aten::Generator", call)
 
 
-@builtin(weft._C._get_tracing_state, takes=0)
+@builtin(_C._get_tracing_state, takes=0)
 def _tracing_state(c: Compiler, call: Call) -> Sugared:
     return c.none()
 
@@ -131,7 +135,7 @@ def _slice(c: Compiler, call: Call) -> Sugared:
     return Slice([*start, *parts, None][:3])
 
 
-@builtin(weft.is_tensor, takes=1)
+@builtin(tensor.is_tensor, takes=1)
 def _is_tensor(c: Compiler, call: Call) -> Sugared:
     try:
         found = c.type_of(call.args[0].value, call.range) is ty.TENSOR
@@ -153,17 +157,17 @@ def _autograd(kind: str, names: tuple[str, ...]) -> Handler:
     return handler
 
 
-builtin(weft.autograd.grad)(
+builtin(grad)(
     _autograd("aten::grad", ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"))
 )
 
 
-builtin(weft.autograd.backward)(
+builtin(backward)(
     _autograd("autograd::backward", ("tensors", "grad_tensors", "retain_graph", "create_graph"))
 )
 
 
-@builtin(weft.einsum, takes=(2, 64))
+@builtin(einsum, takes=(2, 64))
 def _einsum_call(c: Compiler, call: Call) -> Sugared:
     """einsum(equation, a, b), einsum(equation, [a, b]) or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
     if c.type_of(call.args[0].value, call.args[0].range) is ty.TENSOR:

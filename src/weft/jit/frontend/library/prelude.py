@@ -7,8 +7,8 @@ import math
 from numbers import Number
 from typing import Any
 
-import weft
 from weft import _C
+from weft._C import Tensor
 
 # Tensors behind ... in an index ------------------------------------------------------------------
 
@@ -17,9 +17,9 @@ def index_behind_dots(view: Any, before: Any, behind: Any, plain: bool) -> Any:
     """The indices of all dimensions: None for those that ... stands for."""
     taken = 0
     for each in before:
-        taken += each.dim() if each is not None and each.dtype == weft.bool else 1
+        taken += each.dim() if each is not None and each.dtype == _C.bool else 1
     for each in behind:
-        if each is not None and each.dtype == weft.bool:
+        if each is not None and each.dtype == _C.bool:
             taken += each.dim()
             if each.dim() > 1 and not plain:
                 raise NotImplementedError(
@@ -38,19 +38,19 @@ def index_behind_dots(view: Any, before: Any, behind: Any, plain: bool) -> Any:
 # Tensors in an index ----------------------------------------------------------------------------
 
 
-def index_of_list(xs: Any) -> weft.Tensor:
+def index_of_list(xs: Any) -> Tensor:
     """A list as an index: an empty one has ints, whatever it could have held."""
-    return weft.tensor(xs) if len(xs) > 0 else weft.tensor(xs, dtype=weft.int64)
+    return _C.tensor(xs) if len(xs) > 0 else _C.tensor(xs, dtype=_C.int64)
 
 
-def is_number(index: weft.Tensor) -> bool:
+def is_number(index: Tensor) -> bool:
     """Whether a tensor selects, as an int does, where masks and lists of indices gather."""
-    return index.dim() == 0 and index.dtype != weft.bool and index.dtype != weft.uint8
+    return index.dim() == 0 and index.dtype != _C.bool and index.dtype != _C.uint8
 
 
-def select_numbers(x: weft.Tensor, indices: list[weft.Tensor | None]) -> Any:
+def select_numbers(x: Tensor, indices: list[Tensor | None]) -> Any:
     """x where numbers have selected, and the indices that are left."""
-    left: list[weft.Tensor | None] = []
+    left: list[Tensor | None] = []
     dim = 0
     for index in indices:
         if index is None:
@@ -60,11 +60,11 @@ def select_numbers(x: weft.Tensor, indices: list[weft.Tensor | None]) -> Any:
             x = x.select(dim, int(index))
         else:
             left.append(index)
-            dim += index.dim() if index.dtype == weft.bool or index.dtype == weft.uint8 else 1
+            dim += index.dim() if index.dtype == _C.bool or index.dtype == _C.uint8 else 1
     return x, left
 
 
-def gather(x: weft.Tensor, indices: list[weft.Tensor | None]) -> weft.Tensor:
+def gather(x: Tensor, indices: list[Tensor | None]) -> Tensor:
     """x[indices]."""
     x, left = select_numbers(x, indices)
     if any(index is not None for index in left):
@@ -72,7 +72,7 @@ def gather(x: weft.Tensor, indices: list[weft.Tensor | None]) -> weft.Tensor:
     return x
 
 
-def scatter(x: weft.Tensor, indices: list[weft.Tensor | None], values: weft.Tensor) -> None:
+def scatter(x: Tensor, indices: list[Tensor | None], values: Tensor) -> None:
     """x[indices] = values."""
     x, left = select_numbers(x, indices)
     if any(index is not None for index in left):
@@ -287,7 +287,7 @@ def autocast_dtype(
         return now
     if not enabled:
         return None
-    return weft.bfloat16 if dtype is None else dtype
+    return _C.bfloat16 if dtype is None else dtype
 
 
 def autocast_on(device_type: str = "cuda", *, now: Any) -> bool:
@@ -306,7 +306,7 @@ def check_floats(dtype: Any) -> None:
 
 def check_integers(dtype: Any) -> None:
     """Python's error for iinfo of another dtype."""
-    if dtype.is_floating_point or dtype.is_complex or dtype == weft.bool:
+    if dtype.is_floating_point or dtype.is_complex or dtype == _C.bool:
         raise TypeError(f"iinfo: expected an integer dtype, got {dtype}")
 
 

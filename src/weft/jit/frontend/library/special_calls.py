@@ -6,7 +6,7 @@ import ast
 import typing
 from typing import Any
 
-import weft
+from weft import _C
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.displays import spread
 from weft.jit.frontend.language.isinstance_test import isinstance_call
@@ -100,10 +100,10 @@ _DEFAULTS: dict[ty.Type, Any] = {
     ty.BOOL: False,
     ty.COMPLEX: 0j,
     ty.STR: "",
-    ty.DEVICE: weft.device("cpu"),
-    ty.DTYPE: weft.float32,
-    ty.LAYOUT: weft.strided,
-    ty.MEMORY_FORMAT: weft.contiguous_format,
+    ty.DEVICE: _C.device("cpu"),
+    ty.DTYPE: _C.float32,
+    ty.LAYOUT: _C.strided,
+    ty.MEMORY_FORMAT: _C.contiguous_format,
 }
 
 
@@ -112,7 +112,7 @@ def _default(c: Compiler, type: ty.Type) -> Value:
     if type in _DEFAULTS:
         return c.constant(_DEFAULTS[type])
     if type is ty.TENSOR:
-        return c.constant(weft.empty(0))
+        return c.constant(_C.empty(0))
     if isinstance(type, ty.ListType):
         return c.emit("prim::ListConstruct", (), type)
     if isinstance(type, ty.DictType):

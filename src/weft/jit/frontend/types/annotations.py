@@ -10,7 +10,8 @@ import types as python_types
 import typing
 from typing import Any
 
-import weft
+from weft import _C
+from weft._C import Generator, Size, Tensor
 from weft.jit.cache import reads
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code
@@ -39,18 +40,14 @@ _PLAIN: dict[Any, ty.Type] = {
     type(None): ty.NONE,
     typing.Any: ty.ANY,
     object: ty.ANY,
-    weft.Tensor: ty.TENSOR,
-    weft.device: ty.DEVICE,
-    weft.dtype: ty.DTYPE,
-    weft.Size: ty.ListType(ty.INT),
+    Tensor: ty.TENSOR,
+    _C.device: ty.DEVICE,
+    _C.dtype: ty.DTYPE,
+    Size: ty.ListType(ty.INT),
+    _C.layout: ty.LAYOUT,
+    _C.memory_format: ty.MEMORY_FORMAT,
+    Generator: ty.GENERATOR,
 }
-for _name, _type in {
-    "layout": ty.LAYOUT,
-    "memory_format": ty.MEMORY_FORMAT,
-    "Generator": ty.GENERATOR,
-}.items():
-    if hasattr(weft, _name):
-        _PLAIN[getattr(weft, _name)] = _type
 
 # What annotations and type comments name without an import, as in torch.jit.
 TYPE_NAMES: dict[str, Any] = {
@@ -58,8 +55,8 @@ TYPE_NAMES: dict[str, Any] = {
         name: getattr(typing, name)
         for name in ("List", "Dict", "Tuple", "Optional", "Union", "Any")
     },
-    "Tensor": weft.Tensor,
-    "Device": weft.device,
+    "Tensor": Tensor,
+    "Device": _C.device,
     "number": ty.NUMBER,
 }
 _OPEN = (collections.abc.Sequence, collections.abc.Iterable, collections.abc.Callable)
@@ -234,7 +231,7 @@ class Annotations:
         fail(f"annotation: expected a type, got {_show(obj)}", range)
 
     def _class(self, cls: type, range: Any) -> Any:
-        if issubclass(cls, weft.Tensor):
+        if issubclass(cls, Tensor):
             return ty.TENSOR
         if self.generic and not issubclass(cls, enum.Enum | tuple):
             return GENERIC
@@ -307,7 +304,7 @@ def type_of_value(value: Any) -> ty.Type | None:
 
     Lists and dicts take the type of what they hold; empty ones hold tensors.
     """
-    if isinstance(value, weft.Tensor):
+    if isinstance(value, Tensor):
         return ty.TENSOR
     if isinstance(value, enum.Enum):
         return class_type(type(value), None)
@@ -316,7 +313,7 @@ def type_of_value(value: Any) -> ty.Type | None:
             return _PLAIN[kind]
     if value is None:
         return ty.NONE
-    if isinstance(value, weft.Size):
+    if isinstance(value, Size):
         return ty.ListType(ty.INT)
     if isinstance(value, tuple):
         parts = [part for part in map(type_of_value, value) if part is not None]
@@ -335,7 +332,7 @@ def type_of_value(value: Any) -> ty.Type | None:
     return _PLAIN.get(type(value)) if isinstance(value, _OBJECTS) else None
 
 
-_OBJECTS = (weft.device, weft.dtype, weft.layout, weft.memory_format, weft.Generator)
+_OBJECTS = (_C.device, _C.dtype, _C.layout, _C.memory_format, Generator)
 
 
 def _common(parts: list[ty.Type | None], empty: ty.Type = ty.TENSOR) -> ty.Type | None:

@@ -6,7 +6,8 @@ import enum
 from types import FunctionType
 from typing import Any
 
-import weft
+from weft._runtime.public import weft
+from weft.amp.autocast_mode import autocast
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import convert_arguments
 from weft.jit.frontend.language.constants import enum_constant
@@ -171,7 +172,7 @@ def class_value(cls: type, what: str) -> Sugared:
 
     if cls in MANAGERS:
         return ManagerClass(cls)
-    if issubclass(cls, weft.autocast):
+    if issubclass(cls, autocast):
         return AutocastClass(cls)
     if issubclass(cls, weft.nn.Module):
         return ModuleClass(cls, what)

@@ -6,8 +6,8 @@ import enum
 from types import FunctionType
 from typing import Any
 
-import weft
 from weft import _C
+from weft._runtime.public import weft
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code, function_definition
 from weft.jit.frontend.source.errors import FrontendError, fail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import weft
+from weft._runtime.public import weft
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import fail
@@ -160,7 +160,7 @@ class HeldKeys(Sugared):
 
 
 class SequentialSlice(TupleLiteral):
-    """Some modules of a Sequential: called one after the other."""
+    """Some modules of a weft.nn.Sequential: called one after the other."""
 
     def call(self, c: Compiler, call: Call) -> Sugared:
         if len(call.args) != 1 or call.kwargs:

@@ -9,7 +9,9 @@ import weakref
 from types import FunctionType, MethodType
 from typing import Any
 
-import weft
+from weft import _C
+from weft._C import Tensor
+from weft._runtime.public import weft
 from weft.jit.cache import reads
 from weft.jit.cache.kept import Kept
 from weft.jit.frontend.source.code import code_of
@@ -224,7 +226,7 @@ class _Survey:
         if is_object and callable(value) and not hasattr(value, "_weft_jit_mode"):
             self.objects[name] = type(value)
             return
-        if is_class or (callable(value) and not isinstance(value, weft.Tensor | weft.dtype)):
+        if is_class or (callable(value) and not isinstance(value, Tensor | _C.dtype)):
             if name == "forward" and isinstance(value, FunctionType):
                 self.methods[name] = value
             else:

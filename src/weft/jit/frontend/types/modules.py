@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any, NoReturn
 
-import weft
+from weft._runtime.public import weft
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.ignored import EXPORT, ignored_value, mode_of
 from weft.jit.frontend.language.python_objects import StaticMethod

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
+from weft._C import Tensor
+from weft._runtime.public import weft
 
 
 def qualified_name(obj: Any) -> str:
@@ -56,4 +57,4 @@ def is_written(cls: type) -> bool:
         return False
     if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
         return False
-    return not issubclass(cls, weft.nn.Module | weft.Tensor)
+    return not issubclass(cls, weft.nn.Module | Tensor)
