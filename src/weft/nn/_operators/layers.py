@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import weft
 import weft.nn.functional as F
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 
@@ -89,7 +89,7 @@ def native_batch_norm(
     >>> weft.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)[1:]
     (tensor([2.]), tensor([1.]))
     """
-    result = weft.batch_norm(
+    result = _C.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, False
     )
     if not training:
@@ -127,7 +127,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     >>> weft.native_dropout(weft.ones(2), 1.0, True)
     (tensor([0., 0.]), tensor([False, False]))
     """
-    kept = F.dropout(weft.ones_like(input), p, train is None or train)
+    kept = F.dropout(_C.ones_like(input), p, train is None or train)
     return input * kept, kept != 0
 
 
@@ -138,7 +138,7 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     tensor([[1., 1.]])
     """
     whole = [size if dim < 2 else 1 for dim, size in enumerate(input.size())]
-    kept = F.dropout(weft.ones(whole, dtype=input.dtype, device=input.device), p, train)
+    kept = F.dropout(_C.ones(whole, dtype=input.dtype, device=input.device), p, train)
     return input * kept if train else input
 
 
@@ -302,7 +302,7 @@ def embedding_bag(
         indices, weight, offsets, None, 2.0, scale_grad_by_freq, name, sparse, per_sample_weights,
         include_last_offset, padding_idx,
     )  # fmt: skip
-    nothing = weft.empty([0], dtype=weft.int64)
+    nothing = _C.empty([0], dtype=_C.int64)
     return found, nothing, nothing, nothing
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import weft
 import weft.nn.functional as F
+from weft import _C
 from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 from weft.nn.modules.rnn import (
@@ -55,10 +55,10 @@ def _run_layers(
         if place % directions + 1 < directions:
             before = output
         else:
-            input = output if directions == 1 else weft.cat((before, output), -1)
+            input = output if directions == 1 else _C.cat((before, output), -1)
             if dropout > 0 and train and place + 1 < num_layers * directions:
                 input = F.dropout(input, dropout, True)
-    return input, weft.stack(firsts, 0), weft.stack(lasts, 0)
+    return input, _C.stack(firsts, 0), _C.stack(lasts, 0)
 
 
 def _run_padded(
