@@ -123,7 +123,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     if not keepdim:
         for d in dims if bits.dim() else ():
             bits = bits.squeeze(d)
-    return bits.view(_C.uint64)
+    return bits.view(_C.uint64)  # type: ignore[call-overload]
 
 
 def _exclusive_or(bits: Tensor, dim: int) -> Tensor:
