@@ -72,8 +72,10 @@ def test_examples_of_docstrings(name: str) -> None:
 
 #: packages in which every public function and class has an example
 COMPLETE = (
-    "_functions.calculus", "_functions.elements", "_functions.matrices", "_functions.norms", "_functions.shapes",
-    "_functions.spectra", "_functions.stacking", "_functions.statistics",
+    "_functions.calculus", "_functions.elements", "_functions.in_place",
+    "_functions.layouts", "_functions.low_rank", "_functions.matrices", "_functions.norms",
+    "_functions.segments",
+    "_functions.shapes", "_functions.spectra", "_functions.stacking", "_functions.statistics",
     "fft", "func", "functional", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim",
     "optim.lr_scheduler", "random", "signal.windows", "sparse", "special",

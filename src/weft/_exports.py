@@ -17,14 +17,21 @@ MODULES = frozenset(_MODULES.split())
 
 _NAMES_OF_MODULES = {
     "_functions.calculus": "cumulative_trapezoid gradient logspace trapezoid trapz vander",
+    "_functions.closed_range": "range",
     "_functions.elements": "complex index_reduce is_conj is_neg mvlgamma nonzero nonzero_static "
     "polar resolve_conj resolve_neg unique unique_consecutive",
     "_functions.histograms": "histogram histogramdd",
     "_functions.incomplete_gamma": "igamma igammac",
     "_functions.factorizations": "eig lstsq matrix_rank orgqr ormqr solve symeig",
+    "_functions.in_place": "i0_",
     "_functions.lu": "lu lu_solve lu_unpack triangular_solve",
+    "_functions.layouts": "as_strided_ detach_ empty_permuted get_device get_device_module "
+    "is_same_size is_signed unsafe_split_with_sizes view_as_complex_copy view_as_real_copy",
+    "_functions.low_rank": "pca_lowrank svd_lowrank",
     "_functions.matrices": "cdist einsum matrix_exp tensordot",
-    "_functions.norms": "_weight_norm chain_matmul norm norm_except_dim pinverse",
+    "_functions.norms": "_weight_norm chain_matmul frobenius_norm norm norm_except_dim "
+    "nuclear_norm pinverse",
+    "_functions.segments": "hash_tensor segment_reduce",
     "_functions.shapes": "as_strided_scatter broadcast_shapes broadcast_tensors dsplit hsplit "
     "meshgrid split_copy split_with_sizes_copy unbind_copy unravel_index vsplit",
     "_functions.spectra": "bartlett_window blackman_window hamming_window hann_window istft "
@@ -35,11 +42,14 @@ _NAMES_OF_MODULES = {
     "_functions.variates": "_sample_dirichlet _standard_gamma binomial",
     "_runtime.settings": "OutOfMemoryError _assert _assert_async _check _check_is_size "
     "are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode "
-    "get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled "
-    "set_default_device set_deterministic_debug_mode set_float32_matmul_precision "
-    "use_deterministic_algorithms",
+    "get_float32_matmul_precision get_num_interop_threads "
+    "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_default_device "
+    "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "
+    "set_num_interop_threads set_warn_always use_deterministic_algorithms",
     "_runtime.streams": "Event Stream",
-    "_runtime.symbolic": "SymBool SymFloat SymInt",
+    "_runtime.symbolic": "SymBool SymFloat SymInt sym_constrain_range "
+    "sym_constrain_range_for_size sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
+    "sym_sum",
     "_tensor.legacy_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor "
     "FloatTensor HalfTensor IntTensor LongTensor ShortTensor set_default_tensor_type",
     "_tensor.limits": "finfo iinfo",
@@ -76,11 +86,13 @@ _NAMES_OF_MODULES = {
 
 #: methods of tensors that are functions of those modules
 _METHODS = (
-    "__array_namespace__ as_strided_scatter corrcoef cov dsplit eig histogram hsplit igamma "
-    "igammac index_reduce index_reduce_ is_conj is_neg istft lstsq lu lu_solve matrix_exp "
-    "mvlgamma nanquantile nonzero nonzero_static norm orgqr ormqr pinverse quantile resize "
-    "resize_as resolve_conj resolve_neg solve stft sum_to_size symeig to_device "
-    "triangular_solve unique unique_consecutive vsplit"
+    "__array_namespace__ as_strided_ as_strided_scatter corrcoef cov dim_order dsplit eig "
+    "hardshrink hash_tensor histogram hsplit igamma igammac index_reduce "
+    "index_reduce_ is_conj is_neg is_nonzero is_same_size istft lstsq lu lu_solve matrix_exp "
+    "mvlgamma nanquantile new_empty_strided nonzero nonzero_static norm orgqr ormqr "
+    "pinverse prelu quantile resize resize_as resolve_conj resolve_neg solve stft "
+    "sum_to_size symeig to_device triangular_solve unique unique_consecutive "
+    "unsafe_split_with_sizes vsplit"
 )
 METHODS = tuple(_METHODS.split())
 
@@ -101,6 +113,15 @@ METHODS += SPARSE_METHODS
 MODULE_OF |= dict.fromkeys(SPARSE_METHODS, "weft.sparse._convert")
 MODULE_OF["__array_namespace__"] = MODULE_OF["to_device"] = "weft.array_api._info"
 MODULE_OF["index_reduce_"] = "weft._functions.elements"
+_IN_PLACE = (
+    "cumprod_ cumsum_ digamma_ float_power_ i0_ igamma_ igammac_ mvlgamma_ polygamma_ swapaxes_"
+)
+IN_PLACE_METHODS = tuple(_IN_PLACE.split())
+METHODS += IN_PLACE_METHODS
+MODULE_OF |= dict.fromkeys(IN_PLACE_METHODS, "weft._functions.in_place")
+MODULE_OF |= dict.fromkeys(("dim_order", "new_empty_strided"), "weft._functions.layouts")
+MODULE_OF |= dict.fromkeys(("hardshrink", "prelu"), "weft.nn.functional")
+MODULE_OF["is_nonzero"] = "weft._tensor.tensor"
 MODULE_OF.update(dict.fromkeys(("resize", "resize_as", "sum_to_size"), "weft._functions.shapes"))
 
 

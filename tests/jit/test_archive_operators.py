@@ -79,6 +79,12 @@ CALLED = {
     "torch.divide_(torch.clone(x), x, rounding_mode=\"floor\")": lambda x: x.div(x, rounding_mode="floor"),
     "torch.less_(torch.clone(x), 1)": lambda x: (x < 1).float(),
     "torch.not_equal_(torch.clone(x), x)": lambda x: (x != x).float(),
+    "torch.swapdims(x, 1, 2)": lambda x: x.transpose(1, 2),
+    "torch.nuclear_norm(x)": lambda x: weft.nuclear_norm(x),
+    "torch.igamma_(torch.abs(x), torch.abs(x))": lambda x: weft.igamma(x.abs(), x.abs()),
+    "torch.mvlgamma_(torch.add(torch.abs(x), 1), 2)": lambda x: weft.mvlgamma(x.abs() + 1, 2),
+    "torch.cumsum_(torch.clone(x), 2)": lambda x: x.cumsum(2),
+    "torch.polygamma_(torch.add(torch.abs(x), 1), 1)": lambda x: weft.polygamma(1, x.abs() + 1),
     "torch.arctan2_(torch.clone(x), x)": lambda x: x.atan2(x),
 }  # fmt: skip
 
@@ -91,9 +97,9 @@ def test_operators_that_are_functions_of_weft(text):
 
 #: Operators that weft has in Python only: for what no archive does, and of sparse tensors.
 ELSEWHERE = (
-    "ccol_indices coalesce col_indices crow_indices cuda data dense_dim embedding_renorm_ "
-    "histogramdd indices is_coalesced is_distributed is_set_to linspace orgqr ormqr output_nr "
-    "random record_stream resize resize_as retains_grad row_indices sparse_compressed_tensor "
+    "as_strided_ ccol_indices coalesce col_indices crow_indices cuda data dense_dim "
+    "embedding_renorm_ hash_tensor histogramdd indices is_coalesced is_distributed is_set_to linspace new_empty_strided orgqr ormqr output_nr "
+    "random record_stream resize resize_as retains_grad row_indices segment_reduce sparse_compressed_tensor "
     "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_dim sparse_mask to_sparse "
     "to_sparse_csc to_sparse_csr"
 )

@@ -36,6 +36,29 @@ def norm(
     return result if out is None else _aten.alias_copy(result, out=out)
 
 
+@takes_out
+def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """The root of the sum of squares over `dim`; none of them means all.
+
+    >>> weft.frobenius_norm(weft.tensor([[3.0, 4.0]]), 1)
+    tensor([5.])
+    """
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    return _aten.linalg_vector_norm(input, 2, dims or None, keepdim)
+
+
+@takes_out
+def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+    """The sum of the singular values of matrices, which lie in the two dimensions `dim`.
+
+    >>> weft.nuclear_norm(weft.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor(7.)
+    """
+    if isinstance(dim, bool):  # nuclear_norm(input, keepdim)
+        dim, keepdim = (-2, -1), dim
+    return linalg.matrix_norm(input, "nuc", dim, keepdim)
+
+
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudo-inverse of matrices.
 

@@ -6,6 +6,7 @@ kept and given back, and change nothing.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,8 @@ class _State:
     precision = "highest"
     deterministic = False
     warn_only = False
+    warn_always = False
+    interop_threads: int | None = None
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -108,6 +111,52 @@ def set_default_device(device: Any) -> None:
         raise RuntimeError(
             f"set_default_device: expected device cpu, got {kind}; this build has no other device"
         )
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Whether warnings come at each call. Python's filters decide over those of weft; the answer of
+    is_warn_always_enabled follows.
+
+    >>> weft.set_warn_always(True)
+    >>> weft.is_warn_always_enabled()
+    True
+    >>> weft.set_warn_always(False)
+    """
+    if not isinstance(b, bool):
+        raise TypeError(f"set_warn_always: expected a bool, got {type(b).__name__}")
+    _State.warn_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What set_warn_always set."""
+    return _State.warn_always
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Asks for numbers below the smallest normal one to become 0. weft keeps them: the answer is
+    whether that was wanted.
+
+    >>> weft.set_flush_denormal(False)
+    True
+    """
+    return not mode
+
+
+def get_num_interop_threads() -> int:
+    """The number of threads for operators side by side: the number of cores unless it was set."""
+    return os.cpu_count() or 1 if _State.interop_threads is None else _State.interop_threads
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Sets what get_num_interop_threads says; jit.fork takes as many threads as it needs.
+
+    RuntimeError for a number below 1, and at the second call.
+    """
+    if num < 1 or _State.interop_threads is not None:
+        raise RuntimeError(
+            f"set_num_interop_threads: expected a number of at least 1, once, got {num}"
+        )
+    _State.interop_threads = num
 
 
 # Checks that programs for compilers use in place of `assert`. -------------------------------------

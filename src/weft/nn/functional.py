@@ -20,6 +20,7 @@ from weft.nn._alignment_functions import *  # noqa: F403
 from weft.nn._attention_functions import *  # noqa: F403
 from weft.nn._dropout_functions import *  # noqa: F403
 from weft.nn._embedding_functions import *  # noqa: F403
+from weft.nn._fractional_pooling_functions import *  # noqa: F403
 from weft.nn._loss_functions import *  # noqa: F403
 from weft.nn._margin_functions import *  # noqa: F403
 from weft.nn._norm_functions import *  # noqa: F403

@@ -8,6 +8,7 @@ from typing import Any
 
 import weft.nn.functional as F
 from weft._C import Tensor
+from weft._functions import elements, in_place
 from weft._runtime.public import weft
 
 # A prefix of operators' names, the module of the functions, their names. Archives that weft writes
@@ -66,17 +67,26 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         """absolute absolute_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan
         arctan2 arctan_ arctanh arctanh_ atleast_1d atleast_2d atleast_3d bartlett_window
         blackman_window broadcast_tensors cartesian_prod chain_matmul clip clip_ column_stack
-        complex concat concatenate cumulative_trapezoid divide dsplit dstack fix fix_ ger gradient
-        greater greater_equal hamming_window hann_window histogram hsplit hstack kaiser_window less
-        less_equal logspace lu_unpack meshgrid multiply negative negative_ not_equal
-        resolve_conj resolve_neg result_type row_stack split_copy split_with_sizes_copy subtract
-        trapezoid trapz triangular_solve true_divide vsplit vstack""",
+        complex concat concatenate cumulative_trapezoid divide dsplit dstack fix fix_
+        frobenius_norm ger gradient greater greater_equal hamming_window hann_window histogram
+        hsplit hstack kaiser_window less less_equal logspace lu_unpack meshgrid multiply negative
+        negative_ not_equal nuclear_norm resolve_conj resolve_neg result_type row_stack
+        split_copy split_with_sizes_copy subtract swapdims trapezoid trapz triangular_solve
+        true_divide view_as_complex_copy view_as_real_copy vsplit vstack""",
     ),
     (
         "",
         Tensor,
-        """arctan2_ divide_ greater_ greater_equal_ index_reduce_ is_pinned less_ less_equal_
-        multiply_ not_equal_ pin_memory set_ subtract_ true_divide_""",
+        """arctan2_ divide_ greater_ greater_equal_ is_pinned less_
+        less_equal_ multiply_ not_equal_ pin_memory set_ subtract_ swapdims_
+        true_divide_""",
+    ),
+    ("", elements, "index_reduce_"),
+    (
+        "",
+        in_place,
+        """cumprod_ cumsum_ digamma_ float_power_ i0_ igamma_ igammac_ mvlgamma_ polygamma_
+        swapaxes_""",
     ),
     ("fft_", weft.fft, "fftfreq rfftfreq"),
     (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import weft.nn.functional as F
 from weft import _C
 from weft._C import Tensor
@@ -338,7 +341,7 @@ def _convolution_before_tf32(
     )
 
 
-OVERLOADS = {
+OVERLOADS: dict[str, tuple[Callable[..., Any], ...]] = {
     "_convolution": (_convolution, _convolution_before_tf32),
     "embedding_bag": (_unpadded_embedding_bag, _padded_embedding_bag),
 }

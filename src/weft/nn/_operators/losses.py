@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import weft.nn.functional as F
@@ -157,7 +158,9 @@ def ctc_loss(
     )
 
 
-OVERLOADS = {"ctc_loss": (ctc_loss_of_lists, ctc_loss_of_tensors)}
+OVERLOADS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "ctc_loss": (ctc_loss_of_lists, ctc_loss_of_tensors)
+}
 __all__ = [
     "binary_cross_entropy", "cosine_embedding_loss", "ctc_loss", "hinge_embedding_loss",
     "huber_loss", "kl_div", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",

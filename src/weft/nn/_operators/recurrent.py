@@ -280,7 +280,7 @@ def rnn_relu_cell(
     return _run_cell(_relu_step, input, (hx,), (w_ih, w_hh), (b_ih, b_hh))[0]
 
 
-OVERLOADS = {
+OVERLOADS: dict[str, tuple[Callable[..., Any], ...]] = {
     "gru": (gru_padded, gru_packed),
     "lstm": (lstm_padded, lstm_packed),
     "rnn_relu": (rnn_relu_padded, rnn_relu_packed),

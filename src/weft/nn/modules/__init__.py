@@ -34,6 +34,7 @@ from weft.nn.modules.activation_more import (
     Tanhshrink,
     Threshold,
 )
+from weft.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
 from weft.nn.modules.attention import MultiheadAttention
 from weft.nn.modules.batchnorm import (
     BatchNorm1d,
@@ -123,6 +124,7 @@ from weft.nn.modules.padding import (
     ZeroPad3d,
 )
 from weft.nn.modules.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+from weft.nn.modules.pooling_fractional import FractionalMaxPool2d, FractionalMaxPool3d
 from weft.nn.modules.pooling_more import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool3d,
@@ -173,6 +175,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -212,6 +215,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",

@@ -273,6 +273,28 @@ class Registry:
             module = child
         return module
 
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+        """Puts a module at a dotted path, in the place of the one there; strict: only there.
+
+        ValueError for an empty path and for what is no module, AttributeError where the path leads
+        through something else.
+        """
+        if not target or not isinstance(module, Registry):
+            raise ValueError(
+                f"set_submodule: expected a path and a module, got {target!r} and "
+                f"{_typename(module)}"
+            )
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if (strict or hasattr(parent, name)) and not isinstance(
+            getattr(parent, name, None), Registry
+        ):
+            raise AttributeError(
+                f"set_submodule: expected {type(parent).__name__} to have a child module "
+                f"{name!r}, got {_typename(getattr(parent, name, None))}"
+            )
+        setattr(parent, name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
         return self._get_member("get_parameter", target, PARAMETER)

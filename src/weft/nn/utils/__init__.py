@@ -2,7 +2,12 @@
 as one vector, sequences of any length."""
 
 from weft.nn.utils import parametrizations, parametrize, prune, rnn
-from weft.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, get_total_norm
+from weft.nn.utils.clip_grad import (
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
 from weft.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 from weft.nn.utils.fusion import (
     fuse_conv_bn_eval,
@@ -16,6 +21,7 @@ from weft.nn.utils.weight_norm import remove_weight_norm, weight_norm
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
+    "clip_grads_with_norm_",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",

@@ -72,10 +72,34 @@ def clip_grad_norm_(
     with no_grad():
         grads = _gradients(parameters)
         total = get_total_norm(grads, norm_type, error_if_nonfinite)
-        factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
-        for grad in grads:
-            grad.mul_(factor)
+        _scale(grads, max_norm, total)
     return total
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
+) -> None:
+    """Scales all gradients in place by max_norm / total_norm where that is below 1.
+
+    `foreach` is accepted and has no effect.
+
+    >>> p = weft.ones(2, requires_grad=True)
+    >>> p.grad = weft.tensor([3.0, 4.0])
+    >>> weft.nn.utils.clip_grads_with_norm_([p], 2.5, weft.tensor(5.0))
+    >>> p.grad
+    tensor([1.5000, 2.0000])
+    """
+    with no_grad():
+        _scale(_gradients(parameters), max_norm, total_norm)
+
+
+def _scale(grads: list[Tensor], max_norm: float, total: Tensor) -> None:
+    factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
+    for grad in grads:
+        grad.mul_(factor)
 
 
 def clip_grad_value_(

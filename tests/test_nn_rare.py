@@ -1,0 +1,163 @@
+"""Rare layers: fractional pools, adaptive softmax, modules that are replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.nn
+
+LIBRARIES = [
+    pytest.param("weft", id="weft"),
+    pytest.param("torch", id="torch", marks=pytest.mark.parity),
+]
+
+
+@pytest.fixture
+def lib(request: pytest.FixtureRequest) -> Any:
+    return weft if request.param == "weft" else pytest.importorskip(request.param)
+
+
+both = pytest.mark.parametrize("lib", LIBRARIES, indirect=True)
+
+
+def _starts(u: float, size: int, kernel: int, out: int) -> list[int]:
+    """Where windows begin: int((i + u) a) - int(u a) in float32, the last at the end."""
+    if out == 1:
+        return [size - kernel]
+    a, u = np.float32((size - kernel) / (out - 1)), np.float32(u)
+    return [int((np.float32(i) + u) * a) - int(u * a) for i in range(out - 1)] + [size - kernel]
+
+
+@both
+def test_fractional_pools_by_their_windows(lib: Any) -> None:
+    random = np.random.default_rng(0)
+    x = random.standard_normal((2, 3, 9, 7)).astype(np.float32)
+    samples = random.uniform(size=(2, 3, 2)).astype(np.float32)
+    values, places = lib.nn.functional.fractional_max_pool2d(
+        lib.from_numpy(x),
+        (2, 3),
+        (5, 3),
+        return_indices=True,
+        _random_samples=lib.from_numpy(samples),
+    )
+    for n in range(2):
+        for c in range(3):
+            rows = _starts(samples[n, c, 1], 9, 2, 5)
+            columns = _starts(samples[n, c, 0], 7, 3, 3)
+            wanted = [[x[n, c, i : i + 2, j : j + 3].max() for j in columns] for i in rows]
+            np.testing.assert_array_equal(values[n, c].numpy(), wanted)
+    assert lib.equal(lib.from_numpy(x).flatten(2).gather(2, places.flatten(2)), values.flatten(2))
+
+
+@pytest.mark.parity
+def test_fractional_pools_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    made = []
+    data = np.random.default_rng(0).standard_normal((1, 2, 6, 5, 7)).astype(np.float32)
+    for t in (weft, torch):
+        t.manual_seed(1)
+        pool = t.nn.FractionalMaxPool3d(
+            (2, 1, 3), output_ratio=(0.5, 0.8, 0.4), return_indices=True
+        )
+        x = t.from_numpy(data.copy()).requires_grad_()
+        values, places = pool(x)
+        values.square().sum().backward()
+        flat = t.nn.FractionalMaxPool2d(2, output_size=3)(x[0, 0])
+        made.append([values.tolist(), places.tolist(), x.grad.tolist(), flat.tolist()])
+    assert made[0] == made[1]
+
+
+def test_fractional_pools_have_gradients_and_programs() -> None:
+    x = weft.rand(1, 2, 5, 6, dtype=weft.float64, requires_grad=True)
+    samples = weft.rand(1, 2, 2, dtype=weft.float64)
+    pool = weft.nn.FractionalMaxPool2d(2, output_size=(3, 2), _random_samples=samples)
+    assert weft.autograd.gradcheck(pool, [x])
+
+
+@both
+def test_fractional_pools_refuse(lib: Any) -> None:
+    f, x = lib.nn.functional, lib.ones(1, 4, 4)
+    with pytest.raises(ValueError):
+        lib.nn.FractionalMaxPool2d(2)
+    with pytest.raises(ValueError):
+        lib.nn.FractionalMaxPool2d(2, output_ratio=1.5)
+    for call in (
+        lambda: f.fractional_max_pool2d(x, 2, 5),
+        lambda: f.fractional_max_pool2d(x, 2, 1, _random_samples=lib.ones(1, 1, 3)),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+    with pytest.raises(ValueError):
+        f.fractional_max_pool2d(x, 2)
+
+
+@both
+def test_adaptive_softmax(lib: Any) -> None:
+    lib.manual_seed(0)
+    layer = lib.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], div_value=2.0, head_bias=True)
+    assert [tuple(p.shape) for p in layer.parameters()] == [
+        (5, 8), (5,), (4, 8), (4, 4), (2, 8), (5, 2)
+    ]  # fmt: skip
+    x = lib.arange(40.0).reshape(5, 8).sin().requires_grad_()
+    target = lib.tensor([0, 4, 11, 2, 7])
+    logs = layer.log_prob(x)
+    np.testing.assert_allclose(logs.exp().sum(1).detach().numpy(), np.ones(5), rtol=1e-5)
+    output, loss = layer(x, target)
+    picked = logs.gather(1, target.unsqueeze(1)).squeeze(1)
+    np.testing.assert_allclose(output.detach().numpy(), picked.detach().numpy(), rtol=1e-5)
+    np.testing.assert_allclose(loss.item(), -picked.mean().item(), rtol=1e-5)
+    assert layer.predict(x).tolist() == logs.argmax(1).tolist()
+    assert layer(x[0], target[0]).output.shape == ()
+    loss.backward()
+    assert bool(x.grad.abs().sum() > 0)
+    for cutoffs in ([], [0, 3], [5, 3], [3, 12]):
+        with pytest.raises(ValueError):
+            lib.nn.AdaptiveLogSoftmaxWithLoss(8, 12, cutoffs)
+    for wrong in (target[:3], target + 4):
+        with pytest.raises(RuntimeError):
+            layer(x, wrong)
+
+
+@pytest.mark.parity
+def test_adaptive_softmax_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    made = []
+    for t in (weft, torch):
+        t.manual_seed(0)
+        layer = t.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], div_value=2.0)
+        x = t.arange(40.0).reshape(5, 8).sin().requires_grad_()
+        output, loss = layer(x, t.tensor([0, 4, 11, 2, 7]))
+        loss.backward()
+        made.append([v.detach().numpy() for v in (output, loss, x.grad, layer.head.weight.grad)])
+    for one, other in zip(*made):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@both
+def test_modules_are_replaced(lib: Any) -> None:
+    net = lib.nn.Sequential(lib.nn.Sequential(lib.nn.Linear(1, 1)), lib.nn.ReLU())
+    new = lib.nn.Tanh()
+    net.set_submodule("0.0", new)
+    assert net[0][0] is new and list(net.state_dict()) == []
+    net.set_submodule("extra", new)
+    assert net.extra is new
+    for target, module, error in (
+        ("", new, ValueError), ("0", 3, ValueError), ("9.1", new, AttributeError),
+        ("training", new, AttributeError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            net.set_submodule(target, module)
+    with pytest.raises(AttributeError):
+        net.set_submodule("other", new, strict=True)
+
+
+@both
+def test_gradients_clipped_by_a_norm_that_is_known(lib: Any) -> None:
+    p = lib.ones(2, requires_grad=True)
+    p.grad = lib.tensor([3.0, 4.0])
+    lib.nn.utils.clip_grads_with_norm_([p], 2.5, lib.tensor(5.0))
+    np.testing.assert_allclose(p.grad.numpy(), [1.5, 2.0], rtol=1e-5)
