@@ -29,7 +29,7 @@ FAULTS = [
     ("stopped", 4, r"DistBackendError: all_reduce: .* within 4 s, got no sign of rank {last}"),
     ("late", 4, r"DistBackendError: all_reduce: .* within 4 s, got no sign of rank {last}"),
     ("elsewhere", 4, r"got rank {last} waits in recv|got rank 0 waits in all_reduce"),
-    ("killed", 100, r"(?i)rank:? {last} .*(signal|killed|9)|KILLED BY SIGNAL: 9"),
+    ("killed", 100, r"(?s)rank {last}.*signal 9|rank {last} is process (\d+).*PID \1 RUNNING.*signal 9"),
     ("order", 100, r"expected the same call on all ranks, got all_reduce\(torch.float32\[3\], SUM\) on ranks"),
     ("shapes", 100, r"DistError: all_reduce: .* all_reduce\(torch.float32\[3\], SUM\) on ranks \[0\], all"),
 ]  # fmt: skip
