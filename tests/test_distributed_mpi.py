@@ -55,3 +55,9 @@ def lives(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_checkpoints(tmp_path: Path) -> None:
+    """A checkpoint of one number of processes is read by another, and training goes on."""
+    for count in (2, 1, SIZES[-1]):
+        run("checkpoints.py", count, str(tmp_path))
