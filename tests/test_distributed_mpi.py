@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from pathlib import Path
@@ -27,9 +28,8 @@ def test_data_parallel(count: int) -> None:
 FAULTS = [
     ("raises", 100, r"DistBackendError: all_reduce: rank {last} raised KeyError: 'lost'"),
     ("stopped", 4, r"DistBackendError: all_reduce: .* within 4 s, got no sign of rank {last}"),
-    ("late", 4, r"DistBackendError: all_reduce: .* within 4 s, got no sign of rank {last}"),
     ("elsewhere", 4, r"got rank {last} waits in recv|got rank 0 waits in all_reduce"),
-    ("killed", 100, r"(?i)rank:? {last} .*(signal|killed|9)|KILLED BY SIGNAL: 9"),
+    ("killed", 100, r"(?s)rank {last}.*signal 9|rank {last} is process (\d+).*PID \1 RUNNING.*signal 9"),
     ("order", 100, r"expected the same call on all ranks, got all_reduce\(torch.float32\[3\], SUM\) on ranks"),
     ("shapes", 100, r"DistError: all_reduce: .* all_reduce\(torch.float32\[3\], SUM\) on ranks \[0\], all"),
 ]  # fmt: skip
@@ -55,3 +55,20 @@ def lives(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_checkpoints(tmp_path: Path) -> None:
+    """A checkpoint of one number of processes is read by another, and training goes on."""
+    for count in (2, 1, SIZES[-1]):
+        run("checkpoints.py", count, str(tmp_path))
+
+
+def test_the_example_learns_alike() -> None:
+    """One process and two see the same batches."""
+    pytest.importorskip("sklearn")
+    results = [
+        json.loads(run("../../examples/digits_parallel.py", n, "--epochs", "6").splitlines()[-1]) for n in (1, 2)
+    ]
+    assert [result["processes"] for result in results] == [1, 2]
+    accuracies = [result["accuracy"] for result in results]
+    assert min(accuracies) > 0.95 and abs(accuracies[0] - accuracies[1]) < 0.01, results

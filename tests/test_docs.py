@@ -42,7 +42,8 @@ def test_the_page_of_programs_is_current() -> None:
 EXAMPLES = (
     "_functions.histograms", "_functions.lu", "_runtime.settings", "accelerator", "amp.autocast_mode",
     "amp.grad_scaler", "autograd.variable", "cpu", "cpu.amp", "backends", "backends.cudnn", "compat.install",
-    "compat.names", "compat.overlay.torch_version", "compiler", "cuda", "distributed", "distributed.collectives", "distributed.groups", "distributed.launchers",
+    "compat.names", "compat.overlay.torch_version", "compiler", "cuda", "distributed", "distributed.checkpoint.saving", "distributed.collectives", "distributed.groups", "distributed.launchers", "distributed.optim.zero_redundancy_optimizer",
+    "nn.parallel.distributed",
     "_functions.incomplete_gamma", "autograd.forward_ad", "_functions.variates", "distributions", "distributions.constraint_registry",
     "distributions.constraints", "distributions.continuous", "distributions.counts",
     "distributions.discrete", "distributions.gamma", "distributions.independent",

@@ -48,6 +48,7 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
     "weft._command": ("weft", "weft.jit", "numpy"),
     "weft.compat": ("weft", "weft.nn"),
     "weft.compiler": ("weft", "weft.nn"),
+    "weft.distributed": ("weft", "weft.nn", "weft.optim", "weft.serialization", "mpi4py"),
     "weft.distributions": ("weft", "weft.nn"),
     "weft.func": ("weft", "weft.utils._pytree"),
     "weft.fx": ("weft", "weft.nn", "weft.serialization", "weft.utils"),

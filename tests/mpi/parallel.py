@@ -9,6 +9,9 @@ import weft
 import weft.distributed as dist
 import weft.distributed.nn.functional as through
 from weft import nn
+from weft.distributed.fsdp import fully_shard
+from weft.distributed.fsdp.fully_shard import _units
+from weft.distributed.optim import ZeroRedundancyOptimizer
 from weft.nn.parallel import DistributedDataParallel
 from weft.utils.data import DataLoader, TensorDataset
 from weft.utils.data.distributed import DistributedSampler
@@ -68,6 +71,66 @@ def check_curve() -> None:
                 close("curve", got, value)
             is_view = [p.grad._is_view() for p in parallel.parameters()]
             assert is_view == [views] * len(is_view)
+
+
+def check_zero_redundancy() -> None:
+    for kind, options in (
+        (weft.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+        (weft.optim.Adam, {"lr": 0.01}),
+    ):
+        alone, model = net(), net()
+        expected = trained(alone, theirs := kind(alone.parameters(), **options), batches())
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), kind, **options)
+        assert 0 < len(optimizer.optim.param_groups[0]["params"]) < 6
+        for got, value in zip(trained(model, optimizer, batches()), expected):
+            close("ZeroRedundancyOptimizer", got, value)
+        optimizer.consolidate_state_dict(to=N - 1)
+        state: list[Any] = [optimizer.state_dict() if ME == N - 1 else None]
+        dist.broadcast_object_list(state, N - 1)
+        whole = theirs.state_dict()
+        assert state[0]["state"].keys() == whole["state"].keys()
+        for at, values in whole["state"].items():
+            for name, value in values.items():
+                if isinstance(value, weft.Tensor):
+                    close(name, state[0]["state"][at][name], value)
+        again = ZeroRedundancyOptimizer(model.parameters(), kind, **{**options, "lr": 1.0})
+        again.load_state_dict(state[0])
+        assert again.param_groups[0]["lr"] == options["lr"]
+        more = batches(6)[4:]
+        for got, value in zip(trained(model, again, more), trained(alone, theirs, more)):
+            close("loaded", got, value)
+
+
+def sharded(**options: Any) -> Any:
+    model = net()
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, **options)
+    return model
+
+
+def check_fully_shard() -> None:
+    data = [(own(x), own(y)) for x, y in batches()]
+    for make in OPTIMIZERS:
+        alone = net()
+        expected = trained(alone, make(alone.parameters()), batches())
+        for reshards in (True, False):
+            model = sharded(reshard_after_forward=reshards)
+            shapes = [tuple(p.shape) for p in model.parameters()]
+            assert shapes[0] == (-(-8 // N) if ME < N - 1 else 8 - -(-8 // N) * (N - 1), 5), shapes
+            for got, value in zip(trained(model, make(model.parameters()), data), expected):
+                rows = -(-value.shape[0] // N)
+                close("fully_shard", got, value[rows * ME : rows * (ME + 1)])
+            assert all(unit._full is None for unit in _units(model))
+    outer = fully_shard(nn.Sequential(sharded(), nn.Linear(3, 2)))
+    x = batches()[0][0]
+    alone = nn.Sequential(net(), nn.Linear(3, 2))
+    before = outer[1].weight
+    with outer._unit.whole():
+        whole = outer[1].weight
+        alone[1].load_state_dict({"weight": whole, "bias": outer[1].bias})
+    assert outer[1].weight is before and whole.shape == (2, 3)
+    close("nested", outer(own(x)), own(alone(x)))
 
 
 def check_overlap() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -72,4 +74,12 @@ def started(place: Place) -> Any:
             f"init_process_group: expected the launcher of mpi4py's own MPI ({HINT}), got one that "
             f"started {place.size} processes, of which MPI sees {transport.world.size}"
         )
+    if is_debugging():  # launchers say which process was killed
+        place_text = f"rank {place.rank} is process {os.getpid()} of {platform.node()}"
+        print(f"weft.distributed: {place_text}", file=sys.stderr, flush=True)
     return transport
+
+
+def is_debugging() -> bool:
+    """Whether WEFT_DISTRIBUTED_DEBUG is set, to anything but 0."""
+    return os.environ.get("WEFT_DISTRIBUTED_DEBUG", "0") not in ("", "0")

@@ -20,7 +20,8 @@ from weft.distributed.watch import Watch
 
 # Elements of one message or reduction: counts of MPI 3 are ints of C.
 LARGEST = 2**30
-_EXCHANGE = MPI.COMM_WORLD.Get_attr(MPI.TAG_UB)  # the tag of collective transfers; users' are lower
+# The tag of collective transfers; users' are lower.
+_EXCHANGE: int = MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 2**15 - 1
 
 _NUMBERS = {
     _C.uint8: MPI.UINT8_T, _C.int8: MPI.INT8_T, _C.int16: MPI.INT16_T, _C.int32: MPI.INT32_T,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
 from weft.distributed.errors import DistError
 from weft.distributed.groups import ProcessGroup
+from weft.distributed.launchers import is_debugging
 from weft.distributed.work import Work, progress
 
 _FINGERPRINT = 256  # bytes in which a process says what it calls
@@ -52,7 +52,7 @@ class Operation(NamedTuple):
         return Work(self.what, group, result=self.targets, finish=self.finish)
 
     def _posted(self, group: ProcessGroup) -> Work:
-        if self.like is not None and int(os.environ.get("WEFT_DISTRIBUTED_DEBUG", "0") or 0):
+        if self.like is not None and is_debugging():
             _compare(f"{self.what}({self.like})", self.what, group)
         group.transport.watch.check(self.what)
         sources = [source.detach().contiguous() for source in self.sources]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -202,7 +202,7 @@ def _says_sync(group: ProcessGroup, is_synced: bool) -> bool:
     return bool(_agreed(group, int(is_synced)))
 
 
-def _check_alike(named: dict[str, Tensor], group: ProcessGroup) -> None:
+def _check_alike(named: Mapping[str, Tensor], group: ProcessGroup) -> None:
     own = [(name, list(value.shape), str(value.dtype)) for name, value in named.items()]
     all_: list[Any] = [None] * group.size()
     all_gather_object(all_, own, group)
