@@ -120,7 +120,7 @@ PURPOSES = (
         "src/weft/serialization/safe_globals.py",
     ),
     Purpose("exports to ONNX", 2_500, 4_760, "src/weft/onnx/*"),
-    Purpose("event files for TensorBoard", 650, 650, "src/weft/utils/tensorboard/*"),
+    Purpose("event files for TensorBoard", 680, 680, "src/weft/utils/tensorboard/*"),
     Purpose(
         "groups of processes over MPI",
         3_500,

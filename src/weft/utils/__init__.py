@@ -10,7 +10,17 @@ if TYPE_CHECKING:
     from weft.utils import benchmark, checkpoint, data, dlpack, tensorboard
     from weft.utils.picture import sharing, show
 
-__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "sharing", "show", "swap_tensors"]
+__all__ = [
+    "benchmark",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "hooks",
+    "sharing",
+    "show",
+    "swap_tensors",
+    "tensorboard",
+]
 
 _MODULE_OF = {
     name: f"weft.utils.{name}"
