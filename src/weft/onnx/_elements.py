@@ -413,7 +413,8 @@ mapping("logical_not")(lambda g, x: g.op("Not", g.cast(x, weft.bool)))
 def _bitwise_not(g: Any, x: Symbol) -> Any:
     if x.dtype == weft.bool:
         return g.op("Not", x)
-    return g.op("Sub", like(g, x, -1), x) if x.dtype.is_signed else g.op("BitwiseNot", x)
+    is_signed = x.dtype is not None and x.dtype.is_signed
+    return g.op("Sub", like(g, x, -1), x) if is_signed else g.op("BitwiseNot", x)
 
 
 @mapping("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")

@@ -26,7 +26,8 @@ def _gather(g: Any, x: Symbol, dim: int, index: Symbol, sparse_grad: bool = Fals
 
 def _trimmed(g: Any, x: Symbol, index: Symbol, dim: int) -> Symbol:
     """x as large as the indices beyond the dimension, as GatherElements wants it."""
-    axes = [d for d in range(x.rank) if d != dim and index.sizes and x.sizes[d] != index.sizes[d]]
+    both = enumerate(zip(x.sizes or (), index.sizes or ()))
+    axes = [d for d, (own, wanted) in both if d != dim and own != wanted]
     if not axes:
         return x
     ends = [index.size(d) for d in axes]

@@ -169,8 +169,8 @@ def _item(g: Any, a: Any) -> Any:
 @mapping("prim::NumToTensor", "tensor", "as_tensor", "scalar_tensor")
 def _tensor(g: Any, a: Any, dtype: Any = None, *rest: Any) -> Any:
     if isinstance(a, (list, tuple)):
-        kept = [g.op("Reshape", g.cast(e, dtype or g.promote(*a)), [1]) for e in a]
-        return g.op("Concat", *kept, axis=0)
+        parts = [g.op("Reshape", g.cast(e, dtype or g.promote(*a)), [1]) for e in a]
+        return g.op("Concat", *parts, axis=0)
     kept = dtype if isinstance(dtype, weft.dtype) else g.promote(a)
     made = g.op("Identity", g.cast(a, kept))
     made.dtype, made.sizes = kept, ()
