@@ -8,6 +8,7 @@ import io
 import math
 from typing import Any
 
+import weft
 from bench.case import Group, Probe
 from bench.jit import warm
 from bench.memory import PEAK
@@ -24,13 +25,14 @@ def _input(torch: Any, name: str) -> Any:
     return torch.linspace(-1, 1, math.prod(sizes)).reshape(sizes)
 
 
-def _session(torch: Any, module: Any, inputs: Any) -> Any:
-    """The module in onnxruntime, as a function of its input."""
+def _session(torch: Any, path: str, inputs: Any) -> Any:
+    """The archive, exported by weft, in onnxruntime, as a function of its input."""
     if not all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))):
         raise RuntimeError("onnxruntime: expected the packages onnx and onnxruntime, got none")
     onnxruntime = importlib.import_module("onnxruntime")
     file = io.BytesIO()
-    torch.onnx.export(module, (inputs,), file, input_names=["x"], dynamo=False)
+    example = weft.from_numpy(inputs.numpy())
+    weft.onnx.export(weft.jit.load(path), (example,), file, input_names=["x"])
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     session = onnxruntime.InferenceSession(
@@ -48,7 +50,7 @@ def _running(name: str, baseline: str) -> Any:
             if baseline == "torch.jit, both frozen":
                 run = torch.jit.freeze(run)
             elif baseline == "onnxruntime" and torch.__name__ != "weft":
-                run = _session(torch, run, x)
+                run = _session(torch, str(archive(name)), x)
 
         def infer() -> Any:
             with torch.no_grad():

@@ -532,6 +532,29 @@ def test_operators_of_programs():
     assert [node.op_type for node in proto.graph.node] == ["Constant", "Mul", "Bessel", "Add"]
 
 
+def test_names_of_pytorch_for_mappings():
+    from weft.onnx import operators, symbolic_helper
+
+    @symbolic_helper.parse_args("v", "i")
+    def mapped(g, x, by):
+        return g.op("Mul", x, g.constant(by + 0.5, x.dtype))
+
+    with pytest.raises(weft.onnx.SymbolicValueError, match="parse_args: expected a whole number"):
+        mapped(None, None, "x")
+    weft.onnx.register_custom_op_symbolic("aten::i0", lambda g, x: mapped(g, x, 2))
+    try:
+        weft.testing.assert_close(
+            weft.onnx.export(weft.special.i0, weft.ones(2))(weft.ones(2))[0], weft.full((2,), 2.5)
+        )
+    finally:
+        weft.onnx.unregister_custom_op_symbolic("aten::i0")
+
+    def doubled(x):
+        return operators.shape_as_tensor(x) * 2
+
+    check(doubled, (weft.ones(2, 3),), [(weft.ones(4, 1),)], dynamic_axes={"x": [0, 1]})
+
+
 def test_is_in_onnx_export():
     seen = []
 

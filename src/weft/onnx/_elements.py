@@ -65,18 +65,14 @@ for _name, _kind in _WHOLE.items():
     _rounding(_name, _kind)
 
 
-@mapping("trunc")
-def _trunc(g: Any, x: Symbol) -> Any:
-    return (
+mapping("trunc")(
+    lambda g, x: (
         x
         if not x.is_floating_point()
         else g.op("Mul", g.op("Floor", g.op("Abs", x)), g.op("Sign", x))
     )
-
-
-@mapping("frac")
-def _frac(g: Any, x: Symbol) -> Any:
-    return g.op("Sub", x, g.call("trunc", x))
+)
+mapping("frac")(lambda g, x: g.op("Sub", x, g.call("trunc", x)))
 
 
 @mapping("round.decimals")
@@ -148,14 +144,8 @@ def _isneginf(g: Any, x: Symbol) -> Any:
     return g.op("IsInf", floating(g, x)[0], detect_positive=0)
 
 
-@mapping("isfinite")
-def _isfinite(g: Any, x: Symbol) -> Any:
-    return g.op("Not", g.op("Or", _isnan(g, x), _isinf(g, x)))
-
-
-@mapping("signbit")
-def _signbit(g: Any, x: Symbol) -> Any:
-    return g.op("Less", x, like(g, x, 0))
+mapping("isfinite")(lambda g, x: g.op("Not", g.op("Or", _isnan(g, x), _isinf(g, x))))
+mapping("signbit")(lambda g, x: g.op("Less", x, like(g, x, 0)))
 
 
 @mapping("_nan_to_num")
@@ -185,9 +175,11 @@ _binary("sub", "Sub", scaled=True)
 _binary("mul", "Mul")
 
 
-@mapping("rsub")
-def _rsub(g: Any, a: Any, b: Any, alpha: Any = 1) -> Any:
-    return g.op("Sub", *common(g, b, a if alpha == 1 else g.call("mul.Scalar", a, alpha)))
+mapping("rsub")(
+    lambda g, a, b, alpha=1: g.op(
+        "Sub", *common(g, b, a if alpha == 1 else g.call("mul.Scalar", a, alpha))
+    )
+)
 
 
 @mapping("div")
@@ -221,9 +213,7 @@ def _remainder(g: Any, a: Any, b: Any) -> Any:
     return g.op("Sub", x, g.op("Mul", g.op("Floor", g.op("Div", x, y)), y))
 
 
-@mapping("fmod")
-def _fmod(g: Any, a: Any, b: Any) -> Any:
-    return g.op("Mod", *common(g, a, b), fmod=1)
+mapping("fmod")(lambda g, a, b: g.op("Mod", *common(g, a, b), fmod=1))
 
 
 @mapping("pow")
@@ -284,9 +274,9 @@ def _sinc(g: Any, x: Symbol) -> Any:
     )
 
 
-@mapping("float_power")
-def _float_power(g: Any, a: Any, b: Any) -> Any:
-    return g.op("Pow", g.cast(a, weft.float64), g.cast(b, weft.float64))
+mapping("float_power")(
+    lambda g, a, b: g.op("Pow", g.cast(a, weft.float64), g.cast(b, weft.float64))
+)
 
 
 @mapping("_logit")
@@ -300,9 +290,7 @@ def _scales(g: Any, a: Symbol, b: Symbol) -> bool:
     return a.is_floating_point() and not b.is_floating_point() and b.dtype != weft.bool
 
 
-@mapping("_scaled")
-def _scaled_by_power(g: Any, a: Symbol, b: Symbol) -> Any:
-    return g.op("Mul", a, g.op("Pow", like(g, a, 2), g.cast(b, a.dtype)))
+mapping("_scaled")(lambda g, a, b: g.op("Mul", a, g.op("Pow", like(g, a, 2), g.cast(b, a.dtype))))
 
 
 @mapping("_greatest")
@@ -367,14 +355,16 @@ def _lerp(g: Any, a: Symbol, b: Symbol, weight: Any) -> Any:
     return g.op("Add", x, g.op("Mul", w, g.op("Sub", y, x)))
 
 
-@mapping("addcmul")
-def _addcmul(g: Any, x: Symbol, a: Any, b: Any, value: Any = 1) -> Any:
-    return g.call("add.Tensor", x, g.call("mul.Scalar", g.call("mul.Tensor", a, b), value), 1)
-
-
-@mapping("addcdiv")
-def _addcdiv(g: Any, x: Symbol, a: Any, b: Any, value: Any = 1) -> Any:
-    return g.call("add.Tensor", x, g.call("mul.Scalar", g.call("div.Tensor", a, b), value), 1)
+mapping("addcmul")(
+    lambda g, x, a, b, value=1: g.call(
+        "add.Tensor", x, g.call("mul.Scalar", g.call("mul.Tensor", a, b), value), 1
+    )
+)
+mapping("addcdiv")(
+    lambda g, x, a, b, value=1: g.call(
+        "add.Tensor", x, g.call("mul.Scalar", g.call("div.Tensor", a, b), value), 1
+    )
+)
 
 
 # Comparison and logic -----------------------------------------------------------------------------
@@ -416,16 +406,15 @@ for _name, _kind in {"and": "And", "or": "Or", "xor": "Xor"}.items():
     _logical(_name, _kind)
 
 
-@mapping("logical_not")
-def _logical_not(g: Any, x: Symbol) -> Any:
-    return g.op("Not", g.cast(x, weft.bool))
+mapping("logical_not")(lambda g, x: g.op("Not", g.cast(x, weft.bool)))
 
 
 @mapping("bitwise_not")
 def _bitwise_not(g: Any, x: Symbol) -> Any:
     if x.dtype == weft.bool:
         return g.op("Not", x)
-    return g.op("Sub", like(g, x, -1), x) if x.dtype.is_signed else g.op("BitwiseNot", x)
+    is_signed = x.dtype is not None and x.dtype.is_signed
+    return g.op("Sub", like(g, x, -1), x) if is_signed else g.op("BitwiseNot", x)
 
 
 @mapping("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
@@ -434,17 +423,15 @@ def _where(g: Any, condition: Symbol, a: Any, b: Any) -> Any:
     return g.op("Where", g.cast(condition, weft.bool), x, y)
 
 
-@mapping("masked_fill")
-def _masked_fill(g: Any, x: Symbol, mask: Symbol, value: Any) -> Any:
-    return g.op("Where", mask, like(g, x, value), x)
+mapping("masked_fill")(lambda g, x, mask, value: g.op("Where", mask, like(g, x, value), x))
 
 
 # Activations --------------------------------------------------------------------------------------
 
 
-@mapping("relu")
-def _relu(g: Any, x: Symbol) -> Any:
-    return g.op("Relu", x) if x.is_floating_point() else g.op("Max", x, like(g, x, 0))
+mapping("relu")(
+    lambda g, x: g.op("Relu", x) if x.is_floating_point() else g.op("Max", x, like(g, x, 0))
+)
 
 
 @mapping("threshold_backward", "_hits")
@@ -452,14 +439,8 @@ def _none(g: Any, *args: Any) -> Any:
     raise ValueError("export: expected a program without gradients, got one that computes them")
 
 
-@mapping("hardtanh")
-def _hardtanh(g: Any, x: Symbol, low: Any = -1, high: Any = 1) -> Any:
-    return _clamp(g, x, low, high)
-
-
-@mapping("leaky_relu")
-def _leaky_relu(g: Any, x: Symbol, slope: Any = 0.01) -> Any:
-    return g.op("LeakyRelu", x, alpha=slope)
+mapping("hardtanh")(lambda g, x, low=-1, high=1: _clamp(g, x, low, high))
+mapping("leaky_relu")(lambda g, x, slope=0.01: g.op("LeakyRelu", x, alpha=slope))
 
 
 @mapping("elu")
@@ -473,9 +454,7 @@ def _elu(g: Any, x: Symbol, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1
     return made if scale == 1 else g.op("Mul", made, like(g, x, scale))
 
 
-@mapping("silu")
-def _silu(g: Any, x: Symbol) -> Any:
-    return g.op("Mul", x, g.op("Sigmoid", x))
+mapping("silu")(lambda g, x: g.op("Mul", x, g.op("Sigmoid", x)))
 
 
 @mapping("_gelu_erf")
@@ -503,19 +482,9 @@ def _softplus(g: Any, x: Symbol, beta: Any = 1, threshold: Any = 20) -> Any:
     return g.op("Where", g.op("Greater", g.op("Mul", x, scale), like(g, x, threshold)), x, made)
 
 
-@mapping("log_sigmoid")
-def _log_sigmoid(g: Any, x: Symbol) -> Any:
-    return g.op("Neg", g.op("Softplus", g.op("Neg", x)))
-
-
-@mapping("softmax.int")
-def _softmax(g: Any, x: Symbol, dim: int, dtype: Any = None) -> Any:
-    return _along("Softmax", g, x, dim, dtype)
-
-
-@mapping("log_softmax.int")
-def _log_softmax(g: Any, x: Symbol, dim: int, dtype: Any = None) -> Any:
-    return _along("LogSoftmax", g, x, dim, dtype)
+mapping("log_sigmoid")(lambda g, x: g.op("Neg", g.op("Softplus", g.op("Neg", x))))
+mapping("softmax.int")(lambda g, x, dim, dtype=None: _along("Softmax", g, x, dim, dtype))
+mapping("log_softmax.int")(lambda g, x, dim, dtype=None: _along("LogSoftmax", g, x, dim, dtype))
 
 
 def _along(kind: str, g: Any, x: Symbol, dim: int, dtype: Any) -> Any:
@@ -555,12 +524,8 @@ def _angle(g: Any, x: Symbol) -> Any:
     return g.op("Where", _isnan(g, x), x, made)
 
 
-@mapping("isreal")
-def _isreal(g: Any, x: Symbol) -> Any:
-    return g.call("ones_like", x, weft.bool)
-
-
-@mapping(
+mapping("isreal")(lambda g, x: g.call("ones_like", x, weft.bool))
+mapping(
     "clone",
     "contiguous",
     "conj_physical",
@@ -570,6 +535,4 @@ def _isreal(g: Any, x: Symbol) -> Any:
     "positive",
     "conj",
     "resolve_conj",
-)
-def _same(g: Any, x: Symbol, *rest: Any) -> Any:
-    return x
+)(lambda g, x, *rest: x)

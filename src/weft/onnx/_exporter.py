@@ -228,11 +228,9 @@ class _Exporter:
             ]
             return tuple(items) if isinstance(value, tuple) else Ref(it.memory, items)
         if isinstance(value, dict):
-            parts = shapes if isinstance(shapes, dict) else {}
-            return Ref(
-                it.memory,
-                {k: self._input(it, str(k), v, axes, parts.get(k)) for k, v in value.items()},
-            )
+            of = shapes.get if isinstance(shapes, dict) else {}.get
+            held = {k: self._input(it, str(k), v, axes, of(k)) for k, v in value.items()}
+            return Ref(it.memory, held)
         return value
 
     def _dynamic(self, name: str, axes: _Axes, shapes: Any) -> dict[int, str]:

@@ -285,8 +285,7 @@ def _dummy(value: Any) -> Any:
     if not isinstance(value, Symbol):
         return value
     if value.is_number:
-        kinds = {weft.bool: False, weft.int64: 0}
-        return kinds.get(value.dtype, 0.0)
+        return value.python_type()
     return weft.empty((1,) * (0 if value.sizes == () else 1), dtype=value.dtype)
 
 

@@ -9,10 +9,7 @@ from weft.onnx._elements import like
 from weft.onnx._symbols import Symbol
 from weft.onnx._table import mapping
 
-
-@mapping("embedding")
-def _embedding(g: Any, weight: Symbol, indices: Symbol, *rest: Any) -> Any:
-    return g.op("Gather", weight, indices, axis=0)
+mapping("embedding")(lambda g, weight, indices, *rest: g.op("Gather", weight, indices, axis=0))
 
 
 @mapping("index_select")
@@ -29,7 +26,8 @@ def _gather(g: Any, x: Symbol, dim: int, index: Symbol, sparse_grad: bool = Fals
 
 def _trimmed(g: Any, x: Symbol, index: Symbol, dim: int) -> Symbol:
     """x as large as the indices beyond the dimension, as GatherElements wants it."""
-    axes = [d for d in range(x.rank) if d != dim and index.sizes and x.sizes[d] != index.sizes[d]]
+    both = enumerate(zip(x.sizes or (), index.sizes or ()))
+    axes = [d for d, (own, wanted) in both if d != dim and own != wanted]
     if not axes:
         return x
     ends = [index.size(d) for d in axes]
@@ -82,9 +80,7 @@ def _folding(g: Any, reduce: str) -> str:
     return {"add": "sum", "multiply": "prod"}[reduce]
 
 
-@mapping("index_copy")
-def _index_copy(g: Any, x: Symbol, dim: int, index: Symbol, source: Symbol) -> Any:
-    return _put_along(g, x, dim, index, source, None)
+mapping("index_copy")(lambda g, x, dim, index, source: _put_along(g, x, dim, index, source, None))
 
 
 @mapping("index_add")
@@ -247,9 +243,9 @@ def _searchsorted(
     return g.call("sum.dim_IntList", g.cast(above, weft.int32 if out_int32 else weft.int64), [-1])
 
 
-@mapping("bucketize")
-def _bucketize(g: Any, x: Any, edges: Symbol, out_int32: bool = False, right: bool = False) -> Any:
-    return _searchsorted(g, edges, x, out_int32, right)
+mapping("bucketize")(
+    lambda g, x, edges, out_int32=False, right=False: _searchsorted(g, edges, x, out_int32, right)
+)
 
 
 @mapping("repeat_interleave.self_Tensor")
@@ -277,14 +273,8 @@ def _where(g: Any, condition: Symbol) -> Any:
 # Triangles ----------------------------------------------------------------------------------------
 
 
-@mapping("tril")
-def _tril(g: Any, x: Symbol, diagonal: Any = 0) -> Any:
-    return _triangle(g, x, diagonal, 0)
-
-
-@mapping("triu")
-def _triu(g: Any, x: Symbol, diagonal: Any = 0) -> Any:
-    return _triangle(g, x, diagonal, 1)
+mapping("tril")(lambda g, x, diagonal=0: _triangle(g, x, diagonal, 0))
+mapping("triu")(lambda g, x, diagonal=0: _triangle(g, x, diagonal, 1))
 
 
 def _triangle(g: Any, x: Symbol, diagonal: Any, upper: int) -> Any:
@@ -323,34 +313,16 @@ for _name, _value in {"zeros": 0, "ones": 1, "empty": 0}.items():
     _factory(_name, _value)
 
 
-@mapping("full")
-def _full_of(g: Any, sizes: Any, value: Any, dtype: Any = None, *rest: Any) -> Any:
-    return _full(g, sizes, value, dtype)
-
-
-@mapping("full_like")
-def _full_like(g: Any, x: Symbol, value: Any, dtype: Any = None, *rest: Any) -> Any:
-    return _full(g, x.shape, value, dtype or x.dtype)
-
-
-@mapping("new_full")
-def _new_full(g: Any, x: Symbol, sizes: Any, value: Any, dtype: Any = None, *rest: Any) -> Any:
-    return _full(g, sizes, value, dtype or x.dtype)
-
-
-@mapping("fill", "fill_")
-def _fill(g: Any, x: Symbol, value: Any) -> Any:
-    return _full(g, x.shape, value, x.dtype)
-
-
-@mapping("zero_")
-def _zero(g: Any, x: Symbol) -> Any:
-    return _full(g, x.shape, 0, x.dtype)
-
-
-@mapping("copy_")
-def _copy(g: Any, x: Symbol, source: Symbol, non_blocking: bool = False) -> Any:
-    return g.cast(source, x.dtype)
+mapping("full")(lambda g, sizes, value, dtype=None, *rest: _full(g, sizes, value, dtype))
+mapping("full_like")(
+    lambda g, x, value, dtype=None, *rest: _full(g, x.shape, value, dtype or x.dtype)
+)
+mapping("new_full")(
+    lambda g, x, sizes, value, dtype=None, *rest: _full(g, sizes, value, dtype or x.dtype)
+)
+mapping("fill", "fill_")(lambda g, x, value: _full(g, x.shape, value, x.dtype))
+mapping("zero_")(lambda g, x: _full(g, x.shape, 0, x.dtype))
+mapping("copy_")(lambda g, x, source, non_blocking=False: g.cast(source, x.dtype))
 
 
 def _range(g: Any, start: Any, end: Any, step: Any, dtype: Any) -> Any:
@@ -359,19 +331,11 @@ def _range(g: Any, start: Any, end: Any, step: Any, dtype: Any) -> Any:
     return g.sized(made, [end if start == 0 and step == 1 else None])
 
 
-@mapping("arange")
-def _arange(g: Any, end: Any, dtype: Any = None, *rest: Any) -> Any:
-    return _range(g, 0, end, 1, dtype)
-
-
-@mapping("arange.start")
-def _arange_start(g: Any, start: Any, end: Any, dtype: Any = None, *rest: Any) -> Any:
-    return _range(g, start, end, 1, dtype)
-
-
-@mapping("arange.start_step")
-def _arange_step(g: Any, start: Any, end: Any, step: Any = 1, dtype: Any = None, *rest: Any) -> Any:
-    return _range(g, start, end, step, dtype)
+mapping("arange")(lambda g, end, dtype=None, *rest: _range(g, 0, end, 1, dtype))
+mapping("arange.start")(lambda g, start, end, dtype=None, *rest: _range(g, start, end, 1, dtype))
+mapping("arange.start_step")(
+    lambda g, start, end, step=1, dtype=None, *rest: _range(g, start, end, step, dtype)
+)
 
 
 @mapping("linspace")
@@ -398,36 +362,22 @@ def _random(g: Any, kind: str, sizes: Any, dtype: Any, **attributes: Any) -> Any
     return g.op(f"{kind}Like", zeros, **attributes)
 
 
-@mapping("rand")
-def _rand(g: Any, sizes: Any, dtype: Any = None, *rest: Any) -> Any:
-    return _random(g, "RandomUniform", sizes, dtype)
-
-
-@mapping("randn")
-def _randn(g: Any, sizes: Any, dtype: Any = None, *rest: Any) -> Any:
-    return _random(g, "RandomNormal", sizes, dtype)
-
-
-@mapping("rand_like")
-def _rand_like(g: Any, x: Symbol, dtype: Any = None, *rest: Any) -> Any:
-    return _random(g, "RandomUniform", x.shape, dtype or x.dtype)
-
-
-@mapping("randn_like")
-def _randn_like(g: Any, x: Symbol, dtype: Any = None, *rest: Any) -> Any:
-    return _random(g, "RandomNormal", x.shape, dtype or x.dtype)
-
-
-@mapping("uniform_")
-def _uniform(g: Any, x: Symbol, low: float = 0, high: float = 1, generator: Any = None) -> Any:
-    return _random(g, "RandomUniform", x.shape, x.dtype, low=low, high=high)
-
-
-@mapping("normal_")
-def _normal(g: Any, x: Symbol, mean: float = 0, std: float = 1, generator: Any = None) -> Any:
-    return _random(g, "RandomNormal", x.shape, x.dtype, mean=mean, scale=std)
-
-
-@mapping("bernoulli")
-def _bernoulli(g: Any, x: Symbol, generator: Any = None) -> Any:
-    return g.op("Bernoulli", x)
+mapping("rand")(lambda g, sizes, dtype=None, *rest: _random(g, "RandomUniform", sizes, dtype))
+mapping("randn")(lambda g, sizes, dtype=None, *rest: _random(g, "RandomNormal", sizes, dtype))
+mapping("rand_like")(
+    lambda g, x, dtype=None, *rest: _random(g, "RandomUniform", x.shape, dtype or x.dtype)
+)
+mapping("randn_like")(
+    lambda g, x, dtype=None, *rest: _random(g, "RandomNormal", x.shape, dtype or x.dtype)
+)
+mapping("uniform_")(
+    lambda g, x, low=0, high=1, generator=None: _random(
+        g, "RandomUniform", x.shape, x.dtype, low=low, high=high
+    )
+)
+mapping("normal_")(
+    lambda g, x, mean=0, std=1, generator=None: _random(
+        g, "RandomNormal", x.shape, x.dtype, mean=mean, scale=std
+    )
+)
+mapping("bernoulli")(lambda g, x, generator=None: g.op("Bernoulli", x))

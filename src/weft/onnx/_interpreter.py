@@ -155,7 +155,7 @@ class Interpreter:
         before = given[0]
         functional = key if _table.handler(key, self.g.opset) else f"{name[:-1]}{dot}{overload}"
         result = _table.run(self.g, functional, given)
-        if isinstance(result, Symbol) and isinstance(before, Symbol):
+        if isinstance(result, Symbol) and isinstance(before, Symbol) and before.dtype is not None:
             result = self.g.cast(result, before.dtype)
             if before.sizes is not None and result.sizes != before.sizes:
                 result = self.g.expand(result, before.shape)
@@ -169,18 +169,18 @@ class Interpreter:
             return self.value(result)
         rest = self.resolve(args[1:])
 
-        def run(source: Any, item: int | None = None) -> Any:
-            made = _table.run(self.g, key, [source, *rest])
-            made = made[index] if isinstance(made, tuple) else made
-            return made if item is None else made[item]
+        def replay(item: int | None = None) -> Callable[[Any], Any]:
+            def run(source: Any) -> Any:
+                made = _table.run(self.g, key, [source, *rest])
+                made = made[index] if isinstance(made, tuple) else made
+                return made if item is None else made[item]
+
+            return run
 
         if isinstance(result, (list, tuple)):
-            items = [
-                Ref(self.memory, each, base, lambda source, i=i: run(source, i))
-                for i, each in enumerate(result)
-            ]
+            items = [Ref(self.memory, e, base, replay(i)) for i, e in enumerate(result)]
             return Ref(self.memory, items)
-        return Ref(self.memory, result, base, run)
+        return Ref(self.memory, result, base, replay())
 
     def _unmapped(self, node: Node, key: str) -> Sequence[Any]:
         places = self.missing.setdefault(key, [])
@@ -244,12 +244,10 @@ def _dict(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
 
 def _unpack(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     held = args[0].read() if isinstance(args[0], Ref) else args[0]
-    if isinstance(held, (Unsupported, Symbol)):
-        return (
-            it._unmapped(node, node.kind)
-            if isinstance(held, Symbol)
-            else [held] * len(node.outputs)
-        )
+    if isinstance(held, Symbol):
+        return list(it._unmapped(node, node.kind))
+    if isinstance(held, Unsupported):
+        return [held] * len(node.outputs)
     if len(held) != len(node.outputs):
         raise ValueError(f"{node.kind}: expected {len(node.outputs)} items, got {len(held)}")
     return list(held)
@@ -310,11 +308,7 @@ def _isinstance(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
     texts = {str(each) for each in node.attrs["types"]}
     if isinstance(held, Symbol) and not held.is_number:
         return ["Tensor" in texts]
-    kind = (
-        {weft.bool: "bool", weft.int64: "int"}.get(held.dtype, "float")
-        if isinstance(held, Symbol)
-        else type(held).__name__
-    )
+    kind = (held.python_type if isinstance(held, Symbol) else type(held)).__name__
     if kind in ("list", "tuple", "dict", "Instance"):
         return list(it._unmapped(node, node.kind))
     return [kind in texts]

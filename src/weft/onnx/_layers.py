@@ -13,19 +13,13 @@ from weft.onnx._table import mapping
 # Products -----------------------------------------------------------------------------------------
 
 
-@mapping("mm", "bmm", "matmul", "mv", "dot")
-def _matmul(g: Any, a: Symbol, b: Symbol) -> Any:
-    return g.op("MatMul", *common(g, a, b))
-
-
-@mapping("inner")
-def _inner(g: Any, a: Symbol, b: Symbol) -> Any:
-    return _tensordot(g, a, b, [-1], [-1]) if a.rank and b.rank else g.call("mul.Tensor", a, b)
-
-
-@mapping("linalg_det")
-def _det(g: Any, x: Symbol) -> Any:
-    return g.op("Det", x)
+mapping("mm", "bmm", "matmul", "mv", "dot")(lambda g, a, b: g.op("MatMul", *common(g, a, b)))
+mapping("inner")(
+    lambda g, a, b: (
+        _tensordot(g, a, b, [-1], [-1]) if a.rank and b.rank else g.call("mul.Tensor", a, b)
+    )
+)
+mapping("linalg_det")(lambda g, x: g.op("Det", x))
 
 
 @mapping("cross", "linalg_cross")
@@ -151,11 +145,11 @@ def _batched(g: Any, x: Symbol, rank: int) -> tuple[Symbol, bool]:
     return (g.unsqueeze(x, 0), True) if x.rank == rank - 1 else (x, False)
 
 
-@mapping("max_pool2d")
-def _max_pool(
-    g: Any, x: Symbol, size: Any, stride: Any, pad: Any, dilation: Any, ceil: bool
-) -> Any:
-    return _max_pooled(g, x, size, stride, pad, dilation, ceil, 1)
+mapping("max_pool2d")(
+    lambda g, x, size, stride, pad, dilation, ceil: _max_pooled(
+        g, x, size, stride, pad, dilation, ceil, 1
+    )
+)
 
 
 @mapping("max_pool2d_with_indices")

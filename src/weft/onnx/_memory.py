@@ -53,7 +53,7 @@ class Ref:
         self.memory, self.content = memory, content
         self.base, self.replay = base, replay
         self.depth = len(memory.journals)
-        self.version = 0 if base is None else base.root.version
+        self.version: int = 0 if base is None else base.root.version
 
     @property
     def root(self) -> Ref:

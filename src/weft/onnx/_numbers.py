@@ -32,9 +32,9 @@ for _name, _kind in {"add": "Add", "sub": "Sub", "mul": "Mul"}.items():
     _arithmetic(_name, _kind)
 
 
-@mapping("number::div")
-def _div(g: Any, a: Any, b: Any) -> Any:
-    return _number(g, g.op("Div", g.cast(a, weft.float32), g.cast(b, weft.float32)))
+mapping("number::div")(
+    lambda g, a, b: _number(g, g.op("Div", g.cast(a, weft.float32), g.cast(b, weft.float32)))
+)
 
 
 @mapping("number::floordiv")
@@ -62,14 +62,8 @@ def _pow(g: Any, a: Any, b: Any) -> Any:
     return _number(g, g.cast(made, weft.int64) if whole else made)
 
 
-@mapping("number::max")
-def _max(g: Any, a: Any, b: Any) -> Any:
-    return _number(g, g.op("Max", *_pair(g, a, b)))
-
-
-@mapping("number::min")
-def _min(g: Any, a: Any, b: Any) -> Any:
-    return _number(g, g.op("Min", *_pair(g, a, b)))
+mapping("number::max")(lambda g, a, b: _number(g, g.op("Max", *_pair(g, a, b))))
+mapping("number::min")(lambda g, a, b: _number(g, g.op("Min", *_pair(g, a, b))))
 
 
 def _comparison(name: str, kind: str, negated: bool = False) -> None:
@@ -139,9 +133,7 @@ def _and(g: Any, a: Any, b: Any) -> Any:
     return _number(g, g.op("And", *_pair(g, a, b)))
 
 
-@mapping("__or__")
-def _or(g: Any, a: Any, b: Any) -> Any:
-    return _number(g, g.op("Or", *_pair(g, a, b)))
+mapping("__or__")(lambda g, a, b: _number(g, g.op("Or", *_pair(g, a, b))))
 
 
 @mapping("__is__")
@@ -150,9 +142,7 @@ def _is(g: Any, a: Any, b: Any) -> bool:
     return a is b
 
 
-@mapping("__isnot__")
-def _isnot(g: Any, a: Any, b: Any) -> bool:
-    return a is not b
+mapping("__isnot__")(lambda g, a, b: a is not b)
 
 
 # Tensors as numbers, and back ---------------------------------------------------------------------
@@ -165,19 +155,9 @@ def _to_number(g: Any, a: Any, dtype: Any) -> Any:
     return _number(g, g.op("Reshape", made, []) if made.sizes != () else g.op("Identity", made))
 
 
-@mapping("Bool", "is_nonzero")
-def _bool(g: Any, a: Any) -> Any:
-    return _to_number(g, a, weft.bool)
-
-
-@mapping("Int", "IntImplicit")
-def _int(g: Any, a: Any) -> Any:
-    return _to_number(g, a, weft.int64)
-
-
-@mapping("Float", "FloatImplicit")
-def _float(g: Any, a: Any) -> Any:
-    return _to_number(g, a, weft.float32)
+mapping("Bool", "is_nonzero")(lambda g, a: _to_number(g, a, weft.bool))
+mapping("Int", "IntImplicit")(lambda g, a: _to_number(g, a, weft.int64))
+mapping("Float", "FloatImplicit")(lambda g, a: _to_number(g, a, weft.float32))
 
 
 @mapping("item", "ScalarImplicit")
@@ -189,8 +169,8 @@ def _item(g: Any, a: Any) -> Any:
 @mapping("prim::NumToTensor", "tensor", "as_tensor", "scalar_tensor")
 def _tensor(g: Any, a: Any, dtype: Any = None, *rest: Any) -> Any:
     if isinstance(a, (list, tuple)):
-        kept = [g.op("Reshape", g.cast(e, dtype or g.promote(*a)), [1]) for e in a]
-        return g.op("Concat", *kept, axis=0)
+        parts = [g.op("Reshape", g.cast(e, dtype or g.promote(*a)), [1]) for e in a]
+        return g.op("Concat", *parts, axis=0)
     kept = dtype if isinstance(dtype, weft.dtype) else g.promote(a)
     made = g.op("Identity", g.cast(a, kept))
     made.dtype, made.sizes = kept, ()
@@ -200,24 +180,10 @@ def _tensor(g: Any, a: Any, dtype: Any = None, *rest: Any) -> Any:
 # Questions about tensors --------------------------------------------------------------------------
 
 
-@mapping("size", "prim::shape")
-def _size(g: Any, x: Symbol, dim: int | None = None) -> Any:
-    return x.shape if dim is None else g.size(x, dim)
-
-
-@mapping("len.Tensor")
-def _len(g: Any, x: Symbol) -> Any:
-    return g.size(x, 0)
-
-
-@mapping("dim", "ndimension", "prim::ndim")
-def _dim(g: Any, x: Symbol) -> int:
-    return x.rank
-
-
-@mapping("numel")
-def _numel(g: Any, x: Symbol) -> Any:
-    return x.numel()
+mapping("size", "prim::shape")(lambda g, x, dim=None: x.shape if dim is None else g.size(x, dim))
+mapping("len.Tensor")(lambda g, x: g.size(x, 0))
+mapping("dim", "ndimension", "prim::ndim")(lambda g, x: x.rank)
+mapping("numel")(lambda g, x: x.numel())
 
 
 @mapping("prim::dtype", "prim::type")
@@ -227,29 +193,11 @@ def _dtype_of(g: Any, x: Symbol) -> Any:
     return x.dtype
 
 
-@mapping("prim::device")
-def _device(g: Any, x: Symbol) -> Any:
-    return x.device
-
-
-@mapping("prim::layout")
-def _layout(g: Any, x: Symbol) -> Any:
-    return weft.strided
-
-
-@mapping("is_floating_point")
-def _is_floating_point(g: Any, x: Symbol) -> bool:
-    return x.is_floating_point()
-
-
-@mapping("is_complex")
-def _is_complex(g: Any, x: Symbol) -> bool:
-    return x.is_complex()
-
-
-@mapping("is_contiguous", "prim::is_cpu", "is_leaf")
-def _true(g: Any, *args: Any) -> bool:
-    return True
+mapping("prim::device")(lambda g, x: x.device)
+mapping("prim::layout")(lambda g, x: weft.strided)
+mapping("is_floating_point")(lambda g, x: x.is_floating_point())
+mapping("is_complex")(lambda g, x: x.is_complex())
+mapping("is_contiguous", "prim::is_cpu", "is_leaf")(lambda g, *args: True)
 
 
 @mapping(

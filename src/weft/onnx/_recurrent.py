@@ -20,8 +20,11 @@ def _recurrent(
         given = "packed sequences" if batch_sizes is not None else "projections"
         raise ValueError(f"{mode}: expected a layer that ONNX has, got one with {given}")
     kind = mode.partition("_")[0]
-    names = {"RNN_RELU": "Relu", "RNN_TANH": "Tanh"}
-    extra = {"GRU": {"linear_before_reset": 1}, "RNN": {"activations": [names.get(mode, "Tanh")]}}
+    activation = "Relu" if mode == "RNN_RELU" else "Tanh"
+    own: dict[str, dict[str, Any]] = {
+        "GRU": {"linear_before_reset": 1},
+        "RNN": {"activations": [activation]},
+    }
     bias = None
     if bias_ih is not None and bias_hh is not None:
         parts = [_ordered(g, each, kind) for each in (bias_ih, bias_hh)]
@@ -39,7 +42,7 @@ def _recurrent(
         outputs=3 if kind == "LSTM" else 2,
         direction="reverse" if backwards else "forward",
         hidden_size=size,
-        **extra.get(kind, {}),
+        **own.get(kind, {}),
     )
     steps = g.squeeze(made[0], 1)  # [steps, directions, samples, features]
     steps = g.sized(steps, [*x.shape[:2], size])

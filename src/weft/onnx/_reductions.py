@@ -46,14 +46,14 @@ def _arguments(dims: Any, keepdim: Any, dtype: Any) -> tuple[Any, bool, Any]:
     return dims, bool(keepdim), dtype
 
 
-@mapping("prod")
-def _prod(g: Any, x: Symbol, dtype: Any = None) -> Any:
-    return reduced(g, "ReduceProd", g.cast(x, _counted(x, dtype)), None, False)
-
-
-@mapping("prod.dim_int")
-def _prod_dim(g: Any, x: Symbol, dim: int, keepdim: bool = False, dtype: Any = None) -> Any:
-    return reduced(g, "ReduceProd", g.cast(x, _counted(x, dtype)), [dim], keepdim)
+mapping("prod")(
+    lambda g, x, dtype=None: reduced(g, "ReduceProd", g.cast(x, _counted(x, dtype)), None, False)
+)
+mapping("prod.dim_int")(
+    lambda g, x, dim, keepdim=False, dtype=None: reduced(
+        g, "ReduceProd", g.cast(x, _counted(x, dtype)), [dim], keepdim
+    )
+)
 
 
 @mapping("amax", "max")
@@ -83,14 +83,12 @@ def _argmin(g: Any, x: Symbol, dim: Any = None, keepdim: bool = False) -> Any:
     return _arg("ArgMin", g, x, dim, keepdim)
 
 
-@mapping("max.dim")
-def _max_dim(g: Any, x: Symbol, dim: int, keepdim: bool = False) -> Any:
-    return _amax(g, x, [dim], keepdim), _argmax(g, x, dim, keepdim)
-
-
-@mapping("min.dim")
-def _min_dim(g: Any, x: Symbol, dim: int, keepdim: bool = False) -> Any:
-    return _amin(g, x, [dim], keepdim), _argmin(g, x, dim, keepdim)
+mapping("max.dim")(
+    lambda g, x, dim, keepdim=False: (_amax(g, x, [dim], keepdim), _argmax(g, x, dim, keepdim))
+)
+mapping("min.dim")(
+    lambda g, x, dim, keepdim=False: (_amin(g, x, [dim], keepdim), _argmin(g, x, dim, keepdim))
+)
 
 
 @mapping("aminmax")
@@ -105,9 +103,11 @@ def _any(g: Any, x: Symbol, dims: Any = None, keepdim: bool = False) -> Any:
     return g.cast(reduced(g, "ReduceSum", whole, _listed(dims), keepdim), weft.bool)
 
 
-@mapping("all", "all.dim", "all.dims")
-def _all(g: Any, x: Symbol, dims: Any = None, keepdim: bool = False) -> Any:
-    return g.op("Not", _any(g, g.op("Not", g.cast(x, weft.bool)), dims, keepdim))
+mapping("all", "all.dim", "all.dims")(
+    lambda g, x, dims=None, keepdim=False: g.op(
+        "Not", _any(g, g.op("Not", g.cast(x, weft.bool)), dims, keepdim)
+    )
+)
 
 
 def _listed(dims: Any) -> Any:
@@ -177,9 +177,11 @@ def _norm_p(g: Any, x: Symbol, p: float, dims: Any, keepdim: bool) -> Any:
     return g.op("Pow", total, like(g, x, 1 / p))
 
 
-@mapping("logsumexp")
-def _logsumexp(g: Any, x: Symbol, dims: Any, keepdim: bool = False) -> Any:
-    return reduced(g, "ReduceLogSumExp", floating(g, x)[0], dims, keepdim)
+mapping("logsumexp")(
+    lambda g, x, dims, keepdim=False: reduced(
+        g, "ReduceLogSumExp", floating(g, x)[0], dims, keepdim
+    )
+)
 
 
 # Scans and sorts ----------------------------------------------------------------------------------
@@ -206,11 +208,9 @@ def _sort(g: Any, x: Symbol, dim: int = -1, descending: bool = False) -> Any:
     return _topk(g, x, x.size(dim), dim, descending)
 
 
-@mapping("sort.stable")
-def _sort_stable(
-    g: Any, x: Symbol, stable: Any = None, dim: int = -1, descending: bool = False
-) -> Any:
-    return _sort(g, x, dim, descending)
+mapping("sort.stable")(
+    lambda g, x, stable=None, dim=-1, descending=False: _sort(g, x, dim, descending)
+)
 
 
 @mapping("argsort")
@@ -225,9 +225,7 @@ def _median_dim(g: Any, x: Symbol, dim: int = -1, keepdim: bool = False) -> Any:
     return _kthvalue(g, x, (size - 1) // 2 + 1, dim, keepdim)
 
 
-@mapping("median")
-def _median(g: Any, x: Symbol) -> Any:
-    return _median_dim(g, g.flat(x), 0)[0]
+mapping("median")(lambda g, x: _median_dim(g, g.flat(x), 0)[0])
 
 
 @mapping("logcumsumexp")

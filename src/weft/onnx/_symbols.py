@@ -72,6 +72,12 @@ class Symbol:
     def __repr__(self) -> str:
         return f"%{self.name} : {self.dtype}{list(self.sizes) if self.sizes is not None else '?'}"
 
+    @property
+    def python_type(self) -> type:
+        """Of a number, the Python type."""
+        whole = int if self.dtype == weft.int64 else float
+        return bool if self.dtype == weft.bool else whole
+
     # What composed operators ask of their arguments ---------------------------------------------
 
     @property
@@ -201,7 +207,8 @@ def _size(dim: Any) -> Size:
 def proto_of(tensor: Tensor, name: str) -> TensorProto:
     """A tensor's elements as ONNX keeps them."""
     held = tensor.detach().contiguous()
-    raw = bytes(held.reshape(-1).view(weft.uint8).numpy()) if held.numel() else b""
+    flat: Any = held.reshape(-1)
+    raw = bytes(flat.view(weft.uint8).numpy()) if held.numel() else b""
     return helper.make_tensor(name, element(held.dtype), list(held.shape), raw, raw=True)
 
 

@@ -13,9 +13,7 @@ from weft.onnx._table import mapping
 _LAST = 9223372036854775807  # where a slice ends that goes to the end
 
 
-@mapping("view", "reshape", "_unsafe_view")
-def _reshape(g: Any, x: Symbol, sizes: Any) -> Any:
-    return g.reshape(x, sizes)
+mapping("view", "reshape", "_unsafe_view")(lambda g, x, sizes: g.reshape(x, sizes))
 
 
 @mapping("flatten.using_ints")
@@ -53,14 +51,8 @@ def _transpose(g: Any, x: Symbol, a: int, b: int) -> Any:
     return _permute(g, x, order)
 
 
-@mapping("t", "numpy_T")
-def _t(g: Any, x: Symbol) -> Any:
-    return _permute(g, x, list(range(x.rank))[::-1])
-
-
-@mapping("mT", "mH", "adjoint")
-def _m_t(g: Any, x: Symbol) -> Any:
-    return _transpose(g, x, -2, -1)
+mapping("t", "numpy_T")(lambda g, x: _permute(g, x, list(range(x.rank))[::-1]))
+mapping("mT", "mH", "adjoint")(lambda g, x: _transpose(g, x, -2, -1))
 
 
 @mapping("movedim")
@@ -82,9 +74,7 @@ def _squeeze(g: Any, x: Symbol, dims: Any = None) -> Any:
     return g.squeeze(x, *kept)
 
 
-@mapping("unsqueeze")
-def _unsqueeze(g: Any, x: Symbol, dim: int) -> Any:
-    return g.unsqueeze(x, dim if dim >= 0 else dim + x.rank + 1)
+mapping("unsqueeze")(lambda g, x, dim: g.unsqueeze(x, dim if dim >= 0 else dim + x.rank + 1))
 
 
 @mapping("select.int")
@@ -133,9 +123,7 @@ def _repeat(g: Any, x: Symbol, repeats: Any) -> Any:
     return g.op("Tile", x, list(repeats))
 
 
-@mapping("tile")
-def _tile(g: Any, x: Symbol, dims: Any) -> Any:
-    return _repeat(g, x, [1] * (x.rank - len(dims)) + list(dims))
+mapping("tile")(lambda g, x, dims: _repeat(g, x, [1] * (x.rank - len(dims)) + list(dims)))
 
 
 @mapping("repeat_interleave.self_int")
@@ -253,9 +241,9 @@ def _split(g: Any, x: Symbol, size: int, dim: int = 0) -> Any:
     return _pieces(g, x, sizes, dim)
 
 
-@mapping("split.sizes", "split_with_sizes")
-def _split_sizes(g: Any, x: Symbol, sizes: Any, dim: int = 0) -> Any:
-    return _pieces(g, x, sizes, g.dim(x, dim))
+mapping("split.sizes", "split_with_sizes")(
+    lambda g, x, sizes, dim=0: _pieces(g, x, sizes, g.dim(x, dim))
+)
 
 
 @mapping("chunk")

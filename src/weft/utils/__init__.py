@@ -7,13 +7,24 @@ from weft.utils import hooks
 from weft.utils.swapping import swap_tensors
 
 if TYPE_CHECKING:
-    from weft.utils import benchmark, checkpoint, data, dlpack
+    from weft.utils import benchmark, checkpoint, data, dlpack, tensorboard
     from weft.utils.picture import sharing, show
 
-__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "sharing", "show", "swap_tensors"]
+__all__ = [
+    "benchmark",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "hooks",
+    "sharing",
+    "show",
+    "swap_tensors",
+    "tensorboard",
+]
 
 _MODULE_OF = {
-    name: f"weft.utils.{name}" for name in ("_pytree", "benchmark", "checkpoint", "data", "dlpack")
+    name: f"weft.utils.{name}"
+    for name in ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "tensorboard")
 } | dict.fromkeys(("sharing", "show"), "weft.utils.picture")
 
 

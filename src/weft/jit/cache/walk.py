@@ -155,7 +155,7 @@ class Walk:
             self._write("module", obj.__name__)  # what is read of it stands with the reader's names
         elif isinstance(obj, Tensor):
             self._tensor(obj)
-        elif is_module(obj):
+        elif is_module(obj) and "_jit_info" not in vars(obj):  # a compiled one tells no more
             self._module(obj)
         elif isinstance(obj, dict):
             self._put(type(obj))

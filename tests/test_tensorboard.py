@@ -1,0 +1,168 @@
+"""weft.utils.tensorboard: what is written is what TensorBoard's own reader finds."""
+
+import io
+import math
+import struct
+import warnings
+import wave
+import zlib
+
+import numpy as np
+import pytest
+
+import weft
+from weft import nn
+
+pytestmark = pytest.mark.parity  # tensorboard is among the extras of parity tests
+pytest.importorskip("tensorboard")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    from tensorboard.plugins.hparams import plugin_data_pb2
+    from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
+
+SummaryWriter = weft.utils.tensorboard.SummaryWriter
+
+
+def read(folder):
+    """What TensorBoard finds in a folder."""
+    found = EventAccumulator(str(folder), size_guidance={"images": 0, "audio": 0, "tensors": 0})
+    return found.Reload()
+
+
+def pixels_of(png):
+    """The bytes [height, width, channels] of a PNG file without filters."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", png[16:24])
+    start = png.index(b"IDAT")
+    (size,) = struct.unpack(">I", png[start - 4 : start])
+    data = zlib.decompress(png[start + 4 : start + 4 + size])
+    return np.frombuffer(data, np.uint8).reshape(height, -1)[:, 1:].reshape(height, width, -1)
+
+
+def test_numbers(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_scalar("loss", weft.tensor(0.5), 3, walltime=7.0)
+        writer.add_scalar("loss", np.float32(0.25), 4)
+        writer.add_scalar("exact", math.pi, 1, new_style=True, double_precision=True)
+        writer.add_scalars("both", {"a": 1, "b": weft.tensor([2.0])}, 5)
+        with pytest.raises(ValueError, match="add_scalar: expected a number, got 2 elements"):
+            writer.add_scalar("loss", weft.ones(2))
+    found = read(tmp_path)
+    assert [(e.step, e.value) for e in found.Scalars("loss")] == [(3, 0.5), (4, 0.25)]
+    assert found.Scalars("loss")[0].wall_time == 7.0
+    assert found.Tensors("exact")[0].tensor_proto.double_val[0] == math.pi
+    assert [read(tmp_path / f"both_{n}").Scalars("both")[0].value for n in "ab"] == [1, 2]
+
+
+@pytest.mark.parametrize("bins, most", [("tensorflow", None), ("auto", None), (40, 10)])
+def test_histograms(tmp_path, bins, most):
+    values = weft.randn(1000, generator=weft.Generator().manual_seed(1))
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_histogram("weights", values, 2, bins=bins, max_bins=most)
+    (event,) = read(tmp_path).Histograms("weights")
+    held = event.histogram_value
+    assert held.num == 1000 and sum(held.bucket) == 1000
+    assert held.min == values.min() and held.max == values.max()
+    assert held.sum == pytest.approx(float(values.double().sum()))
+    for limit, count in zip(held.bucket_limit, np.cumsum(held.bucket)):
+        assert int((values < limit).sum()) <= count <= int((values <= limit).sum())
+
+
+def test_images(tmp_path):
+    image = weft.arange(24, dtype=weft.uint8).reshape(2, 4, 3)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_image("rgb", image, 1, dataformats="HWC")
+        writer.add_image("grey", image[..., 0] / 255, 1, dataformats="HW")
+        writer.add_images("grid", weft.stack([image.permute(2, 0, 1)] * 9), 1)
+        with pytest.raises(ValueError, match="add_image: expected dataformats for 3"):
+            writer.add_image("wrong", image, dataformats="HW")
+    found = read(tmp_path)
+    shown = {tag: found.Images(tag)[0] for tag in found.Tags()["images"]}
+    assert (pixels_of(shown["rgb"].encoded_image_string) == image.numpy()).all()
+    grey = pixels_of(shown["grey"].encoded_image_string)
+    assert (grey == image[..., :1].numpy()).all() and grey.shape == (2, 4, 3)
+    assert (shown["grid"].height, shown["grid"].width) == (4, 32)
+
+
+def test_figures(tmp_path):
+    plt = pytest.importorskip("matplotlib.figure")
+    agg = pytest.importorskip("matplotlib.backends.backend_agg")
+    figure = plt.Figure(figsize=(1, 2), dpi=50)
+    agg.FigureCanvasAgg(figure)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_figure("plot", figure, 1)
+    (event,) = read(tmp_path).Images("plot")
+    assert (event.height, event.width) == (100, 50)
+
+
+def test_sound_and_text(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_audio("beep", weft.tensor([0.0, 1.0, -1.0]), 1, sample_rate=8000)
+        writer.add_text("note", "**bold** é", 2)
+    found = read(tmp_path)
+    with wave.open(io.BytesIO(found.Audio("beep")[0].encoded_audio_string)) as file:
+        assert file.getframerate() == 8000
+        assert np.frombuffer(file.readframes(3), "<i2").tolist() == [0, 32767, -32767]
+    (event,) = found.Tensors("note/text_summary")
+    assert event.tensor_proto.string_val[0].decode() == "**bold** é"
+
+
+def test_graphs(tmp_path):
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(model, weft.ones(1, 2))
+    graph = GraphDef.FromString(read(tmp_path).Graph().SerializeToString())
+    nodes = {node.name: node for node in graph.node}
+    (linear,) = (node for node in graph.node if node.op == "aten::linear")
+    assert set(linear.input) <= set(nodes) and any(n.endswith("/0/weight") for n in linear.input)
+    assert "output/output.1" in nodes
+
+
+def test_hyperparameters(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        values = {"lr": 0.1, "layers": 3, "bias": True, "name": "net"}
+        writer.add_hparams(values, {"accuracy": 0.5}, {"layers": [1, 3]}, run_name="run")
+        with pytest.raises(ValueError, match=r"add_hparams: expected numbers.*got list for 'x'"):
+            writer.add_hparams({"x": []}, {})
+        with pytest.raises(TypeError, match="expected two dicts, got list and dict"):
+            writer.add_hparams([], {})
+    found = read(tmp_path / "run")
+    assert found.Scalars("accuracy")[0].value == 0.5
+    held = found.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+    start = plugin_data_pb2.HParamsPluginData.FromString(held).session_start_info
+    assert start.hparams["lr"].number_value == 0.1 and start.hparams["name"].string_value == "net"
+
+
+def test_embeddings(tmp_path):
+    points = weft.arange(6.0).reshape(3, 2)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_embedding(points, ["a", "b", "c"], weft.rand(3, 3, 4, 4), 1, "first")
+        writer.add_embedding(points, [[1, 2]] * 3, tag="second", metadata_header=["x", "y"])
+        writer.add_embedding(points, global_step=1, tag="first")
+        with pytest.raises(ValueError, match="add_embedding: expected 3 labels, got 1"):
+            writer.add_embedding(points, ["a"])
+    from google.protobuf import text_format
+
+    text = (tmp_path / "projector_config.pbtxt").read_text()
+    config = text_format.Parse(text, ProjectorConfig())
+    assert [e.tensor_name for e in config.embeddings] == ["second:00000", "first:00001"]
+    table = np.loadtxt(tmp_path / config.embeddings[1].tensor_path)
+    assert (table == points.numpy()).all()
+    assert (tmp_path / config.embeddings[0].metadata_path).read_text().startswith("x\ty\n1\t2\n")
+
+
+def test_folders_and_purging(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    writer = SummaryWriter(comment="_note")
+    writer.add_scalar("a", 1, 1)
+    writer.close()
+    assert writer.log_dir.startswith("runs") and writer.log_dir.endswith("_note")
+    writer.add_scalar("a", 2, 2)  # after close() a new file is written
+    writer.add_scalar("a", 3, 3)
+    writer.flush()
+    writer.close()
+    with SummaryWriter(writer.log_dir, purge_step=3) as again:
+        again.add_scalar("a", 4, 3)
+    assert [event.value for event in read(writer.get_logdir()).Scalars("a")] == [1, 2, 4]
