@@ -67,7 +67,8 @@ def test_the_example_learns_alike() -> None:
     """One process and two see the same batches."""
     pytest.importorskip("sklearn")
     results = [
-        json.loads(run("../../examples/digits_parallel.py", n, "--epochs", "6").splitlines()[-1]) for n in (1, 2)
+        json.loads(run("../../examples/digits_parallel.py", n, "--epochs", "6").splitlines()[-1])
+        for n in (1, 2)
     ]
     assert [result["processes"] for result in results] == [1, 2]
     accuracies = [result["accuracy"] for result in results]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib
+import importlib.util
 import sys
 import warnings
 from collections.abc import Iterator
@@ -78,9 +78,18 @@ def modules() -> Iterator[Module]:
             if home == f"{name}.{each}" and each[0] != "_" and not names.is_module(home)
         ]
         if own:
-            module = importlib.import_module(name)
-            real = [n for n in own if getattr(module, n, ABSENT) is not ABSENT]
+            real = [n for n in own if is_real(name, n)]
             yield Module(name, real, [n for n in own if n not in real])
+
+
+def is_real(module: str, name: str) -> bool:
+    """Whether a module has a name. Where it needs a package that is not installed, its text tells."""
+    try:
+        return getattr(importlib.import_module(module), name, ABSENT) is not ABSENT
+    except ModuleNotFoundError:
+        spec = importlib.util.find_spec(module.replace("torch", "weft", 1))
+        assert spec is not None and spec.origin is not None
+        return f'"{name}"' in Path(spec.origin).read_text()
 
 
 def page() -> str:
