@@ -83,7 +83,7 @@ def modules() -> Iterator[Module]:
 
 
 def is_real(module: str, name: str) -> bool:
-    """Whether a module has a name. Where it needs a package that is not installed, its text tells."""
+    """Whether a module has a name. Where it needs a package that is missing, its text tells."""
     try:
         return getattr(importlib.import_module(module), name, ABSENT) is not ABSENT
     except ModuleNotFoundError:
