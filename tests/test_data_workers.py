@@ -30,9 +30,9 @@ from weft.utils.data import (
     DistributedSampler,
     IterableDataset,
     TensorDataset,
+    buffer_pool,
     default_collate,
     get_worker_info,
-    slabs,
 )
 
 # Of fork, since Python 3.12.
@@ -459,7 +459,7 @@ def test_memory_of_dropped_batches_is_used_again() -> None:
 
 
 def test_memory_of_many_dropped_batches_is_given_back() -> None:
-    arena = slabs.Arena(spare=2)
+    arena = buffer_pool.Arena(spare=2)
     held = []
     for _ in range(6):
         held.append(arena.empty((BIG,), weft.float32))
@@ -480,9 +480,9 @@ def test_loading_in_a_thread() -> None:
     assert found == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
 
 
-@pytest.mark.parametrize("most", [slabs.MOST_SLABS, 3])
+@pytest.mark.parametrize("most", [buffer_pool.MOST_SLABS, 3])
 def test_kept_batches_are_not_overwritten(most: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(slabs, "MOST_SLABS", most)  # beyond it batches go through the socket
+    monkeypatch.setattr(buffer_pool, "MOST_SLABS", most)  # beyond it batches go through the socket
     batches = list(DataLoader(images(40), batch_size=2, num_workers=2))
     views = [batch[1:].view(-1).numpy() for batch in batches]
     saved = [(batch * 1).sum() for batch in batches[::2]]

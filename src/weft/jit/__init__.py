@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from weft.jit.statistics import stats
     from weft.jit.tracing.checks import TracingCheckError
     from weft.jit.tracing.modules import TopLevelTracedModule
-    from weft.jit.tracing.places import TracerWarning
+    from weft.jit.tracing.source_locations import TracerWarning
     from weft.jit.tracing.trace import trace, trace_module
 
 # Modules, and tracing them: importing them imports weft.nn. And what many programs do without.
@@ -106,7 +106,7 @@ _MODULE_OF = {
         "statistics": ("stats",),
         "tracing.checks": ("TracingCheckError",),
         "tracing.modules": ("TopLevelTracedModule",),
-        "tracing.places": ("TracerWarning",),
+        "tracing.source_locations": ("TracerWarning",),
         "tracing.trace": ("trace", "trace_module"),
     }.items()
     for name in names

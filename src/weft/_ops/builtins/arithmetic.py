@@ -8,7 +8,7 @@ import operator
 from functools import partial
 from typing import Any
 
-from weft._ops.builtins.oracle import check_int, int64, no_complex, number
+from weft._ops.builtins.reference import check_int, int64, no_complex, number
 from weft._ops.builtins.rows import builtin as _builtin
 
 _COMPLEX_PAIRS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from weft._ops.builtins.oracle import check_int
+from weft._ops.builtins.reference import check_int
 from weft._ops.builtins.rows import builtin as _builtin
 
 builtin = partial(_builtin, family="conversion")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from weft._ops.builtins.oracle import int64
+from weft._ops.builtins.reference import int64
 from weft._ops.builtins.rows import builtin as _builtin
 
 builtin = partial(_builtin, family="lists")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from weft._ops.builtins.oracle import check_int, int64, round_half_even, to_float
+from weft._ops.builtins.reference import check_int, int64, round_half_even, to_float
 from weft._ops.builtins.rows import builtin as _builtin
 
 builtin = partial(_builtin, family="mathematics")

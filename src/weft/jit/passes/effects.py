@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from weft.jit.ir.graph import Node
 from weft.jit.ir.node_rules import RULES
-from weft.jit.passes import raising
+from weft.jit.passes.may_raise import node_may_raise, operator_may_raise
 from weft.jit.passes.operators import operator_of, written
 
 WHILE_TRIPS = 2**63 - 1
@@ -60,10 +60,10 @@ def may_raise(node: Node) -> bool:
     if node.kind == "prim::Loop" and may_run_forever(node):
         return True
     if node.kind in RULES:
-        own = raising.node_may_raise(node)
+        own = node_may_raise(node)
     else:
         operator = operator_of(node)
-        own = operator is None or raising.operator_may_raise(node, operator)
+        own = operator is None or operator_may_raise(node, operator)
     return own or any(may_raise(inner) for block in node.blocks for inner in block)
 
 

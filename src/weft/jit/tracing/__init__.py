@@ -13,5 +13,6 @@ asks of tensors (csrc/bindings/trace.h); the recorder writes a graph.
     indexing.py   x[...] as operators
     modules.py    modules: the types of those that are traced
     checks.py     check_trace
-    places.py     the line of the user's program; warnings
+    source_locations.py
+                  the line of the user's program; warnings
 """

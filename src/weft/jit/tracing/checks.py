@@ -13,7 +13,7 @@ from weft.autograd.grad_mode import no_grad
 from weft.jit.ir.graph import Graph, Node, Value
 from weft.jit.passes.operators import operator_of
 from weft.jit.tracing import structures
-from weft.jit.tracing.places import TracerWarning
+from weft.jit.tracing.source_locations import TracerWarning
 from weft.nn.modules.module import Module
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from weft import _C
 from weft._C import Size
 from weft.jit.ir import types as ty
 from weft.jit.tracing.arguments import convert
-from weft.jit.tracing.places import is_library
+from weft.jit.tracing.source_locations import is_library
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder

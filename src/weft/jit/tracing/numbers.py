@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _C
 from weft.jit.ir.graph import Value
-from weft.jit.tracing.places import is_library
+from weft.jit.tracing.source_locations import is_library
 
 if TYPE_CHECKING:
     from weft.jit.tracing.recorder import Recorder

@@ -18,7 +18,7 @@ from weft.jit.tracing import structures
 from weft.jit.tracing.arguments import argument
 from weft.jit.tracing.faces import FACES
 from weft.jit.tracing.numbers import TracedFloat, TracedInt, plain
-from weft.jit.tracing.places import Places
+from weft.jit.tracing.source_locations import Places
 
 _LEAKS = {
     "bool": "Converting a tensor to a Python boolean",

@@ -2,8 +2,8 @@
 
 A batch that is a tensor, or a list of them, says so itself. The structure of any other is pickled,
 and its tensors lie beside the pickle. Where all of it is small it goes through the socket.
-Otherwise the tensors lie in slabs (slabs.py), where collating has put them already if it could, and
-so does a pickle that is long itself.
+Otherwise the tensors lie in shared buffers (buffer_pool.py), where collating has put them already
+if it could, and so does a pickle that is long itself.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft.utils.data.buffer_pool import Arena
 from weft.utils.data.channel import Channel, Message
-from weft.utils.data.slabs import Arena
 
 # Bytes of a batch that rather go through the socket: sharing costs a mapping for each living batch.
 INLINE_BYTES = 1 << 15

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from weft import _C
 from weft.utils.data import collate, fetch
+from weft.utils.data.buffer_pool import Arena
 from weft.utils.data.channel import Channel, Closed
 from weft.utils.data.dataset import IterableDataset
 from weft.utils.data.errors import pack_error
-from weft.utils.data.slabs import Arena
 from weft.utils.data.transport import send_batch
 
 # Kinds of messages, to the worker and from it.

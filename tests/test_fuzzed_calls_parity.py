@@ -1,7 +1,7 @@
 """What is thrown at a row of the operator table, thrown at PyTorch's operator of that name too.
 
 Either both raise or both agree on values, shape and dtype, apart from what the tables below name.
-WEFT_EXAMPLES says how many calls a row, as in test_thrown.py.
+WEFT_EXAMPLES says how many calls a row, as in test_fuzzed_calls.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from op_cases import CASES, Case, calling
-from op_cases.thrown import Call, calls
-from test_thrown import (
+from op_cases.fuzzed import Call, calls
+from test_fuzzed_calls import (
     ERRORS,
     ILL_POSED,
     OF_MEMORY,

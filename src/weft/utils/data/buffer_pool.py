@@ -1,4 +1,4 @@
-"""Slabs: shared memory that a worker fills with batches, again and again.
+"""A pool of shared buffers (slabs), which a worker fills with batches, again and again.
 
 A slab is free, busy or retired (see csrc/core/slab.h). The worker makes one when none is free and
 sends its descriptor with the first batch in it; both sides map it once. The batch's tensors lie

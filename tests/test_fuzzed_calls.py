@@ -4,7 +4,7 @@ Whatever is thrown at a row, it must answer with a value or one clear error, say
 contiguous memory, be right where its case has a reference (and, under `parity`, where PyTorch
 answers), write only where its schema says so, and hold nothing afterwards.
 
-`WEFT_EXAMPLES=40 python -m pytest tests/test_thrown.py` throws that many calls at each row.
+`WEFT_EXAMPLES=40 python -m pytest tests/test_fuzzed_calls.py` throws that many calls at each row.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from drawing import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from op_cases import CASES, Case, calling
+from op_cases.fuzzed import Call, Named, calls
 from op_cases.realise import to_numpy
 from op_cases.spec import S
-from op_cases.thrown import Call, Named, calls
 
 import weft
 
