@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft._command.main import main
 from weft.distributed import get_rank, launchers
 from weft.utils.data.distributed import DistributedSampler
 
@@ -182,6 +183,36 @@ def test_mpi4py_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "weft.distributed.mpi", raising=False)
     with pytest.raises(RuntimeError, match=r"expected mpi4py \(pip install weft\[mpi\]\), got"):
         weft.distributed.init_process_group()
+
+
+def test_launch_says_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["launch", "-n", "0", "x.py"]) == 1
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    assert main(["launch", "x.py"]) == 1
+    text = capsys.readouterr().err
+    assert "weft launch: expected at least one process, got 0" in text
+    assert r"weft launch: expected mpi4py (pip install weft[mpi])" in text
+
+
+def test_buckets_without_mpi() -> None:
+    """A world of one fills and empties the same buckets as one of several."""
+    weft.distributed.init_process_group("mpi")
+    model = weft.nn.Sequential(weft.nn.Linear(3, 4), weft.nn.Linear(4, 2), weft.nn.Linear(4, 2))
+    parallel = weft.nn.parallel.DistributedDataParallel(
+        model, bucket_cap_mb=1e-5, find_unused_parameters=True, gradient_as_bucket_view=True
+    )
+    model.forward = lambda x: model[1](model[0](x))  # type: ignore[method-assign]
+    buckets = parallel.reducer.buckets
+    assert [len(bucket.parameters()) for bucket in buckets] == [1] * 6
+    assert buckets[-1].is_last() and buckets[0].parameters()[0] is model[2].bias
+    x = weft.randn(2, 3)
+    parallel(x).sum().backward()
+    expected = weft.autograd.grad(model[1](model[0](x)).sum(), model[0].weight)[0]
+    assert weft.equal(model[0].weight.grad, expected) and model[2].weight.grad is None
+    assert model[0].weight.grad.data_ptr() == buckets[5].gradients()[0].data_ptr()
+    weft.distributed.destroy_process_group()
 
 
 def test_the_environment_names_the_world(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,4 +72,4 @@ def test_the_example_learns_alike() -> None:
     ]
     assert [result["processes"] for result in results] == [1, 2]
     accuracies = [result["accuracy"] for result in results]
-    assert min(accuracies) > 0.95 and abs(accuracies[0] - accuracies[1]) < 0.01, results
+    assert min(accuracies) > 0.9 and abs(accuracies[0] - accuracies[1]) < 0.01, results

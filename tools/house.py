@@ -125,7 +125,7 @@ PURPOSES = (
         "groups of processes over MPI",
         3_500,
         4_000,
-        "src/weft/distributed/* src/weft/nn/parallel/* src/weft/_command/launch.py",
+        "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(
         "distributions, their samplers and special functions",

@@ -12,64 +12,75 @@
 >>> dist.destroy_process_group()
 """
 
-from weft.distributed.collectives import (
-    all_gather,
-    all_gather_into_tensor,
-    all_reduce,
-    all_reduce_coalesced,
-    all_to_all,
-    all_to_all_single,
-    barrier,
-    broadcast,
-    gather,
-    monitored_barrier,
-    reduce,
-    reduce_op,
-    reduce_scatter,
-    reduce_scatter_tensor,
-    scatter,
-)
-from weft.distributed.errors import DistBackendError, DistError, DistNetworkError, DistStoreError
-from weft.distributed.groups import (
-    Backend,
-    GroupMember,
-    HashStore,
-    ProcessGroup,
-    Store,
-    default_pg_timeout,
-    destroy_process_group,
-    get_backend,
-    get_global_rank,
-    get_group_rank,
-    get_node_local_rank,
-    get_process_group_ranks,
-    get_rank,
-    get_world_size,
-    group,
-    init_process_group,
-    is_available,
-    is_backend_available,
-    is_gloo_available,
-    is_initialized,
-    is_mpi_available,
-    is_nccl_available,
-    is_torchelastic_launched,
-    is_ucc_available,
-    is_xccl_available,
-    new_group,
-    new_subgroups,
-)
-from weft.distributed.objects import (
-    all_gather_object,
-    broadcast_object_list,
-    gather_object,
-    recv_object_list,
-    scatter_object_list,
-    send_object_list,
-)
-from weft.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
-from weft.distributed.reductions import ReduceOp
-from weft.distributed.work import Work
+from typing import TYPE_CHECKING, Any
+
+from weft._runtime import lazy
+
+if TYPE_CHECKING:
+    from weft.distributed import algorithms, checkpoint, fsdp, nn, optim
+    from weft.distributed.collectives import (
+        all_gather,
+        all_gather_into_tensor,
+        all_reduce,
+        all_reduce_coalesced,
+        all_to_all,
+        all_to_all_single,
+        barrier,
+        broadcast,
+        gather,
+        monitored_barrier,
+        reduce,
+        reduce_op,
+        reduce_scatter,
+        reduce_scatter_tensor,
+        scatter,
+    )
+    from weft.distributed.errors import (
+        DistBackendError,
+        DistError,
+        DistNetworkError,
+        DistStoreError,
+    )
+    from weft.distributed.groups import (
+        Backend,
+        GroupMember,
+        HashStore,
+        ProcessGroup,
+        Store,
+        default_pg_timeout,
+        destroy_process_group,
+        get_backend,
+        get_global_rank,
+        get_group_rank,
+        get_node_local_rank,
+        get_process_group_ranks,
+        get_rank,
+        get_world_size,
+        group,
+        init_process_group,
+        is_available,
+        is_backend_available,
+        is_gloo_available,
+        is_initialized,
+        is_mpi_available,
+        is_nccl_available,
+        is_torchelastic_launched,
+        is_ucc_available,
+        is_xccl_available,
+        new_group,
+        new_subgroups,
+    )
+    from weft.distributed.objects import (
+        all_gather_object,
+        broadcast_object_list,
+        gather_object,
+        recv_object_list,
+        scatter_object_list,
+        send_object_list,
+    )
+    from weft.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
+    from weft.distributed.reductions import ReduceOp
+    from weft.distributed.work import Work
 
 __all__ = [
     "Backend",
@@ -84,6 +95,7 @@ __all__ = [
     "ReduceOp",
     "Store",
     "Work",
+    "algorithms",
     "all_gather",
     "all_gather_into_tensor",
     "all_gather_object",
@@ -95,8 +107,10 @@ __all__ = [
     "batch_isend_irecv",
     "broadcast",
     "broadcast_object_list",
+    "checkpoint",
     "default_pg_timeout",
     "destroy_process_group",
+    "fsdp",
     "gather",
     "gather_object",
     "get_backend",
@@ -122,6 +136,8 @@ __all__ = [
     "monitored_barrier",
     "new_group",
     "new_subgroups",
+    "nn",
+    "optim",
     "recv",
     "recv_object_list",
     "reduce",
@@ -133,3 +149,30 @@ __all__ = [
     "send",
     "send_object_list",
 ]
+
+_NAMES_OF_MODULES = {
+    "collectives": "all_gather all_gather_into_tensor all_reduce all_reduce_coalesced all_to_all "
+    "all_to_all_single barrier broadcast gather monitored_barrier reduce reduce_op "
+    "reduce_scatter reduce_scatter_tensor scatter",
+    "errors": "DistBackendError DistError DistNetworkError DistStoreError",
+    "groups": "Backend GroupMember HashStore ProcessGroup Store default_pg_timeout "
+    "destroy_process_group get_backend get_global_rank get_group_rank get_node_local_rank "
+    "get_process_group_ranks get_rank get_world_size group init_process_group is_available "
+    "is_backend_available is_gloo_available is_initialized is_mpi_available is_nccl_available "
+    "is_torchelastic_launched is_ucc_available is_xccl_available new_group new_subgroups",
+    "objects": "all_gather_object broadcast_object_list gather_object recv_object_list "
+    "scatter_object_list send_object_list",
+    "point_to_point": "P2POp batch_isend_irecv irecv isend recv send",
+    "reductions": "ReduceOp",
+    "work": "Work",
+}
+_FOLDERS = ("algorithms", "checkpoint", "fsdp", "nn", "optim")
+_MODULE_OF = {name: f"weft.distributed.{name}" for name in _FOLDERS} | {
+    name: f"weft.distributed.{module}"
+    for module, names in _NAMES_OF_MODULES.items()
+    for name in names.split()
+}
+
+
+def __getattr__(name: str) -> Any:
+    return lazy.find("weft.distributed", name, _MODULE_OF.get(name))

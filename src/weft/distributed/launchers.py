@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import sys
 from collections.abc import Mapping
@@ -75,7 +74,7 @@ def started(place: Place) -> Any:
             f"started {place.size} processes, of which MPI sees {transport.world.size}"
         )
     if is_debugging():  # launchers say which process was killed
-        place_text = f"rank {place.rank} is process {os.getpid()} of {platform.node()}"
+        place_text = f"rank {place.rank} is process {os.getpid()} of {os.uname().nodename}"
         print(f"weft.distributed: {place_text}", file=sys.stderr, flush=True)
     return transport
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from weft._C import Tensor
+from weft._runtime import lazy
 from weft.autograd.grad_mode import no_grad
 from weft.distributed.groups import ProcessGroup, is_initialized, member
-from weft.distributed.nn.functional import all_reduce
 from weft.nn import functional as F
 from weft.nn.modules.batchnorm import _BatchNorm, _InstanceNorm
 from weft.nn.modules.module import Module
@@ -73,6 +73,7 @@ class SyncBatchNorm(_BatchNorm):
     def _statistics(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, variance and count over all batches, with gradients. Half floats sum as float32."""
         x = x if x.dtype.itemsize > 2 else x.float()
+        all_reduce = lazy.value("weft.distributed.nn.functional", "all_reduce")
         dims = [dim for dim in range(x.dim()) if dim != 1]
         sums = F.pad(x.sum(dims), (0, 1), value=x.numel() / x.shape[1])
         total = all_reduce(sums, group=self._group())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from weft._runtime import lazy
 from weft.nn.modules.module import Module
-from weft.nn.parallel.distributed import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from weft.nn.parallel.distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
 
@@ -45,3 +48,8 @@ def data_parallel(
     """module(*inputs, **module_kwargs): DataParallel as a function."""
     args = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
     return module(*args, **(module_kwargs or {}))
+
+
+def __getattr__(name: str) -> Any:
+    module = "weft.nn.parallel.distributed" if name == "DistributedDataParallel" else None
+    return lazy.find("weft.nn.parallel", name, module)
