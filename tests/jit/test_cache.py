@@ -468,8 +468,7 @@ def test_a_value_that_changes_between_two_scripts_is_not_kept_under_the_wrong_na
 def test_a_name_that_is_one_of_a_compiled_module_too(folder):
     """The walk meets the module `x` of the globals, whose members lie in its compiled object."""
     source = (
-        HEAD
-        + "x = weft.jit.script(weft.nn.Sequential(weft.nn.Linear(2, 2)))\n"
+        HEAD + "x = weft.jit.script(weft.nn.Sequential(weft.nn.Linear(2, 2)))\n"
         "@weft.jit.script\ndef f(x):\n    return x + 1\n"
     )
     assert run(folder, source)[1] == [2.0, 2.0]

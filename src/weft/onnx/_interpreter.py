@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft._C import Tensor
-from weft._runtime.public import weft
 from weft.jit.ir import Block, Function, Node, Value
 from weft.jit.passes.inlining import callee
 from weft.jit.passes.operators import operator_of

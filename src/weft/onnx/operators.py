@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import weft
 from weft._C import Tensor
+from weft._runtime.public import weft
 
 
 def shape_as_tensor(x: Tensor) -> Tensor:
