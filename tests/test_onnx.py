@@ -161,6 +161,14 @@ def test_layers(index):
     check(weft.jit.script(layer), args, others, input_names=names, dynamic_axes=axes)
 
 
+@pytest.mark.parametrize(
+    "layer, kind", [(nn.Upsample(scale_factor=2), "Resize"), (nn.Conv3d(3, 1, 1), "Conv")]
+)
+def test_functions_of_weft_that_onnx_has_as_operators(layer, kind):
+    program = weft.onnx.export(weft.jit.script(layer), weft.ones(1, 3, 2, 2, 2))
+    assert [node.op_type for node in program.model_proto.graph.node] == [kind]
+
+
 # Operators, by the cases of the operator table.
 UNMAPPED = frozenset(
     [

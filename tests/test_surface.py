@@ -228,3 +228,11 @@ def test_weight_norm(lib: Any, dim: int | None) -> None:
     assert sorted(layer.state_dict()) == ["bias", "weight"]
     with pytest.raises(ValueError):
         nn.utils.remove_weight_norm(layer)
+
+
+def test_exports_ask_for_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("weft.onnx._")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match="export: expected the package onnx"):
+        weft.onnx.export(weft.nn.ReLU(), weft.ones(1))

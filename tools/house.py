@@ -119,7 +119,7 @@ PURPOSES = (
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py "
         "src/weft/serialization/safe_globals.py",
     ),
-    Purpose("exports to ONNX", 2_500, 4_600, "src/weft/onnx/*"),
+    Purpose("exports to ONNX", 2_500, 4_660, "src/weft/onnx/*"),
     Purpose("event files for TensorBoard", 680, 680, "src/weft/utils/tensorboard/*"),
     Purpose(
         "groups of processes over MPI",

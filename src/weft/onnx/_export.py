@@ -53,7 +53,7 @@ def export(
 
     UnsupportedOperatorError names all operators that have no mapping, and where they stand;
     `register_custom_op_symbolic` gives one. OnnxExporterError for other programs that ONNX cannot
-    express. Needs the package onnx.
+    express; ImportError without the package onnx.
 
     >>> program = weft.onnx.export(weft.nn.Linear(2, 1), (weft.ones(3, 2),), input_names=["x"])
     >>> [node.op_type for node in program.model_proto.graph.node]
@@ -77,8 +77,12 @@ def export(
         "do_constant_folding": do_constant_folding,
         "custom_opsets": custom_opsets,
     }
-    made = lazy.value("weft.onnx._exporter", "run")(model, args, kwargs, opset, options)
-    program = ONNXProgram(made)
+    try:
+        run = lazy.value("weft.onnx._exporter", "run")
+    except ModuleNotFoundError as error:
+        text = "export: expected the package onnx (pip install weft[onnx]), got none"
+        raise ImportError(text) from error
+    program = ONNXProgram(run(model, args, kwargs, opset, options))
     if verbose:
         print(program)
     if f is not None:

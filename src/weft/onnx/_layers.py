@@ -102,7 +102,7 @@ def _conv_nd(
     return _conv(g, x, w, b, stride, padding, dilations=list(dilation), group=groups)
 
 
-@mapping("weft.nn._convolution_functions.conv3d", "weft.nn.functional.conv3d")
+@mapping("weft.nn._window_functions.conv3d")
 def _conv3d(
     g: Any, x: Symbol, w: Symbol, b: Any = None, stride: Any = 1, padding: Any = 0,
     dilation: Any = 1, groups: int = 1,
@@ -310,7 +310,7 @@ _MODES = {
 }  # fmt: skip
 
 
-@mapping("weft.nn._resampling_functions.interpolate", "weft.nn.functional.interpolate")
+@mapping("weft.nn._resampling_functions.interpolate")
 def _interpolate(
     g: Any, x: Symbol, size: Any = None, scale: Any = None, mode: str = "nearest",
     align_corners: Any = None, recompute: Any = None, antialias: bool = False,

@@ -82,9 +82,13 @@ def schedule(
 
 
 def tensorboard_trace_handler(
-    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+    dir_name: str,
+    worker_name: str | None = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
 ) -> Callable[[Any], None]:
-    """A function for on_trace_ready that writes a trace into a folder, under a name of its own."""
+    """A function for on_trace_ready that writes a trace into a folder, under a name of its own.
+    use_python_export changes nothing: traces are written by Python."""
 
     def handle(prof: Any) -> None:
         os.makedirs(dir_name, exist_ok=True)

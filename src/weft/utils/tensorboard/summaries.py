@@ -140,7 +140,7 @@ def pixels_of(figures: Any, close: bool) -> Any:
     listed = figures if isinstance(figures, (list, tuple)) else [figures]
     made = []
     for each in listed:
-        each.canvas.draw() if hasattr(each.canvas, "buffer_rgba") else None
+        each.canvas.draw()
         made.append(np.asarray(each.canvas.buffer_rgba())[..., :3])
         if close:
             each.clear()
