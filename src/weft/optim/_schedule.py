@@ -69,7 +69,11 @@ class LRScheduler:
         self.base_lrs = values_of(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         self._last_lr: list[float] = []
+        self._step_count = 0
+        self._get_lr_called_within_step = False  # what get_lr of programs asks, to warn
+        self._is_initial = True
         self.step()
+        self._is_initial = False
 
     def get_lr(self) -> list[float]:
         """The rates for `self.last_epoch`; each subclass defines its own."""
@@ -81,9 +85,12 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Goes one epoch on and sets the rates; `epoch` jumps there, from the base rates."""
+        self._step_count += 1
         if epoch is None:
             self.last_epoch += 1
+            self._get_lr_called_within_step = True
             rates = self.get_lr()
+            self._get_lr_called_within_step = False
         else:
             self.last_epoch = epoch
             rates = self._get_closed_form_lr()

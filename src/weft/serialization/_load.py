@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from weft.serialization.errors import LoadError
-from weft.serialization.globals import find_global, set_state
+from weft.serialization.globals import find_global, find_own_global, set_state
 from weft.serialization.legacy import START, load_legacy
 from weft.serialization.source import Source, open_source
 from weft.serialization.storages import MapLocation, storages_of
@@ -27,8 +28,9 @@ def load(
     """The object that `save` of weft or of PyTorch wrote to a path or a readable binary file.
 
     Loading executes nothing: a pickle may hold tensors, parameters, dicts, lists, tuples, sets,
-    numbers, strings, bytes, dtypes, devices and sizes. Anything else is refused by its name, also
-    with `weights_only=False`, unless the program allows it (`serialization.add_safe_globals`).
+    numbers, strings, bytes, dtypes, devices and sizes; with `weights_only=False` layers of the
+    library too. Classes and functions of a program are refused by their names
+    unless it allows them (`serialization.add_safe_globals`).
     Tensors that shared memory when they were saved share it again.
 
     `map_location` says where storages saved on other devices go: a device, a dict from names to
@@ -51,16 +53,19 @@ def load(
     """
     if pickle_module is not None:
         raise TypeError("load: expected pickle_module=None, got another unpickler")
+    find = find_own_global if weights_only is False else find_global
     with open_source(f, "load", mapped=bool(mmap)) as source:
         start = source.read(0, min(len(START), source.size))
         if start[:4] in (b"PK\3\4", b"PK\5\6"):
-            return _load_zip(ZipReader(source), map_location, bool(mmap))
+            return _load_zip(ZipReader(source), map_location, bool(mmap), find)
         if start == START:
-            return load_legacy(source, map_location)
+            return load_legacy(source, map_location, find)
         raise LoadError(_other_kind(source, start))
 
 
-def _load_zip(archive: ZipReader, map_location: MapLocation, mapped: bool) -> Any:
+def _load_zip(
+    archive: ZipReader, map_location: MapLocation, mapped: bool, find: Callable[[str, str], Any]
+) -> Any:
     if "constants.pkl" in archive or "model.json" in archive:
         if mapped:
             raise LoadError(
@@ -71,7 +76,7 @@ def _load_zip(archive: ZipReader, map_location: MapLocation, mapped: bool) -> An
         return read_root(archive, map_location).state_dict()
     storages = storages_of(archive, "data", map_location, mapped)
     pickle = archive.read("data.pkl", _MAX_PICKLE)
-    return Unpickler(pickle, find_global, storages.persistent, set_state).load()
+    return Unpickler(pickle, find, storages.persistent, set_state).load()
 
 
 def _other_kind(source: Source, start: bytes) -> str:

@@ -1,4 +1,4 @@
-"""save: tensors and plain containers into PyTorch's .pt files."""
+"""save: tensors, containers and objects into PyTorch's .pt files."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ def save(
     """Writes an object to a path or a writable binary file, for `load` of weft and of PyTorch.
 
     The object may be made of tensors, parameters, dicts, lists, tuples, sets, numbers, strings,
-    bytes, dtypes, devices and sizes; TypeError names anything else. Tensors that share memory share
-    one record: all of their storage is written, so clone() a small view of a large tensor first.
+    bytes, dtypes, devices and sizes; `load` gives them back as they are. Modules, optimizers,
+    NumPy arrays and other objects are written as pickle would, layers under PyTorch's names; who
+    loads them has to allow their classes. TypeError names what cannot be pickled.
+
+    Tensors that share memory share one record: all of their storage is written, so clone() a small
+    view of a large tensor first.
 
     A path gets its new content all at once when it is complete: until then, and if saving fails,
     the old file stays whole. The same object always gives the same bytes.

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +13,8 @@ from weft import _C
 from weft._C import Size, Tensor
 from weft.nn.parameter import Parameter
 from weft.serialization.errors import LoadError, shown
-from weft.serialization.safe_globals import allowed, is_allowed_object
-from weft.serialization.unpickle import Allowed, Arguments, Callee, Inert
+from weft.serialization.safe_globals import allowed, is_allowed_object, own
+from weft.serialization.unpickle import Allowed, Arguments, Callee, Inert, Own
 from weft.sparse._construct import sparse_compressed_tensor, sparse_coo_tensor
 
 _DTYPES = {
@@ -78,7 +78,7 @@ def find_global(module: str, name: str) -> Any:
     callee = _CALLEES.get(f"{module}.{name}")
     if callee is not None:
         return callee
-    value = allowed(f"{module}.{name}")
+    value = allowed(module, name)
     if value is None:
         raise LoadError(
             "load: expected only tensors and plain containers, got the global "
@@ -86,6 +86,12 @@ def find_global(module: str, name: str) -> Any:
             + "; weft.serialization.add_safe_globals allows it"
         )
     return Allowed(f"{module}.{name}", value)
+
+
+def find_own_global(module: str, name: str) -> Any:
+    """As find_global; layers of the library are allowed too."""
+    value = None if allowed(module, name) is not None else own(module, name)
+    return find_global(module, name) if value is None else Own(f"{module}.{name}", value)
 
 
 def _torch_name(name: str) -> Any:
@@ -232,6 +238,24 @@ def _ordered_dict(check_key: Check, pairs: Any = ()) -> OrderedDict[Any, Any]:
     return made
 
 
+class Factory(Inert):
+    """A class of Python, as the factory of a defaultdict."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+
+def _default_dict(factory: Any = None) -> defaultdict[Any, Any]:
+    """Empty, to be filled; its factory makes empty containers or zeros."""
+    if factory is None:
+        return defaultdict(None)
+    if type(factory) is not Factory:
+        raise LoadError("load: expected a class of Python as the factory of a defaultdict")
+    return defaultdict(factory.kind)
+
+
 def _counter(*counts: Any) -> Counter[Any]:
     """A Counter, of a dict that is there already: its keys have been checked."""
     if counts and (len(counts) > 1 or type(counts[0]) is not dict):
@@ -327,6 +351,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch.device": _device,
     "torch.serialization._get_layout": _layout,
     "collections.Counter": _counter,
+    "collections.defaultdict": _default_dict,
     "_codecs.encode": _encode,
     "builtins.bytes": lambda: b"",
     "builtins.bytearray": _bytearray,
@@ -340,4 +365,6 @@ _CALLEES: dict[str, Any] = {
     **{name: Callee(name, call) for name, call in _FUNCTIONS.items()},
     **{name: Callee(name, call, checks=True) for name, call in _HASHING.items()},
 }
+_FACTORIES = (dict, list, int, float, str)
+_CALLEES |= {f"builtins.{kind.__name__}": Factory(kind) for kind in _FACTORIES}
 _CALLEES["torch.nn.parameter.Parameter"] = TensorType(Parameter)

@@ -6,12 +6,14 @@ storages in the order they follow: for each its number of elements and its bytes
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from weft import _C
 from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
-from weft.serialization.globals import Storage, find_global, set_state
+from weft.serialization.globals import Storage, set_state
 from weft.serialization.source import Source
 from weft.serialization.storages import MapLocation, Storages, description
 from weft.serialization.unpickle import Callee, Unpickler
@@ -22,13 +24,13 @@ START = b"\x80\x02\x8a\n" + _MAGIC.to_bytes(10, "little") + b"."
 _NOTHING = _C.empty(0, dtype=_C.uint8)
 
 
-def load_legacy(source: Source, map_location: MapLocation) -> Any:
+def load_legacy(source: Source, map_location: MapLocation, find: Callable[[str, str], Any]) -> Any:
     """The object of a file that begins with START.
 
     The object is read twice: where its storages are in the file is known only behind it.
     """
     data = source.read(0, source.size)
-    begin, places = _survey(source, data)
+    begin, places = _survey(source, data, find)
 
     def read(key: str, size: int, dtype: Any) -> Tensor:
         offset, count = places[key]
@@ -37,12 +39,14 @@ def load_legacy(source: Source, map_location: MapLocation) -> Any:
         return source.tensor(offset, count)
 
     storages = Storages(read, map_location)
-    reader = Unpickler(data, find_global, storages.persistent, set_state)
+    reader = Unpickler(data, find, storages.persistent, set_state)
     reader.position = begin
     return reader.load()
 
 
-def _survey(source: Source, data: bytes) -> tuple[int, dict[str, tuple[int, int]]]:
+def _survey(
+    source: Source, data: bytes, find: Callable[[str, str], Any]
+) -> tuple[int, dict[str, tuple[int, int]]]:
     """Where the pickle of the object begins, and place and size of each storage's bytes."""
     dtypes: dict[str, Any] = {}
 
@@ -50,7 +54,9 @@ def _survey(source: Source, data: bytes) -> tuple[int, dict[str, tuple[int, int]
         dtype, key = description(identity)[:2]
         return Storage(_NOTHING, dtypes.setdefault(key, dtype))
 
-    reader = Unpickler(data, _find_nothing, note, lambda target, state: None)
+    reader = Unpickler(
+        data, functools.partial(_find_nothing, find), note, lambda target, state: None
+    )
     reader.load()
     version, machine = reader.load(), reader.load()
     if type(version) is not int or version != _VERSION or type(machine) is not dict:
@@ -73,9 +79,9 @@ def _survey(source: Source, data: bytes) -> tuple[int, dict[str, tuple[int, int]
     return begin, places
 
 
-def _find_nothing(module: str, name: str) -> Any:
+def _find_nothing(find: Callable[[str, str], Any], module: str, name: str) -> Any:
     """The allowed globals, with functions that make no tensors."""
-    found = find_global(module, name)
+    found = find(module, name)
     if isinstance(found, Callee) and module.startswith("torch._"):
         return Callee(found.name, lambda *arguments: None)
     return found

@@ -1,14 +1,14 @@
-"""PickleWriter: pickles tensors and plain containers as PyTorch does, in protocol 2.
+"""PickleWriter: pickles tensors, containers and objects as PyTorch does, in protocol 2.
 
-What it writes is what `load` and `torch.load(weights_only=True)` accept; anything else is refused
-when it is saved, not when somebody needs it back.
+Tensors and plain containers are what `load` and `torch.load(weights_only=True)` accept as they are.
+Objects of other classes name them, and whoever loads them has to allow these names.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from weft import _C
@@ -16,6 +16,8 @@ from weft._C import Tensor
 from weft.nn.modules._state import StateDict
 from weft.nn.parameter import Parameter
 from weft.serialization.globals import STORAGE_DTYPES
+from weft.serialization.names import global_name
+from weft.serialization.reduced import reduce
 
 _BATCH = 1000  # items between a mark and their APPENDS or SETITEMS
 _STORAGE_NAMES = {dtype: f"{name}Storage" for name, dtype in STORAGE_DTYPES.items()}
@@ -41,15 +43,9 @@ class PickleWriter:
         return bytes(self._out + b".")
 
     def _write(self, value: Any) -> None:
-        writer = _WRITERS.get(type(value))
-        if writer is None and _has_parts(value):
+        writer = _WRITERS.get(type(value), PickleWriter._object)
+        if _has_parts(value):
             writer = PickleWriter._sparse
-        if writer is None:
-            kind = type(value)
-            raise TypeError(
-                "save: expected tensors and plain containers, got "
-                f"{kind.__module__}.{kind.__qualname__}{_advice(value)}"
-            )
         place = self._memo.get(id(value))
         if place is not None:
             self._get(place)
@@ -123,19 +119,22 @@ class PickleWriter:
     def _list(self, value: list[Any]) -> None:
         self._out += b"]"
         self._remember(value)
-        for start in range(0, len(value), _BATCH):
+        self._appended(value)
+
+    def _appended(self, items: list[Any]) -> None:
+        for start in range(0, len(items), _BATCH):
             self._out += b"("
-            for item in value[start : start + _BATCH]:
+            for item in items[start : start + _BATCH]:
                 self._write(item)
             self._out += b"e"
 
     def _dict(self, value: dict[Any, Any]) -> None:
         self._out += b"}"
         self._remember(value)
-        self._items(value)
+        self._items(value.items())
 
-    def _items(self, value: dict[Any, Any]) -> None:
-        items = list(value.items())
+    def _items(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        items = list(pairs)
         for start in range(0, len(items), _BATCH):
             self._out += b"("
             for key, item in items[start : start + _BATCH]:
@@ -146,7 +145,7 @@ class PickleWriter:
     def _ordered_dict(self, value: OrderedDict[Any, Any]) -> None:
         self._call("collections OrderedDict")
         self._remember(value)
-        self._items(value)
+        self._items(value.items())
         self._state(vars(value))
 
     def _counter(self, value: Counter[Any]) -> None:
@@ -176,6 +175,28 @@ class PickleWriter:
         if state:
             self._dict(dict(state))
             self._out += b"b"
+
+    def _object(self, value: Any) -> None:
+        parts = reduce(value)
+        if parts is None:
+            return self._named(value)
+        function, arguments = parts.function, parts.arguments
+        if parts.is_new_object:
+            function, arguments = arguments[0], arguments[1:]
+        self._named(function)
+        self._tuple(arguments)
+        self._out += b"\x81" if parts.is_new_object else b"R"
+        self._remember(value)
+        self._appended(list(parts.items or ()))
+        self._items(parts.pairs or ())
+        if parts.state is not None:
+            self._write(parts.state)
+            self._out += b"b"
+
+    def _named(self, value: Any) -> None:
+        """A class or function, by its name."""
+        module, name = global_name(value)
+        self._global(f"{'__builtin__' if module == 'builtins' else module} {name}")
 
     def _dtype(self, value: Any) -> None:
         self._global(repr(value).replace(".", " "))
@@ -290,14 +311,6 @@ class PickleWriter:
 def _has_parts(value: Any) -> bool:
     """Whether a value is a sparse tensor."""
     return isinstance(value, Tensor) and value.layout is not _C.strided
-
-
-def _advice(value: Any) -> str:
-    if hasattr(value, "state_dict"):
-        return "; save its state_dict()"
-    if type(value).__module__ == "numpy":
-        return "; save it as a tensor or a Python number"
-    return ""
 
 
 _WRITERS: dict[type, Callable[[PickleWriter, Any], None]] = {

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
+
+from weft.nn import functional, modules
+from weft.nn.modules.module import Module
+from weft.serialization.names import global_name
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
 
@@ -19,7 +24,7 @@ def _named(item: Any) -> tuple[str, Any]:
         return item[1], item[0]
     if not callable(item):
         raise ValueError(f"add_safe_globals: expected classes and functions, got {item!r}")
-    return f"{item.__module__}.{item.__qualname__}", item
+    return ".".join(global_name(item)), item
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:
@@ -67,11 +72,30 @@ class safe_globals:
         add_safe_globals(self._before)
 
 
-def allowed(name: str) -> Any:
+def allowed(module: str, name: str) -> Any:
     """What a global of a pickle stands for by the program's leave; None without it."""
-    return _allowed.get(name)
+    return _allowed.get(f"{module}.{name}")
+
+
+def own(module: str, name: str) -> Any:
+    """The layer or activation of the library that PyTorch has under this name, or None."""
+    if module == "torch.nn.functional":
+        return getattr(functional, name) if name in _ACTIVATIONS else None
+    if not module.startswith("torch.nn.modules."):
+        return None
+    same = sys.modules.get(f"weft{module.removeprefix('torch')}")
+    found = getattr(modules, name, None) or getattr(same, name, None)
+    return found if isinstance(found, type) and _is_own(found) else None
+
+
+_ACTIVATIONS = ("relu", "gelu", "silu", "elu", "leaky_relu", "mish", "softplus", "hardswish")
+
+
+def _is_own(kind: type) -> bool:
+    """Whether it is a class of the library's layers."""
+    return kind.__module__.startswith("weft.nn.modules.") and issubclass(kind, Module)
 
 
 def is_allowed_object(value: Any) -> bool:
     """Whether a value is of a class that was allowed: it may be given its state."""
-    return any(type(value) is kind for kind in _allowed.values())
+    return any(type(value) is kind for kind in _allowed.values()) or _is_own(type(value))

@@ -10,24 +10,29 @@ exponential time.
 from __future__ import annotations
 
 import struct
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
 from weft import _C
 from weft._C import Tensor
 from weft.serialization.errors import LoadError, shown
+from weft.serialization.safe_globals import is_allowed_object
 
 _MAX_NESTING = 1000  # of open marks and of tuples inside tuples
 _MAX_STACK = 4_000_000
 _MAX_NAME = 500
 _MAX_KEY_PARTS = 64
 _MAX_TUPLE_KEYS = 10_000
+_DICT_TYPES = frozenset((dict, OrderedDict, Counter, defaultdict))
 _KEY_TYPES = frozenset((str, float, bool, type(None), bytes))
 
 # Malformed pickles run into these in the interpreter itself: a stack that is empty, a memo without
 # the index, text that is no UTF-8, an operand of another type than the opcode works on.
-_MALFORMED = (IndexError, KeyError, TypeError, ValueError, OverflowError, struct.error)
+_MALFORMED = (
+    *(IndexError, KeyError, TypeError, ValueError, OverflowError, AttributeError),
+    struct.error,
+)
 
 
 class Inert:
@@ -89,6 +94,13 @@ class Allowed(Inert):
 
     def describe(self) -> str:
         return f"the global {shown(self.name)}"
+
+
+class Own(Allowed):
+    """A class of the library, of which only objects without arguments are made, or a function that
+    is only mentioned."""
+
+    __slots__ = ()
 
 
 class Unpickler:
@@ -180,6 +192,7 @@ class Unpickler:
 
     def _tuple(self, values: list[Any]) -> None:
         depth, inert = 1, False
+        values = [value.value if isinstance(value, Allowed) else value for value in values]
         for value in values:
             if isinstance(value, tuple):
                 depth = max(depth, 1 + self._depths.get(id(value), 1))
@@ -202,13 +215,14 @@ class Unpickler:
 
     def _append(self, values: list[Any]) -> None:
         target = self._stack[-1]
-        if type(target) is not list:
+        if type(target) is not list and not is_allowed_object(target):
             raise LoadError(f"load: expected a list to append to, got {type(target).__name__}")
         target.extend(map(_result, values))
 
     def _set_items(self, values: list[Any]) -> None:
         target = self._stack[-1]
-        if type(target) not in (dict, OrderedDict, Counter) or len(values) % 2:
+        known = type(target) in _DICT_TYPES or is_allowed_object(target)
+        if not known or len(values) % 2:
             raise LoadError(f"load: expected pairs for a dict, got {type(target).__name__}")
         for key, value in zip(values[::2], values[1::2]):
             self.check_key(key)
@@ -260,7 +274,8 @@ class Unpickler:
 
     def _new_object(self) -> None:
         arguments, made = self._stack.pop(), self._stack.pop()
-        if type(made) is Allowed and type(arguments) is tuple and isinstance(made.value, type):
+        known = isinstance(made, Allowed) and isinstance(made.value, type)
+        if known and (arguments == () or (type(made) is Allowed and type(arguments) is tuple)):
             return self._push(made.value.__new__(made.value, *arguments))
         if type(made) is not ObjectType or arguments != ():
             raise LoadError(f"load: expected a known class without arguments, got {_kind(made)}")
@@ -297,6 +312,8 @@ class Unpickler:
 
 def _result(value: Any) -> Any:
     """The value, if it can be part of a result."""
+    if isinstance(value, Allowed):
+        return value.value
     if isinstance(value, Inert):
         raise LoadError(f"load: expected only tensors and plain containers, got {_kind(value)}")
     return value

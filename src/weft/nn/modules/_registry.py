@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from operator import methodcaller
-from typing import Any
+from typing import Any, ClassVar
 
 from weft._C import Tensor
 from weft.nn.parameter import Buffer, Parameter
@@ -77,6 +77,8 @@ def _members(kind: str) -> Any:
 class Registry:
     """The part of Module that knows its members; see Module."""
 
+    # What PyTorch keeps in each object, and here a class or a property knows.
+    _computed_attributes: ClassVar[tuple[str, ...]] = ()
     _kinds: dict[str, str]
     _non_persistent_buffers_set: set[str]
     training: bool

@@ -99,6 +99,7 @@ class ReLU6(Hardtanh):
 
     _function = staticmethod(F.relu6)
     min_val, max_val = 0.0, 6.0
+    _computed_attributes = ("min_val", "max_val")
     _defaults: ClassVar = {"inplace": False}
 
 

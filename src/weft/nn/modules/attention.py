@@ -65,12 +65,12 @@ class MultiheadAttention(Module):
         self.batch_first = batch_first
         self.head_dim = embed_dim // num_heads
         options = {"device": device, "dtype": dtype}
-        self._same = self.kdim == self.vdim == embed_dim
+        self._qkv_same_embed_dim = self.kdim == self.vdim == embed_dim
         shapes = {
-            "q_proj_weight": None if self._same else (embed_dim, embed_dim),
-            "k_proj_weight": None if self._same else (embed_dim, self.kdim),
-            "v_proj_weight": None if self._same else (embed_dim, self.vdim),
-            "in_proj_weight": (3 * embed_dim, embed_dim) if self._same else None,
+            "q_proj_weight": None if self._qkv_same_embed_dim else (embed_dim, embed_dim),
+            "k_proj_weight": None if self._qkv_same_embed_dim else (embed_dim, self.kdim),
+            "v_proj_weight": None if self._qkv_same_embed_dim else (embed_dim, self.vdim),
+            "in_proj_weight": (3 * embed_dim, embed_dim) if self._qkv_same_embed_dim else None,
             "in_proj_bias": (3 * embed_dim,) if bias else None,
             "bias_k": (1, 1, embed_dim) if add_bias_kv else None,
             "bias_v": (1, 1, embed_dim) if add_bias_kv else None,
@@ -84,10 +84,14 @@ class MultiheadAttention(Module):
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, **options)
         self._reset_parameters()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._more_keys = True if self.bias_k is not None or self.add_zero_attn else None
+
     def _reset_parameters(self) -> None:
         """Xavier-uniform projections, zero biases."""
         names = ["in_proj_weight"]
-        if not self._same:
+        if not self._qkv_same_embed_dim:
             names = ["q_proj_weight", "k_proj_weight", "v_proj_weight"]
         for name in names:
             init.xavier_uniform_(getattr(self, name))
@@ -160,7 +164,8 @@ class MultiheadAttention(Module):
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight,
             self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
             self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask, need_weights,
-            attn_mask, not self._same, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight,
+            attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight, self.k_proj_weight,
+            self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
         return output.transpose(0, 1) if turned else output, weights

@@ -269,9 +269,8 @@ class ParameterList(Module):
     def extra_repr(self) -> str:
         lines = []
         for number, value in enumerate(self):
-            kind = value.type() if hasattr(value, "type") else type(value).__name__
             sizes = "x".join(map(str, value.shape))
-            lines.append(f"  ({number}): Parameter containing: [{kind} of size {sizes}]")
+            lines.append(f"  ({number}): Parameter containing: [{value.dtype} of size {sizes}]")
         return "\n".join(lines)
 
 

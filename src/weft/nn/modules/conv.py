@@ -22,7 +22,9 @@ def _each(value: Any, dims: int) -> tuple[int, ...]:
 class _ConvNd(Module):
     """What convolutions share: arguments, parameters, initialisation and repr."""
 
+    _computed_attributes = ("transposed",)
     _dims: int
+    transposed = False
     weight: Parameter
     bias: Parameter | None
 
@@ -61,6 +63,7 @@ class _ConvNd(Module):
         self._reversed_padding_repeated_twice = tuple(
             n for n in self.padding[::-1] for _ in range(2)
         )
+        self.output_padding = (0,) * self._dims  # only transposed ones are given another
         self.groups = groups
         self.padding_mode = padding_mode
         self.weight = Parameter(_C.empty(self._weight_shape(), device=device, dtype=dtype))

@@ -12,6 +12,8 @@ from weft.nn.modules.conv import _ConvNd, _each
 class _ConvTranspose(_ConvNd):
     """What transposed convolutions share."""
 
+    transposed = True
+
     def __init__(
         self,
         in_channels: int,

@@ -17,6 +17,7 @@ from weft.nn.modules._hooks import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
+from weft.nn.modules._layout import own_layout
 from weft.nn.modules._registry import BUFFER, MODULE, PARAMETER
 from weft.nn.modules._state import Stateful, _IncompatibleKeys
 
@@ -59,6 +60,10 @@ class Module(Stateful, Hookable):
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes the attributes that a pickle of weft or of PyTorch has."""
+        self.__dict__.update(own_layout(self, state))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooked:

@@ -18,6 +18,13 @@ class Upsample(Module):
     tensor([[[1., 1., 3., 3.]]])
     """
 
+    _computed_attributes = ("name",)
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return type(self).__name__
+
     def __init__(
         self,
         size: Any = None,

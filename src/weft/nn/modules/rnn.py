@@ -79,6 +79,8 @@ class RNNBase(Module):
     ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
     """
 
+    _computed_attributes = ("_flat_weights_names", "_flat_weights")
+
     def __init__(
         self,
         mode: str,
@@ -121,7 +123,8 @@ class RNNBase(Module):
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
         self.proj_size = proj_size
-        self._names: list[tuple[str, ...]] = []  # of the parameters, for each layer and direction
+        # The names of the parameters, for each layer and direction.
+        self._all_weights: list[list[str]] = []
         self._make_parameters(device, dtype)
         self.reset_parameters()
 
@@ -144,7 +147,7 @@ class RNNBase(Module):
                 for name, shape in shapes.items():
                     value = Parameter(_C.empty(shape, device=device, dtype=dtype))
                     self.register_parameter(name, value)
-                self._names.append(tuple(shapes))
+                self._all_weights.append(list(shapes))
 
     def reset_parameters(self) -> None:
         """Draws all parameters from U(-1/sqrt(hidden_size), 1/sqrt(hidden_size))."""
@@ -154,13 +157,21 @@ class RNNBase(Module):
         """Does nothing: the parameters need no common memory here."""
 
     @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self) -> list[Parameter]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
     def all_weights(self) -> list[list[Parameter]]:
         """The parameters of each layer and direction."""
-        return [[getattr(self, name) for name in names] for names in self._names]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def _start(self, input: Tensor, sequences: int, given: State | None) -> State:
         """The first states [layers * directions, n, size], checked, or zeros."""
-        count = len(self._names)
+        count = len(self._all_weights)
         sizes = (self.proj_size or self.hidden_size, self.hidden_size)
         shapes = tuple((count, sequences, size) for size in sizes)
         if self.mode != "LSTM":
@@ -232,7 +243,7 @@ class RNNBase(Module):
         last: tuple[State, ...] = ()
         before = input  # what the layer's first direction gave
         # A loop over names, which are constants: weft.jit unrolls it.
-        for place, names in enumerate(self._names):
+        for place, names in enumerate(self._all_weights):
             state = tuple(part[place] for part in start)
             backwards = place % directions == 1
             output, state = self._run_direction(input, sizes, state, names, backwards)
@@ -241,7 +252,7 @@ class RNNBase(Module):
                 before = output
                 continue
             input = output if directions == 1 else _C.cat((before, output), -1)
-            if self.dropout and self.training and place + 1 < len(self._names):
+            if self.dropout and self.training and place + 1 < len(self._all_weights):
                 input = F.dropout(input, self.dropout, True)
         return input, tuple(_C.stack(part, 0) for part in zip(*last))
 

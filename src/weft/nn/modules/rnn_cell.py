@@ -105,6 +105,10 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
         self._mode = f"RNN_{nonlinearity.upper()}"
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._mode = f"RNN_{self.nonlinearity.upper()}"
+
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next hidden state [n, hidden_size]."""
         return self._step(input, None if hx is None else (hx,))[0]
