@@ -43,6 +43,15 @@ def test_constructors_by_type(name: str) -> None:
         make([1], [2])
 
 
+@pytest.mark.parametrize("name", sorted(_typed.TYPES))
+def test_types_of_gpus_are_of_no_tensor(name: str) -> None:
+    kind = getattr(weft.cuda, name)
+    assert kind is getattr(weft.cuda, name) and kind.__name__ == name
+    assert not isinstance(weft.ones(2, dtype=getattr(weft, _typed.TYPES[name])), kind)
+    with pytest.raises(TypeError, match=f"cuda.{name}: expected a device of the type, got a build"):
+        kind(2)
+
+
 def test_operators_over_lists() -> None:
     first = [weft.tensor([1.0, 2.0]), weft.tensor([[3.0]])]
     second = [weft.tensor([4.0, 5.0]), weft.tensor([[6.0]])]

@@ -15,6 +15,12 @@ import weft.nn
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.parity
 
+
+def _spread(t: Any) -> Any:
+    """A matrix [3, 3] of full rank."""
+    return t.eye(3) * 3 + t.arange(9.0).reshape(3, 3).sin()
+
+
 #: a function of the library
 FORMS: dict[str, Callable[[Any], Any]] = {
     "arange: int64 bounds lose their fractions": lambda t: t.arange(-1.5, 2.2, dtype=t.int64),
@@ -79,6 +85,26 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "tensordot: one entry against several": lambda t: t.tensordot(
         t.arange(2).reshape(1, 2), t.arange(6).reshape(2, 3), dims=([0], [1])
     ),
+    **{
+        f"linalg.{name}: keywords": lambda t, n=name, a=arguments: getattr(t.linalg, n)(
+            **{word: make(t) for word, make in a.items()}
+        )
+        for name, arguments in {
+            "norm": {"input": _spread},
+            "matrix_norm": {"input": _spread},
+            "vector_norm": {"input": _spread, "dim": lambda t: 1},
+            "pinv": {"input": _spread},
+            "matrix_rank": {"input": _spread},
+            "cond": {"input": _spread},
+            "tensorinv": {"input": _spread, "ind": lambda t: 1},
+            "householder_product": {"input": _spread, "tau": lambda t: t.ones(3)},
+            "lstsq": {"input": _spread, "b": _spread},
+            "tensorsolve": {"input": _spread, "other": lambda t: t.ones(3)},
+        }.items()
+    },
+    "result_type: keywords": lambda t: t.zeros(1, dtype=t.result_type(tensor=t.ones(1), other=2j)),
+    "triangular_solve: keywords": lambda t: t.triangular_solve(input=_spread(t), A=_spread(t)),
+    "ormqr: keywords": lambda t: t.ormqr(_spread(t), input2=t.ones(3), input3=_spread(t)),
     "lstsq: residuals and rank": lambda t: t.linalg.lstsq(
         t.arange(12.0).reshape(4, 3) ** 2, t.ones(4, 2), driver="gelsd"
     ),

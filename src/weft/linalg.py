@@ -91,36 +91,41 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 @numpy_names
 @takes_out
 def vector_norm(
-    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The norm of order `ord` over `dim` (None: all), as of one long vector.
 
     `ord` is any number: 0 counts elements that are not 0, inf and -inf give the largest and
-    smallest absolute value. `x` is floating or complex, the result real and without `dim`, or with
-    sizes of 1 there (keepdim). `dtype` converts x first. Raises RuntimeError for integers.
+    smallest absolute value. `input` is floating or complex, the result real and without `dim`, or
+    with sizes of 1 there (keepdim). `dtype` converts first. Raises RuntimeError for integers.
 
     >>> weft.linalg.vector_norm(weft.tensor([[3.0, 4.0], [0.0, -5.0]]), dim=1)
     tensor([5., 5.])
     """
     dims = [dim] if isinstance(dim, int) else dim
-    return _aten.linalg_vector_norm(x, ord, dims, keepdim, dtype=dtype)
+    return _aten.linalg_vector_norm(input, ord, dims, keepdim, dtype=dtype)
 
 
 @numpy_names
 @takes_out
 def matrix_norm(
-    A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    ord: Any = "fro",
+    dim: Any = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
 ) -> Tensor:
     """The norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf.
 
-    A is floating or complex, [..., m, n] by default; the result is real and lacks the two
-    dimensions, or has sizes of 1 there (keepdim). `dtype` converts A first. Raises ValueError for
+    input is floating or complex, [..., m, n] by default; the result is real and lacks the two
+    dimensions, or has sizes of 1 there (keepdim). `dtype` converts first. Raises ValueError for
     another `ord`.
 
     >>> weft.linalg.matrix_norm(weft.tensor([[1.0, 2.0], [3.0, 4.0]]), "nuc")
     tensor(5.8310)
     """
-    x = A if dtype is None else A.to(dtype)
+    x = input if dtype is None else input.to(dtype)
     rows, columns = (d % x.dim() for d in dim)
     if ord == "fro":
         return vector_norm(x, 2, [rows, columns], keepdim)
@@ -145,7 +150,7 @@ def matrix_norm(
 @numpy_names
 @takes_out
 def norm(
-    A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """vector_norm, or matrix_norm where `ord` is given for two dimensions.
 
@@ -155,10 +160,10 @@ def norm(
     >>> weft.linalg.norm(weft.tensor([[1.0, 2.0], [3.0, 4.0]]), 1)
     tensor(6.)
     """
-    dims = A.dim() if dim is None else 1 if isinstance(dim, int) else len(dim)
+    dims = input.dim() if dim is None else 1 if isinstance(dim, int) else len(dim)
     if ord is not None and (dims == 2 or (dim is None and isinstance(ord, str))):
-        return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
 @takes_out
@@ -256,7 +261,7 @@ def _nonzero_values(A: Tensor, values: Tensor, atol: Any, rtol: Any) -> Tensor:
 @takes_out
 @data_dependent
 def pinv(
-    A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+    input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
     """The pseudo-inverse (..., n, m) of matrices (..., m, n).
 
@@ -270,11 +275,11 @@ def pinv(
     tensor([[1.0000, 0.0000, 0.0000],
             [0.0000, 0.5000, 0.0000]])
     """
-    if A.numel() == 0:
-        return A.mH.clone()
+    if input.numel() == 0:
+        return input.mH.clone()
     with _no_grad():
-        inverse = _pseudo_inverse(A, hermitian, atol, rcond if rtol is None else rtol)
-    return _aten._pinv(A, inverse)
+        inverse = _pseudo_inverse(input, hermitian, atol, rcond if rtol is None else rtol)
+    return _aten._pinv(input, inverse)
 
 
 def _pseudo_inverse(A: Tensor, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
@@ -290,42 +295,42 @@ def _pseudo_inverse(A: Tensor, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
 
 @takes_out
 def matrix_rank(
-    A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+    input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
     """How many singular values (hermitian=True: absolute eigenvalues) lie above the tolerance.
 
     That is max(atol, rtol * the greatest); rtol is eps * max(m, n) where atol is not given. `tol`
     is an atol beside which rtol is 0. int64, of the leading sizes.
 
-    A is [..., m, n], floating or complex.
+    input is [..., m, n], floating or complex.
 
     >>> weft.linalg.matrix_rank(weft.tensor([[1.0, 2.0], [2.0, 4.0]]))
     tensor(1)
     """
     if tol is not None:
         atol, rtol = tol, 0.0
-    values = eigvalsh(A).abs() if hermitian else svdvals(A)
-    return _nonzero_values(A, values, atol, rtol).sum(-1)
+    values = eigvalsh(input).abs() if hermitian else svdvals(input)
+    return _nonzero_values(input, values, atol, rtol).sum(-1)
 
 
 @takes_out
-def cond(A: Tensor, p: Any = None) -> Tensor:
+def cond(input: Tensor, p: Any = None) -> Tensor:
     """The condition number: how much the solution of a system may grow errors; inf of a singular
     matrix.
 
-    A is [..., m, n] for p None, 2 and -2, square for the norms of matrix_norm; the result is real,
-    of the leading sizes. Raises as matrix_norm.
+    input is [..., m, n] for p None, 2 and -2, square for the norms of matrix_norm; the result
+    is real, of the leading sizes. Raises as matrix_norm.
 
     >>> weft.linalg.cond(weft.tensor([[1.0, 0.0], [0.0, 4.0]]))
     tensor(4.)
     """
     if p is None or p == 2:
-        s = svdvals(A)
+        s = svdvals(input)
         return s[..., 0] / s[..., -1]
-    inverse, info = inv_ex(A)
+    inverse, info = inv_ex(input)
     singular = info != 0
     inverse = inverse.masked_fill(singular.unsqueeze(-1).unsqueeze(-1), 0)
-    return (matrix_norm(A, p) * matrix_norm(inverse, p)).masked_fill(singular, math.inf)
+    return (matrix_norm(input, p) * matrix_norm(inverse, p)).masked_fill(singular, math.inf)
 
 
 class LeastSquares(NamedTuple):
@@ -345,10 +350,12 @@ _DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
 
 
 @takes_out
-def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None) -> LeastSquares:
-    """The X that makes the length of A @ X - B least, the shortest where there are several.
+def lstsq(
+    input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None
+) -> LeastSquares:
+    """The X that makes the length of input @ X - b least, the shortest where there are several.
 
-    A is (..., m, n), B (..., m, k) or vectors (..., m). Every driver solves through the
+    input is (..., m, n), b (..., m, k) or vectors (..., m). Every driver solves through the
     pseudo-inverse, with singular values up to rcond (eps * max(m, n)) times the greatest as 0; as
     in PyTorch, `driver` says which further fields are filled: "gelsy" (the default) the rank,
     "gels" the residuals, "gelsd" and "gelss" both and the singular values. The squared residuals
@@ -363,31 +370,31 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     driver = "gelsy" if driver is None else driver
     if driver not in _DRIVERS:
         raise RuntimeError(f"lstsq: expected driver among {', '.join(_DRIVERS)}, got {driver!r}")
-    if A.dim() < 2 or B.dim() < 1:
+    if input.dim() < 2 or b.dim() < 1:
         raise RuntimeError(
-            f"lstsq: expected matrices A and right-hand sides B, got shapes {tuple(A.shape)} and "
-            f"{tuple(B.shape)}"
+            "lstsq: expected matrices A and right-hand sides B, got shapes "
+            f"{tuple(input.shape)} and {tuple(b.shape)}"
         )
-    vectors = B.dim() == 1 or B.shape == A.shape[:-1]
-    right = B.unsqueeze(-1) if vectors else B
-    if A.size(-2) != right.size(-2):
+    vectors = b.dim() == 1 or b.shape == input.shape[:-1]
+    right = b.unsqueeze(-1) if vectors else b
+    if input.size(-2) != right.size(-2):
         raise RuntimeError(
-            f"lstsq: expected B of {A.size(-2)} rows, got shape {tuple(B.shape)} for A of shape "
-            f"{tuple(A.shape)}"
+            f"lstsq: expected B of {input.size(-2)} rows, got shape {tuple(b.shape)} for A of "
+            f"shape {tuple(input.shape)}"
         )
-    solution = pinv(A, rcond) @ right
+    solution = pinv(input, rcond) @ right
     with _no_grad():
-        values = svdvals(A)
-        rank = _nonzero_values(A, values, None, rcond).sum(-1)
-    full = driver == "gels" or bool((rank == A.size(-1)).all())
+        values = svdvals(input)
+        rank = _nonzero_values(input, values, None, rcond).sum(-1)
+    full = driver == "gels" or bool((rank == input.size(-1)).all())
     residuals = solution.abs().reshape(-1)[:0]
-    if driver != "gelsy" and A.size(-2) > A.size(-1) and full:
-        residuals = (A @ solution - right).abs().square().sum(-2)
+    if driver != "gelsy" and input.size(-2) > input.size(-1) and full:
+        residuals = (input @ solution - right).abs().square().sum(-2)
     return LeastSquares(
         solution.squeeze(-1) if vectors else solution,
         residuals,
         rank if driver != "gels" else _C.empty([0], dtype=_C.int64),
-        values if driver in ("gelsd", "gelss") else A.new_empty([0], dtype=values.dtype),
+        values if driver in ("gelsd", "gelss") else input.new_empty([0], dtype=values.dtype),
     )
 
 

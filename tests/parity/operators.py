@@ -29,7 +29,7 @@ UNDEFINED = frozenset(
 #: results are the places of elements: among equal ones any place will do
 PLACES = frozenset(("sort", "argsort", "topk", "msort", "kthvalue", "mode", "median"))
 #: results are determined up to the signs of vectors: what the sample selects of them is not
-UNSIGNED = frozenset(("linalg.eigh", "linalg.svd", "svd"))
+UNSIGNED = frozenset(("linalg.eigh", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank"))
 #: deliberate differences, told in docs/differences.md; and what needs complex32, which weft lacks
 DELIBERATE = frozenset(
     (

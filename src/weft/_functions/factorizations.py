@@ -28,7 +28,7 @@ class LDLEx(NamedTuple):
 
 
 @takes_out
-def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLEx:
+def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLEx:
     """The factors of symmetric (hermitian=True: Hermitian) matrices [*, n, n], whose lower triangle
     is read, for ldl_solve.
 
@@ -37,7 +37,7 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
     >>> ldl_factor_ex(weft.tensor([[2.0, 0.0], [4.0, 9.0]])).info
     tensor(0, dtype=torch.int32)
     """
-    found = LDLEx(*_aten._ldl_factor(A, hermitian))
+    found = LDLEx(*_aten._ldl_factor(input, hermitian))
     if check_errors and bool(found.info.any()):
         raise _C.LinAlgError(
             "ldl_factor: expected regular matrices, got a singular one (block "
@@ -47,13 +47,13 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
 
 
 @takes_out
-def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDL:
+def ldl_factor(input: Tensor, *, hermitian: bool = False) -> LDL:
     """LD and pivots as ldl_factor_ex gives them. LinAlgError for singular matrices.
 
     >>> ldl_factor(weft.eye(2)).pivots
     tensor([1, 2], dtype=torch.int32)
     """
-    return LDL(*ldl_factor_ex(A, hermitian=hermitian, check_errors=True)[:2])
+    return LDL(*ldl_factor_ex(input, hermitian=hermitian, check_errors=True)[:2])
 
 
 @takes_out
@@ -94,10 +94,10 @@ def _reflected(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
 
 
 @takes_out
-def householder_product(A: Tensor, tau: Tensor) -> Tensor:
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of the reflections that geqrf gives: [*, m, n].
 
-    A is [*, m, n] with m >= n, tau [*, k] with k <= n. Raises RuntimeError for other shapes.
+    input is [*, m, n] with m >= n, tau [*, k] with k <= n. Raises RuntimeError for other shapes.
 
     >>> A = weft.tensor([[3.0], [4.0]])
     >>> Q = householder_product(*weft.geqrf(A))
@@ -105,9 +105,9 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     tensor([[3.],
             [4.]])
     """
-    _check_reflections("householder_product", A, tau)
-    one = _C.eye(A.size(-2), A.size(-1), dtype=A.dtype)
-    return _reflected(A, tau, one.expand(A.shape), False).clone()
+    _check_reflections("householder_product", input, tau)
+    one = _C.eye(input.size(-2), input.size(-1), dtype=input.dtype)
+    return _reflected(input, tau, one.expand(input.shape), False).clone()
 
 
 @takes_out
@@ -123,29 +123,29 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
 
 @takes_out
 def ormqr(
-    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+    input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
-    """Q @ other for the m x m Q of the reflections that geqrf gives (left=False: other @ Q);
+    """Q @ input3 for the m x m Q of the reflections that geqrf gives (left=False: input3 @ Q);
     transpose: of Q.mH.
 
-    input is [*, m, k], tau [*, k]. Raises RuntimeError for other shapes.
+    input is [*, m, k], input2 [*, k]. Raises RuntimeError for other shapes.
 
     >>> a, tau = weft.geqrf(weft.tensor([[3.0], [4.0]]))
     >>> weft.ormqr(a, tau, weft.tensor([[3.0], [4.0]]), transpose=True).abs().round(decimals=3)
     tensor([[5.],
             [0.]])
     """
-    wanted = other.size(-2 if left else -1) if other.dim() > 1 else None
-    fits = input.dim() > 1 and tau.dim() == input.dim() - 1 and input.size(-1) >= tau.size(-1)
-    if not fits or wanted != input.size(-2) or tau.size(-1) > input.size(-2):
+    wanted = input3.size(-2 if left else -1) if input3.dim() > 1 else None
+    fits = input.dim() > 1 and input2.dim() == input.dim() - 1 and input.size(-1) >= input2.size(-1)
+    if not fits or wanted != input.size(-2) or input2.size(-1) > input.size(-2):
         raise RuntimeError(
             "ormqr: expected reflections [*, m, k], scales [*, k] and a matrix of m rows "
-            f"(left=False: columns), got shapes {tuple(input.shape)}, {tuple(tau.shape)} and "
-            f"{tuple(other.shape)}"
+            f"(left=False: columns), got shapes {tuple(input.shape)}, {tuple(input2.shape)} and "
+            f"{tuple(input3.shape)}"
         )
     if left:
-        return _reflected(input, tau, other, transpose)
-    return _reflected(input, tau, other.mH, not transpose).mH
+        return _reflected(input, input2, input3, transpose)
+    return _reflected(input, input2, input3.mH, not transpose).mH
 
 
 _REMOVED = {

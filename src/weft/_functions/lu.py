@@ -23,13 +23,13 @@ class TriangularSolve(NamedTuple):
 
 @takes_out
 def triangular_solve(
-    b: Tensor,
+    input: Tensor,
     A: Tensor,
     upper: bool = True,
     transpose: bool = False,
     unitriangular: bool = False,
 ) -> TriangularSolve:
-    """The X of A @ X = b (transpose: of A.mT @ X = b) for a triangular A, and a copy of A.
+    """The X of A @ X = input (transpose: of A.mT @ X = input) for a triangular A, and a copy of A.
 
     >>> A = weft.tensor([[2.0, 1.0], [0.0, 1.0]])
     >>> triangular_solve(weft.tensor([[4.0], [2.0]]), A).solution
@@ -37,7 +37,9 @@ def triangular_solve(
             [2.]])
     """
     matrix, is_upper = (A.mT, not upper) if transpose else (A, upper)
-    solution = _aten.linalg_solve_triangular(matrix, b, upper=is_upper, unitriangular=unitriangular)
+    solution = _aten.linalg_solve_triangular(
+        matrix, input, upper=is_upper, unitriangular=unitriangular
+    )
     return TriangularSolve(solution, A.clone())
 
 
@@ -95,15 +97,15 @@ def _permuted(B: Tensor, rows: Tensor) -> Tensor:
 
 
 @takes_out
-def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """linalg.lu_solve, under its old name and with b first.
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """linalg.lu_solve, under its old name and with the right-hand side first.
 
     >>> LU = weft.tensor([[2.0, 1.0], [0.0, 4.0]])
     >>> weft.lu_solve(weft.tensor([[3.0], [4.0]]), LU, weft.tensor([1, 2], dtype=weft.int32))
     tensor([[1.],
             [1.]])
     """
-    return linalg_lu_solve(LU_data, LU_pivots, b)
+    return linalg_lu_solve(LU_data, LU_pivots, input)
 
 
 class Unpacked(NamedTuple):

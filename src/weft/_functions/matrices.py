@@ -97,42 +97,42 @@ def powers(x: Tensor, count: int) -> Tensor:
 
 
 @takes_out
-def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """The tensor B with tensordot(B, tensordot(A, X)) = X: A as a matrix, inverted.
+def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
+    """The tensor B with tensordot(B, tensordot(input, X)) = X: input as a matrix, inverted.
 
-    The first `ind` sizes of A have the product of the others; they come last in B.
+    The first `ind` sizes of input have the product of the others; they come last in B.
 
     >>> tensorinv(weft.eye(4).reshape(2, 2, 4)).shape
     torch.Size([4, 2, 2])
     """
     if ind < 1:
         raise RuntimeError(f"tensorinv: expected ind above 0, got {ind}")
-    rows, columns = A.shape[:ind], A.shape[ind:]
+    rows, columns = input.shape[:ind], input.shape[ind:]
     if math.prod(rows) != math.prod(columns):
         raise RuntimeError(
             f"tensorinv: expected equal products of sizes, got {tuple(rows)} and {tuple(columns)}"
         )
-    matrix = A.reshape(math.prod(rows), -1) if A.numel() else A.reshape(0, 0)
+    matrix = input.reshape(math.prod(rows), -1) if input.numel() else input.reshape(0, 0)
     return _aten.linalg_inv(matrix).reshape(*columns, *rows)
 
 
 @takes_out
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
-    """X with tensordot(A, X, X.dim()) = B; `dims` of A are moved to its end first.
+def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
+    """X with tensordot(input, X, X.dim()) = other; `dims` of input are moved to its end first.
 
     >>> tensorsolve(weft.eye(4).reshape(2, 2, 4), weft.ones(2, 2))
     tensor([1., 1., 1., 1.])
     """
     if dims is not None:
-        A = A.movedim(list(dims), list(range(A.dim() - len(dims), A.dim())))
-    shape = A.shape[B.dim() :]
-    if math.prod(shape) != B.numel():
+        input = input.movedim(list(dims), list(range(input.dim() - len(dims), input.dim())))
+    shape = input.shape[other.dim() :]
+    if math.prod(shape) != other.numel():
         raise RuntimeError(
-            f"tensorsolve: expected a system with as many equations as unknowns, got {B.numel()} "
-            f"and {math.prod(shape)}"
+            f"tensorsolve: expected a system with as many equations as unknowns, got "
+            f"{other.numel()} and {math.prod(shape)}"
         )
-    matrix = A.reshape(B.numel(), B.numel())
-    return _aten.linalg_solve(matrix, B.reshape(-1)).reshape(shape)
+    matrix = input.reshape(other.numel(), other.numel())
+    return _aten.linalg_solve(matrix, other.reshape(-1)).reshape(shape)
 
 
 _DISTANCE_MODES = (

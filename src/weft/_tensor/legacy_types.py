@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from weft import _C
@@ -45,6 +46,25 @@ class _Typed(type):
         if not hasattr(first, "__len__"):
             raise TypeError(f"{name}: expected sizes or a sequence, got {type(first).__name__}")
         return _C.tensor(first, dtype=dtype, device=device)
+
+
+class _TypedOfGpu(type):
+    """isinstance(x, weft.cuda.FloatTensor) says False; TypeError when it is called."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return False
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        raise TypeError(
+            f"cuda.{cls.__name__}: expected a device of the type, got a build for the CPU"
+        )
+
+
+@functools.cache
+def of_gpu(name: str) -> type:
+    """The type of that name on GPUs, of which there are none."""
+    members = {"__doc__": f"Tensors of {TYPES[name]} on GPUs.", "__module__": "weft.cuda"}
+    return _TypedOfGpu(name, (), members)
 
 
 def set_default_tensor_type(t: Any) -> None:

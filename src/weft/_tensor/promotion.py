@@ -9,18 +9,18 @@ from weft._C import Tensor
 from weft._runtime.torch_function import declare as _declare
 
 
-def result_type(tensor1: Any, tensor2: Any) -> _C.dtype:
+def result_type(tensor: Any, other: Any) -> _C.dtype:
     """The dtype of arithmetic on both: of tensors with dimensions, unless one without, or a
     number, is of a higher kind (bool, integer, floating, complex).
 
     >>> weft.result_type(weft.tensor([1, 2]), 1.5)
     torch.float32
     """
-    first, second = _dtype(tensor1), _dtype(tensor2)
-    rank, other = _rank(tensor1), _rank(tensor2)
-    if rank == other:
+    first, second = _dtype(tensor), _dtype(other)
+    ranks = _rank(tensor), _rank(other)
+    if ranks[0] == ranks[1]:
         return _C.promote_types(first, second)
-    high, low = (first, second) if rank > other else (second, first)
+    high, low = (first, second) if ranks[0] > ranks[1] else (second, first)
     return _as_number(low, high) if _kind(low) > _kind(high) else high
 
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from weft._runtime.settings import OutOfMemoryError
+from weft._tensor import legacy_types
 from weft.cuda import amp, nvtx
 from weft.cuda.streams import CUDAGraph, Event, ExternalStream, Stream
 
@@ -265,3 +266,9 @@ def _sleep(cycles: int) -> None:
 def _is_in_bad_fork() -> bool:
     """False: a fork can leave no GPU behind."""
     return False
+
+
+def __getattr__(name: str) -> Any:
+    if name in legacy_types.TYPES:
+        return legacy_types.of_gpu(name)
+    raise AttributeError(f"module 'weft.cuda' has no attribute {name!r}")

@@ -54,14 +54,15 @@ def native_layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """nn.functional.layer_norm, the means, and 1 / sqrt(variance + eps).
 
-    The statistics have the dimensions of `input`, with size 1 where they were taken.
+    The statistics have the dimensions of `input`, with size 1 where they were taken, and no
+    gradient.
 
     >>> weft.native_layer_norm(weft.tensor([[1.0, 3.0]]), [2], None, None, 0.0)[1:]
     (tensor([[2.]]), tensor([[1.]]))
     """
     result = F.layer_norm(input, normalized_shape, weight, bias, eps)
     dims = [-1 - d for d in range(len(normalized_shape))]
-    mean, scale = _moments(input, dims, 0, eps)
+    mean, scale = _moments(input.detach(), dims, 0, eps)
     return result, mean, scale
 
 
@@ -86,7 +87,7 @@ def native_batch_norm(
     running_var: Tensor | None, training: bool, momentum: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """nn.functional.batch_norm; in training also the means and 1 / sqrt(variance + eps) of the
-    channels, otherwise two tensors without elements.
+    channels, without gradient; otherwise two tensors without elements.
 
     >>> x = weft.tensor([[1.0], [3.0]])
     >>> weft.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)[1:]
@@ -97,7 +98,7 @@ def native_batch_norm(
     )
     if not training:
         return result, input.new_empty([0]), input.new_empty([0])
-    mean, scale = batch_norm_stats(input, eps)
+    mean, scale = batch_norm_stats(input.detach(), eps)
     return result, mean, scale
 
 
