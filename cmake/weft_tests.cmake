@@ -22,7 +22,7 @@ if(TARGET weft_generated)
 endif()
 
 enable_testing()
-add_test(NAME weft_fuzz COMMAND weft_fuzz --count 20000)
+add_test(NAME weft_fuzz COMMAND weft_fuzz --count 5000)
 add_test(NAME weft_tests COMMAND weft_tests)
 # Those whose threads share more than the parts of one result: what the thread sanitizer has time
 # for, in two processes.

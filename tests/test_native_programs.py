@@ -252,7 +252,7 @@ def test_machine_code_for_aarch64_runs(tmp_path) -> None:
     include = EXAMPLES.parents[1] / "csrc" / "capi"
     run("aarch64-linux-gnu-gcc", source, f"-I{include}", f"-L{ARM}", "-lweft",
         f"-Wl,-rpath,{ARM}", "-Wl,--allow-shlib-undefined", "-o", program)  # fmt: skip
-    emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+    emulator = ["qemu-aarch64", "-cpu", "cortex-a57", "-L", "/usr/aarch64-linux-gnu"]
     steps = run(*emulator, program, model).splitlines()
     code = run(*emulator, program, model, "code").splitlines()
     assert len(set(steps)) == 1 and code == steps
