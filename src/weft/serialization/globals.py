@@ -173,10 +173,10 @@ def _rebuild_v3(
 
 def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     """A tensor on the device meta, which has no storage in the file."""
-    if not isinstance(dtype, weft.dtype) or len(tuple(size)) > 64:
+    if not isinstance(dtype, _C.dtype) or len(tuple(size)) > 64:
         raise LoadError("load: expected dtype and sizes of a tensor on meta, got something else")
     try:
-        made = weft.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
+        made = _C.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
     except (RuntimeError, ValueError, TypeError, OverflowError, IndexError) as error:
         raise LoadError(f"load: expected the layout of a tensor on meta; {error}") from None
     return _grad(made, requires_grad)

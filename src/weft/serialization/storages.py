@@ -34,7 +34,7 @@ class Storages:
         loaded = self._loaded.get(key)
         if loaded is None:
             if located(self._map_location, location) == "meta":  # nothing is read
-                loaded = weft.empty(size, dtype=weft.uint8, device="meta")
+                loaded = _C.empty(size, dtype=_C.uint8, device="meta")
             else:
                 loaded = self._place(self._read(key, size, dtype), location)
             if loaded.data_ptr() % 8:
