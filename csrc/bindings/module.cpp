@@ -4,6 +4,7 @@
 #include "bindings/bindings.h"
 #include "bindings/errors.h"
 #include "bindings/jit.h"
+#include "bindings/meta.h"
 #include "bindings/objects.h"
 #include "bindings/tensor_object.h"
 #include "bindings/torch_function.h"
@@ -33,6 +34,7 @@ NB_MODULE(_C, module) {
     init_storage_face(module.ptr());
     init_op_functions(module.ptr());
     init_view_dtype();
+    init_meta();
     bind_autograd(module);
     init_grad_mode(module.attr("_autograd").ptr());
     bind_mapped_file(module);

@@ -144,7 +144,7 @@ bool convert_scalar(PyObject* object, Value& out) {
   }
   if (is_plain_tensor(object)) {
     const Tensor& tensor = unwrap(object);
-    if (tensor.dim() != 0) return false;
+    if (tensor.dim() != 0 || tensor.device().type == DeviceType::Meta) return false;
     out = Value(tensor.item());
     return true;
   }

@@ -8,6 +8,7 @@
 #include "bindings/errors.h"
 #include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
+#include "core/meta.h"
 #include "ops_views.h"
 
 namespace weft::py {
@@ -76,7 +77,7 @@ PyObject* storage_info(PyObject*, PyObject* tensor) {
     const Storage& s = *tensor_arg("_storage_info", "tensor", tensor).storage();
     const char* allocator = s.allocator() ? s.allocator()->name() : nullptr;
     auto flag = [&](StorageFlags which) { return s.has(which) ? Py_True : Py_False; };
-    return Py_BuildValue("(NnnzOOOOIII)", PyLong_FromVoidPtr(s.address()),
+    return Py_BuildValue("(NnnzOOOOIII)", PyLong_FromVoidPtr(meta::shown_address(s)),
                          static_cast<Py_ssize_t>(s.nbytes()), static_cast<Py_ssize_t>(s.capacity()),
                          allocator, flag(kReadOnly), flag(kShared), flag(kPinned), flag(kForeign),
                          s.holds(), s.use_count(), s.version());

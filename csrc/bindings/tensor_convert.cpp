@@ -4,6 +4,7 @@
 #include "bindings/tensor_object.h"
 #include "bindings/tensor_slots.h"
 #include "core/error.h"
+#include "core/meta.h"
 #include "ops/copy.h"
 #include "ops_compare.h"
 #include "ops_reductions.h"
@@ -16,6 +17,7 @@ Object one_element(const char* op, PyObject* self) {
   const Tensor& tensor = unwrap(self);
   WEFT_CHECK(tensor.numel() == 1, op, ": expected a tensor of one element, got shape ",
              AsTuple{tensor.sizes()});
+  if (tensor.device().type == DeviceType::Meta) meta::refuse_item();
   const Tensor here = on_device(tensor, {});
   return Object::checked(element_to_python(here.dtype(), here.data()));
 }

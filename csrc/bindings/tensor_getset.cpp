@@ -45,6 +45,9 @@ PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
 PyObject* get_is_cpu(PyObject* self, void*) {
   return py_bool(unwrap(self).device().type == DeviceType::CPU);
 }
+PyObject* get_is_meta(PyObject* self, void*) {
+  return py_bool(unwrap(self).device().type == DeviceType::Meta);
+}
 
 // ---- autograd ----
 
@@ -200,8 +203,8 @@ PyGetSetDef tensor_getset[] = {
      "False; sparse tensors are a subclass.", nullptr},
     {"is_quantized", Overridable<"is_quantized", get_false>::call, nullptr,
      "False: there are no quantized tensors.", nullptr},
-    {"is_meta", Overridable<"is_meta", get_false>::call, nullptr,
-     "False: all tensors have elements.", nullptr},
+    {"is_meta", Overridable<"is_meta", get_is_meta>::call, nullptr, "Whether it has no elements.",
+     nullptr},
     {"_version", Overridable<"_version", get_version>::call, nullptr,
      "Writes to the storage so far.", nullptr},
     {"_base", Overridable<"_base", get_base>::call, nullptr, "The tensor it is a view of, or None.",

@@ -6,6 +6,7 @@
 #include "bindings/errors.h"
 #include "bindings/hooked.h"
 #include "bindings/tensor_object.h"
+#include "core/meta.h"
 #include "ops_views.h"
 
 namespace weft::py {
@@ -43,7 +44,8 @@ PyObject* storage_offset(PyObject* self, PyObject*) {
 }
 PyObject* data_ptr(PyObject* self, PyObject*) {
   const Tensor& tensor = unwrap(self);
-  return PyLong_FromVoidPtr(tensor.numel() > 0 ? tensor.address() : nullptr);
+  return PyLong_FromVoidPtr(
+      tensor.numel() > 0 && meta::shown_address(*tensor.storage()) ? tensor.address() : nullptr);
 }
 PyObject* device_index(PyObject* self, PyObject*) {
   const Tensor& tensor = unwrap(self);

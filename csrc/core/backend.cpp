@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "core/error.h"
+#include "core/meta.h"
 
 namespace weft {
 namespace {
@@ -31,14 +32,17 @@ Device check_available(const char* op, Device device) {
              "; this build has no other device");
   const int count = backend->device_count();
   WEFT_CHECK(device.index < count, op, ": expected a device index below ", count, ", got ", device);
-  if (device.index < 0) device.index = 0;
-  return device;
+  return meta::with_index(device);
 }
 
 NativeScope::NativeScope(const char* key) noexcept : outer_(g_native) { g_native = key; }
 NativeScope::~NativeScope() { g_native = outer_; }
 
 void refuse_host_access(Device device) {
+  if (device.type == DeviceType::Meta) {
+    if (g_native == nullptr) meta::refuse_copy();
+    meta::refuse_elements(g_native);
+  }
   if (g_native != nullptr) {
     fail(ErrorKind::NotImplemented, str(g_native, ": expected a body for the device ", device,
                                         ", got none; move the tensors to the CPU"));

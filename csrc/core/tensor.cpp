@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/inference.h"
+#include "core/meta.h"
 #include "core/thread_cache.h"
 
 namespace weft {
@@ -97,6 +98,7 @@ Scalar Tensor::item() const {
   WEFT_CHECK(numel() == 1, "item: expected a tensor with one element, got ", numel());
   alignas(16) char element[16];
   if (Backend* backend = find_backend(device())) {
+    if (device().type == DeviceType::Meta) meta::refuse_item();
     backend->copy(element, {}, address(), device(), item_size());
   } else {
     std::memcpy(element, data(), item_size());

@@ -24,6 +24,7 @@
 
 #include "core/error.h"
 #include "core/fork.h"
+#include "core/meta.h"
 
 namespace weft {
 namespace {
@@ -366,6 +367,9 @@ void set_num_threads(int count) {
 }
 
 bool in_parallel_region() { return tls_in_region; }
+
+meta::InThisThread::InThisThread() noexcept : outer_(std::exchange(tls_in_region, true)) {}
+meta::InThisThread::~InThisThread() { tls_in_region = outer_; }
 
 namespace {
 

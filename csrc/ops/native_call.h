@@ -2,11 +2,14 @@
 // generated code alone.
 #pragma once
 
-#include <algorithm>
 #include <optional>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "core/backend.h"
+#include "core/error.h"
+#include "core/meta.h"
 #include "core/tensor.h"
 
 namespace weft::native {
@@ -39,7 +42,7 @@ class Operands {
   }
   void found(Device device) noexcept {
     if (device_.type != DeviceType::CPU) return;
-    device_ = {device.type, std::max(device.index, int8_t{0})};
+    device_ = meta::with_index(device);
   }
   void add(const TensorList& tensors) noexcept {
     for (const Tensor& tensor : tensors) add(tensor);
@@ -58,11 +61,51 @@ class Operands {
   Device device_;
 };
 
+template <class T>
+inline constexpr size_t kTensors = 0;  // of a result that is nothing but tensors
+template <>
+inline constexpr size_t kTensors<Tensor> = 1;
+template <class... T>
+inline constexpr size_t kTensors<std::tuple<T...>> =
+    (std::is_same_v<T, Tensor> && ...) ? sizeof...(T) : 0;
+
+// The call on the device "meta". A body that asks for elements has checked its arguments by then.
+template <class Signature, class... Args>
+auto call_on_meta(const char* key, Signature* body, const Args&... args) {
+  using Result = decltype(body(args...));
+  constexpr size_t count = kTensors<Result>;
+  if constexpr (count == 0) {
+    return body(args...);
+  } else {
+    meta::refused() = false;
+    const meta::InThisThread here;
+    try {
+      return body(args...);
+    } catch (const Error&) {
+      if (!meta::refused()) throw;
+      const meta::Argument arguments[] = {meta::argument(args)...};
+      std::vector<Tensor> found = meta::results(key, arguments);
+      if (found.size() != count) throw;
+      meta::refused() = false;
+      if constexpr (std::is_same_v<Result, Tensor>) {
+        return std::move(found[0]);
+      } else {
+        return [&]<size_t... I>(std::index_sequence<I...>) {
+          return Result(std::move(found[I])...);
+        }(std::make_index_sequence<count>());
+      }
+    }
+  }
+}
+
 // The same on another device than the CPU.
 template <class Signature, class... Args>
 [[gnu::noinline]] auto call_on(Operands operands, const char* key, Signature* body,
                                const Args&... args) {
   const NativeScope scope(key);
+  if (operands.device().type == DeviceType::Meta) {
+    return call_on_meta(key, body, args...);
+  }
   Backend* backend = find_backend(operands.device());
   const Backend::Function own = backend ? backend->native(key) : nullptr;
   if (own == nullptr) return body(args...);
@@ -72,7 +115,8 @@ template <class Signature, class... Args>
 
 // Calls the body that the device of the arguments has for the row `key`. Where it has none, calls
 // the CPU's: a body made of operators alone works on every device, and one that reaches for the
-// elements raises NotImplementedError "<key>: expected a body for the device ...".
+// elements raises NotImplementedError "<key>: expected a body for the device ...". On "meta" its
+// results then follow from the row's formulas, where it has them.
 template <class Signature, class... Args>
 [[gnu::always_inline]] inline auto call(const char* key, std::type_identity_t<Signature>* body,
                                         const Args&... args) {

@@ -38,7 +38,7 @@ Tensor memory_order(const Tensor& tensor) {
 template <class Fn>
 void fill_in_memory_order(const char* op, const Tensor& self, Fn&& fill) {
   self.check_writable(op);
-  if (self.numel() == 0) return;
+  if (self.numel() == 0 || self.device().type == DeviceType::Meta) return;
   if (self.is_contiguous()) return fill(self);
   const Tensor sorted = memory_order(self);
   if (sorted.is_contiguous()) return fill(sorted);
@@ -190,7 +190,7 @@ Tensor normal_(const Tensor& self, double mean, double std, const Ref<Generator>
     normal_(as_real(self), mean, std / std::numbers::sqrt2, generator);
     return self;
   }
-  if (self.numel() < 16 || !self.is_contiguous()) {
+  if (self.numel() < 16 || !self.is_contiguous() || !self.on_cpu()) {
     fill_each(op, self, generator, [&](Generator& source, auto type) {
       return cast_real<typename decltype(type)::type>(std::fma(draw_normal(source), std, mean));
     });

@@ -113,7 +113,8 @@ def _slope(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     if isinstance(spacing, Tensor) and spacing.dim():
         gaps = spacing.diff().reshape([-1] + [1] * (x.dim() - 1 - dim))
     else:
-        gaps = _C.ones([size - 1] + [1] * (x.dim() - 1 - dim)) * spacing
+        shape = [size - 1] + [1] * (x.dim() - 1 - dim)
+        gaps = _C.ones(shape, device=x.device) * spacing
         gaps = gaps.to(x.dtype) if x.is_floating_point() or x.is_complex() else gaps
 
     def part(start: int, count: int) -> Tensor:

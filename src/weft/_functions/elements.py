@@ -226,7 +226,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     if p < 1:
         raise RuntimeError(f"mvlgamma: expected p >= 1, got {p}")
     x = input if input.is_floating_point() else input.to(_C.get_default_dtype())
-    steps = _C.arange(p, dtype=x.dtype) * 0.5
+    steps = _C.arange(p, dtype=x.dtype, device=x.device) * 0.5
     return (x.unsqueeze(-1) - steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 

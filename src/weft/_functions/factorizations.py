@@ -84,7 +84,7 @@ def _reflected(A: Tensor, tau: Tensor, other: Tensor, adjoint: bool) -> Tensor:
     """H_0 @ ... @ H_k-1 @ other, or its adjoint's product, with H_i = 1 - tau_i v_i v_i^H; v_i is
     column i of A below the diagonal, and 1 on it (Golub and Van Loan, Matrix Computations, 5.1)."""
     count = tau.size(-1)
-    unit = _C.eye(A.size(-2), count, dtype=A.dtype)
+    unit = _C.eye(A.size(-2), count, dtype=A.dtype, device=A.device)
     vectors = A[..., :count].tril(-1) + unit
     for i in range(count) if adjoint else reversed(range(count)):
         vector = vectors[..., i : i + 1]
@@ -106,7 +106,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
             [4.]])
     """
     _check_reflections("householder_product", input, tau)
-    one = _C.eye(input.size(-2), input.size(-1), dtype=input.dtype)
+    one = _C.eye(input.size(-2), input.size(-1), dtype=input.dtype, device=input.device)
     return _reflected(input, tau, one.expand(input.shape), False).clone()
 
 

@@ -48,7 +48,7 @@ def _rows(name: str, pivots: Tensor, count: int) -> Tensor:
     row i with row pivots[..., i], counted from 1."""
     if pivots.dtype != _C.int32:
         raise RuntimeError(f"{name}: expected pivots of int32, got {pivots.dtype}")
-    rows = _C.arange(count).expand([*pivots.shape[:-1], count]).clone()
+    rows = _C.arange(count, device=pivots.device).expand([*pivots.shape[:-1], count]).clone()
     for i in range(pivots.size(-1)):
         other = pivots[..., i : i + 1].to(_C.int64) - 1
         exchanged = rows.gather(-1, other)
@@ -133,11 +133,11 @@ def lu_unpack(
     least = min(rows, columns)
     P = L = U = LU_data.new_empty([0])
     if unpack_data:
-        one = _C.eye(rows, least, dtype=LU_data.dtype)
+        one = _C.eye(rows, least, dtype=LU_data.dtype, device=LU_data.device)
         L, U = LU_data[..., :least].tril(-1) + one, LU_data[..., :least, :].triu()
     if unpack_pivots:
         order = _rows("lu_unpack", LU_pivots, rows)
-        P = _C.eye(rows, dtype=LU_data.dtype)[order].mT
+        P = _C.eye(rows, dtype=LU_data.dtype, device=LU_data.device)[order].mT
     return Unpacked(P, L, U)
 
 
@@ -218,7 +218,8 @@ def linalg_lu(A: Tensor, *, pivot: bool = True) -> Decomposition:
     _check_pivot("lu", pivot)
     LU, _, places, _ = _aten._lu_factor(A, False)
     _, L, U = lu_unpack(LU, places, unpack_pivots=False)
-    return Decomposition(_C.eye(A.size(-2), dtype=A.dtype)[places], L, U)
+    one = _C.eye(A.size(-2), dtype=A.dtype, device=A.device)
+    return Decomposition(one[places], L, U)
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:

@@ -57,7 +57,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 def _pade_exp(a: Tensor) -> Tensor:
     """exp of matrices of a small norm: (even - odd)^-1 (even + odd)."""
-    one = _C.eye(a.size(-1), dtype=a.dtype).expand(a.shape)
+    one = _C.eye(a.size(-1), dtype=a.dtype, device=a.device).expand(a.shape)
     two = a @ a
     four = two @ two
     six = four @ two

@@ -172,7 +172,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(f"combinations: expected r >= 0, got {r}")
     if r == 0:
         return input.new_empty(0)
-    places = _C.arange(input.numel())
+    places = _C.arange(input.numel(), device=input.device)
     grids = meshgrid([places] * r, indexing="ij")
     kept = _C.ones_like(grids[0], dtype=_C.bool)
     for i in range(r - 1):

@@ -35,6 +35,7 @@ op(
     doc="0 repeats[0] times, 1 repeats[1] times, and so on.",
     native="repeat_interleave",
     tags=("nondifferentiable",),
+    shape="[unknown if output_size is absent else output_size]",
 )
 _composite("tile(Tensor self, int[] dims) -> Tensor", "self laid out dims[i] times along each dim.")
 
@@ -114,6 +115,8 @@ op(
     doc="Matrices of zeros with the vectors of self on a diagonal.",
     native="diag_embed",
     grad={"self": "grad.diagonal(offset, dim1, dim2)"},
+    shape="diagonals(self, offset, dim1, dim2)",
+    result="self",
 )
 op(
     "diagflat(Tensor self, int offset=0) -> Tensor",
@@ -133,6 +136,8 @@ for _name, _half in (("tril", "below"), ("triu", "above")):
         "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         doc=f"Rows and columns of the places on and {_half} a diagonal.",
         native=f"{_name}_indices",
+        shape=f"[2, triangle(row, col, offset, {_name == 'triu'})]",
+        result="int64",
         tags=("factory", "nondifferentiable"),
     )
     op(
@@ -214,6 +219,8 @@ backward_op(
     native="_masked_scatter_backward",
     constants=("mask",),
     grad={"grad_output": "grad.new_zeros(grad_output.shape).masked_scatter(mask, grad)"},
+    shape="size",
+    result="grad_output",
 )
 backward_op(
     "_scatter_reduce_backward(Tensor grad, Tensor self, int dim, Tensor index, Tensor src, "

@@ -64,6 +64,8 @@ backward_op(
         "weight": "_conv2d_backward_weight(grad_output.conj(), grad, weight.shape, stride, "
         "padding, dilation, groups)",
     },
+    shape="input_size",
+    result="grad_output",
 )
 backward_op(
     "_conv2d_backward_weight(Tensor grad_output, Tensor input, int[] weight_size, int[2] stride, "
@@ -75,6 +77,8 @@ backward_op(
         "input": "_conv2d_backward_input(grad_output.conj(), grad, input.shape, stride, padding, "
         "dilation, groups)",
     },
+    shape="weight_size",
+    result="grad_output",
 )
 
 # ---- pooling ----
@@ -86,6 +90,8 @@ op(
     native="max_pool2d_with_indices",
     grad={"self": "_max_pool2d_backward(grad, result1, self.shape)"},
     variants="nn",
+    shape="pooled(self, kernel_size, stride, padding, dilation, ceil_mode)",
+    result=("self", "int64"),
 )
 op(
     "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
@@ -103,6 +109,8 @@ backward_op(
     native="_max_pool2d_backward",
     constants=("indices",),
     grad={"grad_output": "_max_pool2d_gather(grad, indices)"},
+    shape="input_size",
+    result="grad_output",
 )
 backward_op(
     "_max_pool2d_gather(Tensor self, Tensor indices) -> Tensor",
@@ -110,6 +118,8 @@ backward_op(
     native="_max_pool2d_gather",
     constants=("indices",),
     grad={"self": "_max_pool2d_backward(grad, indices, self.shape)"},
+    shape="indices",
+    result="self",
 )
 op(
     "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
@@ -134,6 +144,8 @@ backward_op(
         "grad_output": "avg_pool2d(grad, kernel_size, stride, padding, ceil_mode, "
         "count_include_pad, divisor_override)"
     },
+    shape="input_size",
+    result="grad_output",
 )
 op(
     "adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor",
@@ -150,6 +162,8 @@ backward_op(
     doc="The gradient of adaptive_avg_pool2d.",
     native="_adaptive_avg_pool2d_backward",
     grad={"grad_output": "adaptive_avg_pool2d(grad, output_size)"},
+    shape="input_size",
+    result="grad_output",
 )
 
 # ---- batch norm ----
@@ -172,6 +186,7 @@ backward_op(
     constants=("running_mean", "running_var"),
     grad={"input, weight, bias": "_batch_norm_backward(grad, input, weight, result1, result2)"},
     tags=("writes_statistics",),
+    shape="each(input, [input[1]], [input[1]])",
 )
 backward_op(
     "_batch_norm_backward(Tensor grad_output, Tensor input, Tensor? weight, Tensor mean, "
@@ -184,6 +199,7 @@ backward_op(
         "grad_output, input, weight": "_batch_norm_double_backward(grads[0], grads[1], grads[2], "
         "grad_output, input, weight, mean, invstd)"
     },
+    shape="each(input, [input[1]], [input[1]])",
 )
 backward_op(
     "_batch_norm_double_backward(Tensor? ggi, Tensor? ggw, Tensor? ggb, Tensor grad_output, "

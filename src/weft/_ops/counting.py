@@ -19,6 +19,7 @@ _count(
     "Where each value of self would go in the sorted rows (right: behind its equals).",
     "searchsorted",
     out=True,
+    shape="self",
 )
 _count(
     f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, {_SEARCH}, str? side=None, "
@@ -26,6 +27,7 @@ _count(
     "Where a number would go in a sorted vector.",
     "searchsorted",
     out=True,
+    shape="[]",
 )
 _count(
     f"bucketize.Tensor(Tensor self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
@@ -33,6 +35,7 @@ _count(
     "bucketize",
     variants="f",
     out=True,
+    shape="self",
 )
 _count(
     f"bucketize.Scalar(Scalar self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
@@ -40,6 +43,7 @@ _count(
     "bucketize",
     variants="f",
     out=True,
+    shape="[]",
 )
 _count(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
@@ -52,6 +56,8 @@ _count(
     "Counts of the elements in equal bins from min to max (both 0: of the elements).",
     "histc",
     out=True,
+    shape="[bins]",
+    result="self",
 )
 _UNIQUE = "bool return_inverse=False, bool return_counts=False"
 _count(
@@ -78,16 +84,22 @@ _count(
     "Whether each element is one of test_elements.",
     "isin",
     out=True,
+    shape="elements",
+    result="bool",
 )
 _count(
     f"isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, {_ISIN}) -> Tensor",
     "Whether each element equals a number.",
     "isin",
     out=True,
+    shape="elements",
+    result="bool",
 )
 _count(
     f"isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, {_ISIN}) -> Tensor",
     "Whether a number is one of test_elements.",
     "isin",
     out=True,
+    shape="[]",
+    result="bool",
 )

@@ -45,18 +45,21 @@ _factory(
     "arange(Scalar end, *, OPTIONS)",
     "0, 1, ... below end; int64 for integers, else the default.",
     out=True,
-    shape="[unknown]",
+    shape="counted(0, end, 1)",
+    result="end",
 )
 _factory(
     "arange.start(Scalar start, Scalar end, *, OPTIONS)",
     "start, start + 1, ... below end.",
-    shape="[unknown]",
+    shape="counted(start, end, 1)",
+    result="end",
 )
 _factory(
     "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, OPTIONS)",
     "start, start + step, ... up to, without, end.",
     out="start_out",
-    shape="[unknown]",
+    shape="counted(start, end, step)",
+    result="end",
 )
 _factory(
     "linspace(Scalar start, Scalar end, int steps, *, OPTIONS)",

@@ -27,6 +27,7 @@ op(
     grad={"self": "_eig_backward(grads[0], grads[1], result0, result1)"},
     variants="",
     out="out",
+    shape="each(self[:-1], self)",
 )
 backward_op(
     "_eig_backward(Tensor grad_values, Tensor grad_vectors, Tensor values, Tensor vectors)"
@@ -84,6 +85,7 @@ backward_op(
     "row of A is, and 0 or the number of a zero pivot.",
     native="_lu_factor",
     grad={"A": "_lu_backward(grads[0], result0, result2)"},
+    shape="each(A, [*A[:-2], smaller(*A[-2:])], A[:-1], A[:-2])",
 )
 backward_op(
     "_lu_backward(Tensor grad, Tensor LU, Tensor places) -> Tensor",
@@ -109,6 +111,7 @@ backward_op(
     native="_ldl_factor",
     no_gradient=("self",),
     tags=("nondifferentiable",),
+    shape="each(self, self[:-1], self[:-2])",
 )
 backward_op(
     "_ldl_solve(Tensor LD, Tensor pivots, Tensor B, bool hermitian) -> Tensor",
@@ -117,6 +120,8 @@ backward_op(
     no_gradient=("LD", "B"),
     constants=("pivots",),
     tags=("nondifferentiable",),
+    shape="B",
+    result="B",
 )
 op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
@@ -126,4 +131,5 @@ op(
     no_gradient=("self",),
     tags=("nondifferentiable",),
     out="a",
+    shape="each(self, [*self[:-2], smaller(*self[-2:])])",
 )

@@ -60,6 +60,8 @@ op(
     constants=("indices",),
     grad={"self": "_index_backward(grad, self.shape, indices)"},
     variants="m",
+    shape="indexed(self, indices)",
+    result="self",
 )
 backward_op(
     "_index_backward(Tensor grad_output, int[] input_size, Tensor?[] indices) -> Tensor",
@@ -67,6 +69,8 @@ backward_op(
     native="_index_backward",
     constants=("indices",),
     grad={"grad_output": "index(grad, indices)"},
+    shape="input_size",
+    result="grad_output",
 )
 op(
     "index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)"
@@ -134,6 +138,8 @@ backward_op(
     native="_masked_select_backward",
     constants=("mask",),
     grad={"grad_output": "masked_select(grad, mask)"},
+    shape="input_size",
+    result="grad_output",
 )
 
 # ---- gather and scatter ----
@@ -241,6 +247,8 @@ backward_op(
     grad={
         "grad_output": "_embedding_double_backward(grad, indices, padding_idx, scale_grad_by_freq)"
     },
+    shape="[num_weights, grad_output[-1]]",
+    result="grad_output",
 )
 backward_op(
     "_embedding_double_backward(Tensor grad, Tensor indices, int padding_idx, "
@@ -255,6 +263,8 @@ op(
     native="one_hot",
     tags=("nondifferentiable",),
     variants="nn",
+    shape="[*self, unknown if num_classes == -1 else num_classes]",
+    result="int64",
 )
 
 # ---- sorting, searching ----

@@ -61,6 +61,8 @@ op(
     native="dot",
     grad={"self": "grad * tensor.conj()", "tensor": "grad * self.conj()"},
     out="out",
+    shape="[]",
+    result="self",
 )
 op(
     "mv(Tensor self, Tensor vec) -> Tensor",
@@ -68,6 +70,8 @@ op(
     native="mv",
     grad={"self": "grad.outer(vec.conj())", "vec": "self.mH.mv(grad)"},
     out="out",
+    shape="[self[0]]",
+    result="self",
 )
 
 
@@ -121,6 +125,8 @@ backward_op(
         "grad_output": "linear(input.conj(), grad)",
         "input": "grad_output.conj().matmul(grad)",
     },
+    shape="[grad_output[-1], input[-1]]",
+    result="grad_output",
 )
 
 # ---- further sums with a product, all by addmm ----

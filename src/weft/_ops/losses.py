@@ -87,6 +87,7 @@ op(
         "result1)"
     },
     variants="",
+    shape="each([] if reduction else target, [])",
 )
 backward_op(
     "_nll_loss_backward(Tensor grad_output, int[] input_size, Tensor target, Tensor? weight, "
@@ -95,6 +96,8 @@ backward_op(
     native="_nll_loss_backward",
     constants=("target", "weight", "total_weight"),
     grad={"grad_output": "nll_loss(grad, target, weight, reduction, ignore_index)"},
+    shape="input_size",
+    result="grad_output",
 )
 
 

@@ -13,6 +13,8 @@ op(
     native="constant_pad_nd",
     grad={"self": "grad.constant_pad_nd(negated(pad), 0)"},
     variants="f",
+    shape="padded(self, pad)",
+    result="self",
 )
 op(
     "_resample(Tensor self, int dim, Tensor index, Tensor weight) -> Tensor",
@@ -21,6 +23,8 @@ op(
     constants=("index", "weight"),
     grad={"self": "_resample_backward(grad, dim, self.size(dim), index, weight)"},
     variants="",
+    shape="resized(self, dim, index[0])",
+    result="self",
 )
 backward_op(
     "_resample_backward(Tensor grad_output, int dim, int size, Tensor index, Tensor weight)"
@@ -29,6 +33,8 @@ backward_op(
     native="_resample_backward",
     constants=("index", "weight"),
     grad={"grad_output": "_resample(grad, dim, index, weight)"},
+    shape="resized(grad_output, dim, size)",
+    result="grad_output",
 )
 
 

@@ -124,6 +124,7 @@ op(
     variants="",
     tags=("autocast_float32",),
     out="inverse",
+    shape="each(A, A[:-2])",
 )
 op(
     "linalg_inv(Tensor A) -> Tensor",
@@ -147,6 +148,8 @@ op(
     grad={"A": "_det_backward(grad, A, result)"},
     variants="",
     out="out",
+    shape="A[:-2]",
+    result="A",
 )
 backward_op(
     "_det_backward(Tensor grad, Tensor A, Tensor result) -> Tensor",
@@ -161,6 +164,7 @@ op(
     grad={"A": "_slogdet_backward(grads[0], grads[1], A, result0)"},
     variants="",
     out="out",
+    shape="A[:-2]",
 )
 backward_op(
     "_slogdet_backward(Tensor grad_sign, Tensor grad_size, Tensor A, Tensor sign) -> Tensor",
@@ -188,6 +192,8 @@ backward_op(
         "B.dim() == 1 or B.shape == A.shape[:-1])",
         "B": "_solve(A.mH, grad)",
     },
+    shape="solved(A, B)",
+    result="B",
 )
 backward_op(
     "_solve_backward_matrix(Tensor upstream, Tensor result, bool vector) -> Tensor",
@@ -210,6 +216,8 @@ backward_op(
         ".matmul(result.mH)), upper, unitriangular)",
         "B": "_solve_triangular(A.mH, grad, not upper, unitriangular)",
     },
+    shape="[*broadcast(A[:-2], B[:-2]), *B[-2:]]",
+    result="B",
 )
 
 
@@ -264,6 +272,7 @@ backward_op(
     doc="The lower triangle L with L @ L.mH = self, and what LAPACK says of each matrix.",
     native="_cholesky",
     grad={"self": "_cholesky_backward(grads[0], result0)"},
+    shape="each(self, self[:-2])",
 )
 backward_op(
     "_cholesky_backward(Tensor grad, Tensor L) -> Tensor",
@@ -359,6 +368,7 @@ op(
     grad={"self": "_eigh_backward(grads[0], grads[1], result0, result1)"},
     variants="",
     out="eigvals",
+    shape="each(self[:-1], self)",
 )
 backward_op(
     "_eigh_backward(Tensor grad_values, Tensor grad_vectors, Tensor values, Tensor vectors)"
@@ -408,6 +418,9 @@ op(
     grad={"A": "_qr_backward(grads[0], grads[1], result0, result1)"},
     variants="",
     out="out",
+    shape="each([0] if mode == 'r' else [*A[:-1], A[-2] if mode == 'complete' else "
+    "smaller(*A[-2:])], "
+    "[*A[:-2], A[-2] if mode == 'complete' else smaller(*A[-2:]), A[-1]])",
 )
 backward_op(
     "_qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor",
@@ -481,6 +494,9 @@ op(
     grad={"A": "_svd_backward(grads[0], grads[1], grads[2], result0, result1, result2)"},
     variants="",
     out="U",
+    shape="each([*A[:-1], A[-2] if full_matrices else smaller(*A[-2:])], "
+    "[*A[:-2], smaller(*A[-2:])], "
+    "[*A[:-2], A[-1] if full_matrices else smaller(*A[-2:]), A[-1]])",
 )
 backward_op(
     "_svd_backward(Tensor grad_u, Tensor grad_s, Tensor grad_v, Tensor u, Tensor s, Tensor vh)"

@@ -88,7 +88,7 @@ for _arguments, _doc, _moments in (
     )
 _random(
     f"normal.float_float(float mean, float std, int[] size, *, {_GENERATOR}, {_OPTIONS})",
-    "Normal numbers of one mean and deviation.", factory=True, out=True,
+    "Normal numbers of one mean and deviation.", factory=True, out=True, shape="size",
 )  # fmt: skip
 op(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",

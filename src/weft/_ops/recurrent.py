@@ -42,6 +42,10 @@ backward_op(
         "result0, result3, result4, result5, mode, backwards)"
     },
     tags=("partial_grads", "autocast_lower"),
+    shape="each([*steps[:-1], hidden[1]], hidden, [0] if memory is absent else memory, steps, "
+    "[0] if memory is absent else [*steps[:-1], memory[1]], "
+    "[0] if projection is absent else [*steps[:-1], memory[1]])",
+    result=("steps",) * 6,
 )
 backward_op(
     "_recurrent_steps_backward(Tensor? grad_output, Tensor? grad_hidden, Tensor? grad_memory, "
@@ -52,6 +56,8 @@ backward_op(
     doc="The gradients of _recurrent_steps for its tensors.",
     native="_recurrent_steps_backward",
     tags=("composite",),
+    shape="each(steps, hidden, memory, weight, bias, projection)",
+    result=("steps",) * 6,
 )
 
 

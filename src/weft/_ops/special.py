@@ -23,6 +23,7 @@ op(
     native="digamma",
     grad={"self": "grad * polygamma(1, self)"},
     out="out",
+    shape="self",
 )
 op(
     "polygamma(int n, Tensor self) -> Tensor",
@@ -31,6 +32,7 @@ op(
     variants="fm",
     grad={"self": "grad * polygamma(n + 1, self)"},
     out="out",
+    shape="self",
 )
 op(
     "erfinv(Tensor self) -> Tensor",
@@ -38,6 +40,7 @@ op(
     native="erfinv",
     grad={"self": "grad * (result * result).exp() * 0.886226925452758"},
     out="out",
+    shape="self",
 )
 
 
@@ -59,6 +62,7 @@ op(
     native="i0",
     grad={"self": "grad * special_i1(self)"},
     out="out",
+    shape="self",
 )
 op(
     "special_i1(Tensor self) -> Tensor",
@@ -69,6 +73,7 @@ op(
     },
     variants="",
     out="out",
+    shape="self",
 )
 op(
     "special_i0e(Tensor self) -> Tensor",
@@ -77,6 +82,7 @@ op(
     grad={"self": "grad * (special_i1e(self) - self.sgn() * result)"},
     variants="",
     out="out",
+    shape="self",
 )
 op(
     "special_i1e(Tensor self) -> Tensor",
@@ -88,6 +94,7 @@ op(
     },
     variants="",
     out="out",
+    shape="self",
 )
 op(
     "special_erfcx(Tensor self) -> Tensor",
@@ -96,6 +103,7 @@ op(
     grad={"self": "grad * (2.0 * self * result - 1.1283791670955126)"},
     variants="",
     out="out",
+    shape="self",
 )
 op(
     "special_ndtr(Tensor self) -> Tensor",
@@ -111,6 +119,7 @@ op(
     grad={"self": "grad / special_erfcx(self * -0.7071067811865476) * 0.7978845608028654"},
     variants="",
     out="out",
+    shape="self",
 )
 op(
     "special_ndtri(Tensor self) -> Tensor",
@@ -119,6 +128,7 @@ op(
     grad={"self": "grad * 2.5066282746310002 * (result * result * 0.5).exp()"},
     variants="",
     out="out",
+    shape="self",
 )
 
 
@@ -163,6 +173,7 @@ op(
     native="special_zeta",
     tags=("nondifferentiable",),
     variants="",
+    shape="broadcast(self, other)",
 )
 op(
     "_special_bessel(Tensor self, str kind) -> Tensor",
@@ -170,6 +181,7 @@ op(
     native="_special_bessel",
     tags=("nondifferentiable",),
     variants="",
+    shape="self",
 )
 op(
     "_special_polynomial(Tensor x, Tensor n, str kind) -> Tensor",
@@ -177,6 +189,7 @@ op(
     native="_special_polynomial",
     tags=("nondifferentiable",),
     variants="",
+    shape="broadcast(x, n)",
 )
 
 # ---- numbers as they are stored ----
@@ -187,6 +200,7 @@ op(
     native="nextafter",
     grad={"self": "grad.masked_fill(self == other, 0)", "other": "grad * 0"},
     out="out",
+    shape="broadcast(self, other)",
 )
 op(
     "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
@@ -194,6 +208,7 @@ op(
     native="frexp",
     grad={"self": "grad.ldexp(-result1)"},
     out="Tensor_out",
+    shape="self",
 )
 op(
     "gcd(Tensor self, Tensor other) -> Tensor",
@@ -201,6 +216,7 @@ op(
     native="gcd",
     tags=("nondifferentiable",),
     out="out",
+    shape="broadcast(self, other)",
 )
 op(
     "lcm(Tensor self, Tensor other) -> Tensor",
@@ -208,6 +224,7 @@ op(
     native="lcm",
     tags=("nondifferentiable",),
     out="out",
+    shape="broadcast(self, other)",
 )
 for _name in ("nextafter", "gcd", "lcm"):
     op(

@@ -10,6 +10,8 @@ op(
     native="fft_complex",
     grad={"self": "_fft(grad, dim, -sign, scale)"},
     variants="",
+    shape="self",
+    result="self",
 )
 op(
     "_fft_half(Tensor self, int dim, float scale) -> Tensor",
@@ -17,6 +19,7 @@ op(
     native="fft_half",
     grad={"self": "_fft_half_backward(grad, dim, self.size(dim), scale)"},
     variants="",
+    shape="halved(self, dim)",
 )
 op(
     "_fft_real(Tensor self, int dim, int n, float scale) -> Tensor",
@@ -24,6 +27,8 @@ op(
     native="fft_real",
     grad={"self": "_fft_real_backward(grad, dim, scale)"},
     variants="",
+    shape="resized(self, dim, n)",
+    result="real",
 )
 backward_op(
     "_fft_half_backward(Tensor grad, int dim, int n, float scale) -> Tensor",

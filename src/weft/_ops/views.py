@@ -245,7 +245,8 @@ for _schema, _count, _doc in (
 def _back(schema: str, gradient: str, doc: str) -> None:
     name = schema.split("(")[0]
     first = schema.split("(")[1].split(",")[0].split()[1]
-    backward_op(schema, doc=doc, native=name, grad={first: gradient})
+    shape = "input_size" if "input_size" in schema else "size"
+    backward_op(schema, doc=doc, native=name, grad={first: gradient}, shape=shape, result=first)
 
 
 _back(

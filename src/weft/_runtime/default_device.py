@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft import _C
-from weft._runtime.torch_function import Function, modes, pop_mode, push_mode
+from weft._runtime.torch_function import Function, modes, pop_mode, push_mode, replace_modes
 
 # Functions that make a tensor of no other tensor, and take a device.
 _NAMES = (
@@ -38,8 +38,18 @@ class DeviceMode:
         return func(*args, **kwargs)
 
 
+class _Default(DeviceMode):
+    """The mode that is asked last: `set_default_device` sets it."""
+
+
+def set_default(device: Any) -> None:
+    """Where factories of this thread make tensors outside of a block; None: on the CPU."""
+    others = [mode for mode in modes() if not isinstance(mode, _Default)]
+    replace_modes(others if device is None else [_Default(device), *others])
+
+
 def current_device() -> Any:
-    """The device of the innermost block of this thread; the CPU outside of one."""
+    """The device of the innermost block of this thread, or the default outside of one."""
     blocks = (mode.device for mode in reversed(modes()) if isinstance(mode, DeviceMode))
     return next(blocks, _C.device("cpu"))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import _C
-from weft._runtime.default_device import current_device
+from weft._runtime.default_device import current_device, set_default
 from weft._runtime.torch_function import overridable
 
 _PRECISIONS = ("highest", "high", "medium")
@@ -105,12 +105,21 @@ def get_default_device() -> Any:
 
 
 def set_default_device(device: Any) -> None:
-    """Where new tensors are made from now on: "cpu" or None. RuntimeError for any other device."""
-    kind = "cpu" if device is None else _C.device(device).type
-    if kind != "cpu":
+    """Where this thread makes new tensors from now on: "cpu" (or None) or "meta". RuntimeError for
+    any other device.
+
+    >>> weft.set_default_device("meta")
+    >>> weft.ones(2, 3)
+    tensor(..., device='meta', size=(2, 3))
+    >>> weft.set_default_device(None)
+    """
+    place = _C.device("cpu" if device is None else device)
+    if place.type not in ("cpu", "meta"):
         raise RuntimeError(
-            f"set_default_device: expected device cpu, got {kind}; this build has no other device"
+            f"set_default_device: expected device cpu or meta, got {place.type}; this build has no "
+            "other device"
         )
+    set_default(None if place.type == "cpu" else place)
 
 
 def set_warn_always(b: bool, /) -> None:

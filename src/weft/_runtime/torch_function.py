@@ -40,6 +40,12 @@ def pop_mode() -> Any:
     return mode
 
 
+def replace_modes(modes: list[Any]) -> None:
+    """The modes of this thread from here on, the innermost last."""
+    _modes.stack[:] = modes
+    _C._set_torch_function_modes(len(modes))
+
+
 def modes() -> list[Any]:
     """The modes of this thread, the innermost last."""
     return list(_modes.stack)

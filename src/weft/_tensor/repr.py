@@ -202,17 +202,17 @@ def contents(tensor: Tensor, indent: int) -> str:
 def is_default_dtype(tensor: Tensor) -> bool:
     """Whether the numbers show the dtype."""
     default = _C.get_default_dtype()
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor.dtype is default
     return tensor.dtype in (default, default.to_complex(), _C.int64, _C.bool)
 
 
 def _suffixes(tensor: Tensor) -> list[str]:
     suffixes = []
-    if tensor.numel() == 0 and tensor.dim() != 1:
-        suffixes.append(f"size={tuple(tensor.shape)}")
     if tensor.device.type != "cpu":
-        suffixes.insert(0, f"device='{tensor.device}'")
+        suffixes.append(f"device='{tensor.device}'")
+    if tensor.is_meta or (tensor.numel() == 0 and tensor.dim() != 1):
+        suffixes.append(f"size={tuple(tensor.shape)}")
     if not is_default_dtype(tensor):
         suffixes.append(f"dtype={tensor.dtype}")
     node = tensor.grad_fn
@@ -228,8 +228,9 @@ def text_of(tensor: Tensor, given: str | None = None) -> str:
     kind = type(tensor).__name__
     prefix = "tensor(" if kind in ("Tensor", "Parameter") else f"{kind}("
     indent, suffixes = len(prefix), _suffixes(tensor)
-    written = contents(tensor.detach().cpu(), indent) if given is None else given
-    return followed(prefix + written, suffixes, indent) + ")"
+    if given is None:
+        given = "..." if tensor.is_meta else contents(tensor.detach().cpu(), indent)
+    return followed(prefix + given, suffixes, indent) + ")"
 
 
 def followed(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:

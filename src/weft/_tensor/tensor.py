@@ -72,6 +72,8 @@ class _Shared:
         self.bytes = bytes_
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if self.bytes.is_meta:
+            return _meta_storage, (self.bytes.numel(),)
         data: Any = PickleBuffer(self.bytes) if protocol >= 5 else _bytes(self.bytes)
         return _load_storage, (data if self.bytes.numel() else b"",)
 
@@ -95,6 +97,11 @@ def _load_storage(data: Any) -> _Shared:
     if memoryview(data).nbytes == 0:
         return _Shared(_C.empty(0, dtype=_C.uint8))
     return _Shared(_C.frombuffer(data, dtype=_C.uint8).clone())
+
+
+def _meta_storage(nbytes: int) -> _Shared:
+    """A storage on the device meta, of which a pickle has the size alone."""
+    return _Shared(_C._functions["empty"](nbytes, dtype=_C.uint8, device="meta"))
 
 
 def _rebuild(

@@ -126,8 +126,8 @@ def register_kernel(op: Any, device_types: DeviceTypes, func: Function | None = 
 
 def register_fake(op: Any, func: Function | None = None, /, *, lib: Any = None) -> Any:
     """Registers the function that makes an operator's results without reading elements: tensors of
-    the right sizes and dtypes. `opcheck` compares them with the true results; a device "meta",
-    whose calls run it, is not there yet. Without `func` a decorator.
+    the right sizes and dtypes. Calls on the device "meta" run it; `opcheck` compares what it gives
+    with the true results. Without `func` a decorator.
 
     >>> @weft.library.custom_op("mylib::ordered", mutates_args=())
     ... def ordered(x: weft.Tensor) -> weft.Tensor:

@@ -284,7 +284,7 @@ def rrelu(
         raise ValueError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
     below = input.detach() <= 0
     if not training:
-        slope = _C.full((), (lower + upper) / 2, dtype=input.dtype)
+        slope = _C.full((), (lower + upper) / 2, dtype=input.dtype, device=input.device)
         return _placed(input, _C.where(below, input * slope, input), inplace)
     count = int(below.sum())
     drawn = _C.empty(count, dtype=_C.float64).uniform_(lower, upper).to(input.dtype)

@@ -130,7 +130,7 @@ def _mask(
 def _additive(mask: Tensor, q: Tensor) -> Tensor:
     if mask.dtype != _C.bool:
         return mask
-    return _C.zeros(mask.shape, dtype=q.dtype).masked_fill(mask, float("-inf"))
+    return _C.zeros(mask.shape, dtype=q.dtype, device=q.device).masked_fill(mask, float("-inf"))
 
 
 _declare(globals())

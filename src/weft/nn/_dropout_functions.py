@@ -19,7 +19,7 @@ def _check(function: str, p: float) -> None:
 def _noise(input: Tensor, channels: bool) -> Tensor:
     """A number for each element, or for each channel."""
     shape = list(input.shape[:2]) + [1] * (input.dim() - 2) if channels else input.shape
-    return _C.empty(shape, dtype=input.dtype)
+    return _C.empty(shape, dtype=input.dtype, device=input.device)
 
 
 def _channels(function: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:

@@ -276,7 +276,7 @@ def multi_margin_loss(
     loss = loss * loss if p == 2 else loss
     if weight is not None:
         loss = loss * weight[labels].unsqueeze(1)
-    own = _C.arange(x.size(1)) == index
+    own = _C.arange(x.size(1), device=x.device) == index
     loss = loss.masked_fill(own, 0).sum(1) / x.size(1)
     return _reduced("multi_margin_loss", loss.squeeze(0) if single else loss, reduction)
 
@@ -313,7 +313,8 @@ def multilabel_margin_loss(
     count = x.size(-1)
     counted = (labels < 0).to(_C.int64).cumsum(1) == 0
     index = labels.masked_fill(counted.logical_not(), 0)
-    inside = _C.zeros(x.shape, dtype=_C.int64).scatter_add(1, index, counted.to(_C.int64)) > 0
+    inside = _C.zeros(x.shape, dtype=_C.int64, device=x.device)
+    inside = inside.scatter_add(1, index, counted.to(_C.int64)) > 0
     gaps = (1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
     used = counted.unsqueeze(2).logical_and(inside.logical_not().unsqueeze(1))
     loss = gaps.masked_fill(used.logical_not(), 0).sum([1, 2]) / count

@@ -369,7 +369,7 @@ def _adaptive_max(
     for n in inner:
         count *= n
     values = input
-    places = _C.arange(count).reshape(inner).expand(input.shape)
+    places = _C.arange(count, device=input.device).reshape(inner).expand(input.shape)
     for i in reversed(range(spatial)):
         dim = input.dim() - spatial + i
         values, places = _max_along(values, places, dim, _windows(inner[i], sizes[i]))

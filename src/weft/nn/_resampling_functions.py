@@ -313,18 +313,18 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
             f"shape {tuple(theta.shape)}"
         )
     inner = [int(n) for n in size[2:]]
-    axes = [_unit_places(n, bool(align_corners), theta.dtype) for n in inner]
+    axes = [_unit_places(n, bool(align_corners), theta) for n in inner]
     places = list(meshgrid(axes, indexing="ij"))[::-1]
-    ones = _C.ones(inner, dtype=theta.dtype)
+    ones = _C.ones(inner, dtype=theta.dtype, device=theta.device)
     base = _C.stack([*places, ones], -1).reshape(1, -1, spatial + 1)
     return (base.expand(size[0], -1, -1) @ theta.mT).reshape([size[0], *inner, spatial])
 
 
-def _unit_places(count: int, align: bool, dtype: Any) -> Tensor:
+def _unit_places(count: int, align: bool, like: Tensor) -> Tensor:
     """The centres of `count` pixels over [-1, 1]; aligned: the outer ones on its ends."""
     if count == 1:
-        return _C.zeros(1, dtype=dtype)
-    places = _C.linspace(-1, 1, count, dtype=dtype)
+        return _C.zeros(1, dtype=like.dtype, device=like.device)
+    places = _C.linspace(-1, 1, count, dtype=like.dtype, device=like.device)
     return places if align else places * ((count - 1) / count)
 
 

@@ -373,7 +373,7 @@ def scaled_dot_product_attention(
                 "scaled_dot_product_attention: expected attn_mask=None with is_causal, got a mask"
             )
         shape = (query.size(-2), key.size(-2))
-        attn_mask = _C.ones(shape, dtype=_C.bool).tril()
+        attn_mask = _C.ones(shape, dtype=_C.bool, device=query.device).tril()
     if attn_mask is not None and attn_mask.dtype == _C.bool:
         scores = scores.masked_fill(attn_mask.logical_not(), float("-inf"))
     elif attn_mask is not None:

@@ -311,7 +311,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     if tensor.numel() == 0:
         return tensor
     rows, columns = tensor.size(0), tensor.numel() // tensor.size(0)
-    flat = _C.empty(rows, columns, dtype=tensor.dtype).normal_(0, 1, generator=generator)
+    flat = _C.empty(rows, columns, dtype=tensor.dtype, device=tensor.device)
+    flat.normal_(0, 1, generator=generator)
     tall = flat.t() if rows < columns else flat
     q = _orthonormal(tall)
     with _no_grad():

@@ -177,6 +177,17 @@ def _rebuild_v3(
     return _grad(tensor, requires_grad)
 
 
+def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """A tensor on the device meta, which has no storage in the file."""
+    if not isinstance(dtype, _C.dtype) or len(tuple(size)) > 64:
+        raise LoadError("load: expected dtype and sizes of a tensor on meta, got something else")
+    try:
+        made = _C.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
+    except (RuntimeError, ValueError, TypeError, OverflowError, IndexError) as error:
+        raise LoadError(f"load: expected the layout of a tensor on meta; {error}") from None
+    return _grad(made, requires_grad)
+
+
 def _parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Parameter:
     if type(data) is not Tensor or data.requires_grad:
         raise LoadError(f"load: expected the data of a Parameter, got {type(data).__name__}")
@@ -343,6 +354,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _rebuild,
     "torch._utils._rebuild_tensor_v2": _rebuild_v2,
     "torch._utils._rebuild_tensor_v3": _rebuild_v3,
+    "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta,
     "torch._utils._rebuild_sparse_tensor": _sparse,
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter,

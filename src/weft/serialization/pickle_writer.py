@@ -254,6 +254,10 @@ class PickleWriter:
 
     def _rebuilding(self, value: Tensor) -> tuple[str, Callable[[], None]]:
         """The function that rebuilds a tensor, and what writes its tuple of arguments."""
+        if value.is_meta:
+            layout = (value.dtype, tuple(value.shape), value.stride(), value.requires_grad)
+            name = "torch._utils _rebuild_meta_tensor_no_storage"
+            return name, lambda: self._tuple(layout)
         if value.device.type != "cpu":
             raise TypeError(f"save: expected a tensor on the CPU, got one on {value.device}")
         # PyTorch has no negative strides.

@@ -33,7 +33,10 @@ class Storages:
         dtype, key, location, size = description(identity)
         loaded = self._loaded.get(key)
         if loaded is None:
-            loaded = self._place(self._read(key, size, dtype), location)
+            if located(self._map_location, location) == "meta":  # nothing is read
+                loaded = _C.empty(size, dtype=_C.uint8, device="meta")
+            else:
+                loaded = self._place(self._read(key, size, dtype), location)
             if loaded.data_ptr() % 8:
                 loaded = loaded.clone()  # mapped where elements cannot be
             self._loaded[key] = loaded
@@ -55,7 +58,7 @@ class Storages:
         location = located(to, location)
         if location != "cpu" and not location.startswith("cpu:"):
             raise LoadError(
-                f"load: expected storages on the CPU, got one on '{shown(location)}'; "
+                f"load: expected storages on the CPU or meta, got one on '{shown(location)}'; "
                 "load it with map_location='cpu'"
             )
         return data

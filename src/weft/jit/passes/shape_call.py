@@ -132,13 +132,13 @@ def sizes_of(call: ShapeCall) -> tuple[Dim, ...] | None:
     if not formula:
         return None
     try:
-        return tuple(eval(_compiled(formula), {"__builtins__": {}, **WORDS}, call))
+        return tuple(eval(compiled(formula), {"__builtins__": {}, **WORDS}, call))
     except (Untold, IndexError, ZeroDivisionError):  # or what the operator refuses, if it ever runs
         return None
 
 
 @functools.cache
-def _compiled(formula: str) -> CodeType:
+def compiled(formula: str) -> CodeType:
     return compile(formula, "<shape>", "eval")
 
 

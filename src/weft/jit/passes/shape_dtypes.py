@@ -45,14 +45,15 @@ def _told(call: ShapeCall, dtype: str) -> Any:
     """The dtype of an argument, of all tensors of a list, or the one of that name."""
     value = call.given.get(dtype)
     if value is None:
-        return getattr(_C, dtype, None)
+        found = getattr(_C, dtype, None)
+        return found if isinstance(found, _C.dtype) else None
     if value.type == TENSOR:
         return _dtype(value)
     made = value.node
     if made is None or made.kind != "prim::ListConstruct" or not is_only_read(value):
         return None
-    found = set(map(_dtype, made.inputs))
-    return found.pop() if len(found) == 1 else None
+    all_dtypes = set(map(_dtype, made.inputs))
+    return all_dtypes.pop() if len(all_dtypes) == 1 else None
 
 
 def _probe(call: ShapeCall) -> list[Any] | None:

@@ -8,7 +8,7 @@ ABSENT where the program gives None. A word may assume that the operator does no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from weft.jit.ir.shape import Dim
@@ -265,6 +265,15 @@ def matmul(first: Sizes, second: Sizes) -> Sizes:
     return [*broadcast(first[:-2], second[:-2]), *first[-2:-1], *columns]
 
 
+def solved(matrices: Sizes, sides: Sizes) -> Sizes:
+    """The solutions of systems with these right sides: vectors, or matrices of columns."""
+    if None in (*matrices, *sides):
+        raise Untold
+    if len(sides) == 1 or tuple(sides) == tuple(matrices[:-1]):
+        return matrices[:-1]
+    return [*broadcast(matrices[:-2], sides[:-2]), *sides[-2:]]
+
+
 def convolved(sizes: Sizes, weight: Sizes, stride: Any, padding: Any, dilation: Any) -> Sizes:
     """What a convolution with filters gives."""
     spatial = len(weight) - 2
@@ -277,20 +286,25 @@ def pooled(
 ) -> Sizes:
     """What pooling of images gives."""
     stride = kernel if stride is ABSENT or stride == () else stride
-    size = _window(sizes[-2:], kernel, stride, padding, dilation)
-    return [*sizes[:-2], *([None, None] if ceil_mode is not False else size)]
+    size = _window(sizes[-2:], kernel, stride, padding, dilation, ceil_mode=ceil_mode)
+    return [*sizes[:-2], *size]
 
 
-def _window(sizes: Sizes, *numbers: Any) -> list[Dim]:
-    """Sizes after a window of kernel, stride, padding, dilation has gone over them."""
+def _window(sizes: Sizes, *numbers: Any, ceil_mode: Any = False) -> list[Dim]:
+    """Sizes after a window of kernel, stride, padding, dilation has gone over them. `ceil_mode`: a
+    last window may reach beyond the end, if it begins before it."""
     result: list[Dim] = []
     for at, size in enumerate(sizes):
         known = [number for given in numbers if (number := _entry(given, at)) is not None]
-        if not isinstance(size, int) or len(known) < len(numbers):
+        if not isinstance(size, int) or len(known) < len(numbers) or ceil_mode is None:
             result.append(None)
         else:
             kernel, stride, padding, dilation = known
-            result.append((size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1)
+            room = size + 2 * padding - dilation * (kernel - 1) - 1
+            count = room // stride + 1
+            if ceil_mode and room % stride and count * stride < size + padding:
+                count += 1
+            result.append(count)
     return result
 
 
@@ -300,11 +314,75 @@ def _entry(given: Any, at: int) -> int | None:
     return given if isinstance(given, int) else None
 
 
-WORDS: dict[str, Callable[..., Any] | None] = {
+# ---- others ----
+
+
+def padded(sizes: Sizes, pad: Any) -> Sizes:
+    """With as many more at the beginnings and the ends as `pad` says, from the last dimension
+    on."""
+    result = list(sizes)
+    for at in range(len(pad) // 2):
+        size, both = result[-1 - at], (pad[2 * at], pad[2 * at + 1])
+        known = isinstance(size, int) and None not in both
+        result[-1 - at] = size + sum(both) if known else None
+    return result
+
+
+def counted(start: Any, end: Any, step: Any) -> Sizes:
+    """As many as there are from start on, before end, a step apart."""
+    known = all(isinstance(number, (int, float)) for number in (start, end, step))
+    return [max(math.ceil((end - start) / step), 0) if known else None]
+
+
+def halved(sizes: Sizes, dim: Dim) -> Sizes:
+    """With the half of a symmetric spectrum along `dim`."""
+    size = extent(sizes, dim)
+    return resized(sizes, dim, size // 2 + 1 if isinstance(size, int) else None)
+
+
+def diagonals(sizes: Sizes, offset: Any, dim1: Dim, dim2: Dim) -> Sizes:
+    """Matrices at two new dimensions, with rows of these sizes on a diagonal."""
+    first, second = place(dim1, len(sizes) + 1), place(dim2, len(sizes) + 1)
+    if first is None or second is None or not sizes:
+        return [None] * (len(sizes) + 1)
+    known = isinstance(sizes[-1], int) and isinstance(offset, int)
+    size = sizes[-1] + abs(offset) if known else None
+    outer = inserted(sizes[:-1], min(first, second), size)
+    return inserted(outer, max(first, second), size)
+
+
+def triangle(rows: Any, columns: Any, offset: Any, upper: bool) -> Any:
+    """How many elements of a matrix lie on the diagonal and above it, or below it."""
+    if not all(isinstance(number, int) for number in (rows, columns, offset)):
+        return None
+    if upper:
+        return rows * columns - triangle(rows, columns, offset - 1, False)
+    begin = min(max(-offset, 0), rows)  # the first row that has elements
+    end = min(max(columns - offset - 1, begin), rows)  # the first row that has all
+    return (end - begin) * (2 * offset + begin + end + 1) // 2 + (rows - end) * columns
+
+
+def smaller(first: Dim, second: Dim) -> Dim:
+    """The smaller one of two sizes."""
+    return min(first, second) if isinstance(first, int) and isinstance(second, int) else None
+
+
+def indexed(sizes: Sizes, indices: Any) -> Sizes:
+    """What an index per dimension takes: not known, for an index may be a mask."""
+    raise Untold
+
+
+def each(*shapes: Sizes) -> NoReturn:
+    """Results of several sizes, which only the device "meta" asks for."""
+    raise Untold
+
+
+WORDS: dict[str, Any] = {
     word.__name__: word
     for word in (
-        *(broadcast, convolved, expanded, extent, flattened, inserted, joined, matmul, permuted),
-        *(pieces, pooled, rank, reduced, resized, same, sliced, squeezed, stacked, swapped),
-        *(viewed, without),
+        *(broadcast, convolved, counted, diagonals, each, expanded, extent, flattened, halved),
+        *(indexed, inserted, joined, matmul, padded, permuted, pieces, pooled, rank, reduced),
+        *(resized, same, sliced, smaller, solved, squeezed, stacked, swapped, triangle, viewed),
+        without,
     )
-} | {"unknown": None}
+} | {"unknown": None, "absent": ABSENT}

@@ -112,7 +112,13 @@ class Registry:
         else:
             if known is None and kind == PARAMETER and hasattr(type(self), name):
                 raise KeyError(f"{name}: expected no attribute of the class, got one")
-            self._put(name, value, _checked_kind(name, value, kind, known))
+            kept = _checked_kind(name, value, kind, known)
+            if kept == PARAMETER:
+                if known != PARAMETER:
+                    self.__dict__.pop(name, None)
+                self.register_parameter(name, value)  # programs replace the method
+            else:
+                self._put(name, value, kept)
             if kind == BUFFER and not value.persistent:
                 self._non_persistent_buffers_set.add(name)
 

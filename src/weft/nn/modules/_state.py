@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -257,12 +258,31 @@ class Stateful(Registry):
             )
         with no_grad():
             if not assign:
-                tensor.copy_(given)
-            elif isinstance(tensor, Parameter):
+                return _copied(key, tensor, given)
+            if isinstance(tensor, Parameter):
                 setattr(self, name, Parameter(given, tensor.requires_grad))
             else:
                 setattr(self, name, given)
         return None
+
+
+def _copied(key: str, tensor: Tensor, given: Tensor) -> str | None:
+    """Copies the values of one member; returns the message of what went wrong, or None."""
+    if tensor.is_meta and not given.is_meta:
+        warnings.warn(
+            f"for {key}: copying to a meta tensor does nothing; did you mean assign=True, which "
+            "takes the tensors of the state dict themselves?",
+            stacklevel=2,
+        )
+    try:
+        tensor.copy_(given)
+    except Exception as error:
+        return (
+            f'While copying the parameter named "{key}", whose dimensions in the model are '
+            f"{tensor.shape} and whose dimensions in the checkpoint are {given.shape}, an "
+            f"exception occurred : {error.args}."
+        )
+    return None
 
 
 def _quoted(names: list[str]) -> str:

@@ -216,4 +216,4 @@ class MultiheadAttention(Module):
 def _additive(mask: Tensor, dtype: Any) -> Tensor:
     if mask.dtype != _C.bool:
         return mask
-    return _C.zeros(mask.shape, dtype=dtype).masked_fill(mask, float("-inf"))
+    return _C.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, float("-inf"))

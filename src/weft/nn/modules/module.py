@@ -146,6 +146,11 @@ class Module(Stateful, Hookable):
             if wanted is None and device is None and layout is None:
                 return tensor
             place = device or tensor.device
+            if tensor.is_meta and place.type != "meta":
+                raise NotImplementedError(
+                    f"Module.to: expected a module that has elements, got one on meta; no data! "
+                    f"Use to_empty(device='{place}') or load_state_dict(..., assign=True)"
+                )
             return tensor.to(place, wanted or tensor.dtype, memory_format=layout)
 
         return self._apply(convert)
