@@ -43,7 +43,7 @@ class PickleWriter:
         return bytes(self._out + b".")
 
     def _write(self, value: Any) -> None:
-        writer = _WRITERS.get(type(value), PickleWriter._object)
+        writer = _WRITERS.get(type(value), PickleWriter._reduced)
         if _has_parts(value):
             writer = PickleWriter._sparse
         place = self._memo.get(id(value))
@@ -176,7 +176,7 @@ class PickleWriter:
             self._dict(dict(state))
             self._out += b"b"
 
-    def _object(self, value: Any) -> None:
+    def _reduced(self, value: Any) -> None:
         parts = reduce(value)
         if parts is None:
             return self._named(value)

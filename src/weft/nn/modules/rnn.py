@@ -124,7 +124,7 @@ class RNNBase(Module):
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         # The names of the parameters, for each layer and direction.
-        self._all_weights: list[list[str]] = []
+        self._all_weights: list[Any] = []
         self._make_parameters(device, dtype)
         self.reset_parameters()
 
