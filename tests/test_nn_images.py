@@ -585,7 +585,14 @@ LAYERS: dict[str, tuple[float, ...]] = {
     "InstanceNorm": (2,), "LPPool": (3, 2), "MaxPool": (2,), "MaxUnpool": (2,),
     "ReflectionPad": (1,), "ReplicationPad": (1,), "Softmax": (), "ZeroPad": (1,),
 }  # fmt: skip
-IN_BATCHES_ONLY = ("BatchNorm", "Lazy", "UpsamplingBilinear", "UpsamplingNearest")
+#: of batches alone, or with windows that are drawn
+IN_BATCHES_ONLY = (
+    "BatchNorm",
+    "FractionalMaxPool",
+    "Lazy",
+    "UpsamplingBilinear",
+    "UpsamplingNearest",
+)
 
 
 @pytest.mark.parametrize(

@@ -46,13 +46,15 @@ PLACES = weft.tensor([0, 1])
 GIVEN: list[tuple[Any, ...]] = [
     (), (1.0,), (0.5,), (0,), (0, 1), (2, 0, 1.0), ((2,),), (abs,),
     (V,), (M,), (PLACES,), (V, V), (M, V), (M, M), (B, B), (V, pow), (V > 0, V), (V > 0, 1.0),
-    (0, PLACES, V), (0, PLACES, 1.0), (0, PLACES, V, "mean"), ((PLACES,), V),
+    (0, PLACES, V), (0, PLACES, 1.0), (0, PLACES, V, "mean"), ((PLACES,), V), ((2,), (1,)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [n for n in dir(weft.Tensor) if n[-1] == "_" and n[0] != "_"])
 def test_methods_that_change_their_tensor_return_it(name: str) -> None:
-    for like, dtype, given in itertools.product((V, M, B), (weft.float32, weft.int64), GIVEN):
+    for like, dtype, given in itertools.product(
+        (V, M, B), (weft.float32, weft.int64, weft.float64), GIVEN
+    ):
         x = like.to(dtype, copy=True)
         try:
             result = getattr(x, name)(*given)

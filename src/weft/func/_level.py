@@ -7,6 +7,7 @@ row where there is one, else sample by sample; either runs one level further out
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -127,7 +128,8 @@ class Level:
                 self.refuse_decision(f"{op.name} with one for {argument.name}", value)
         if not op.gives_tensors:
             self.refuse_decision(op.name, list(given))
-        if op.row is not None and "unknown" in op.row.shape:
+        values = {argument.name: value for argument, value in zip(op.arguments, given)}
+        if op.row is not None and _depends_on_elements(op.row.shape, values):
             raise RuntimeError(
                 f"vmap: expected operators whose sizes do not depend on elements, got {op.name}"
             )
@@ -180,3 +182,9 @@ class Level:
     def unsupported(self, what: str) -> NoReturn:
         """Raises for what a batch cannot do."""
         raise RuntimeError(f"vmap: expected what works on a batch, got {what}")
+
+
+def _depends_on_elements(shape: str, values: dict[str, Any]) -> bool:
+    """Whether a formula of sizes leaves one unknown, with these arguments."""
+    told = re.findall(r"unknown if (\w+) == -1", shape)
+    return shape.count("unknown") > len(told) or any(values[name] == -1 for name in told)
