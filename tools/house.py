@@ -149,7 +149,7 @@ PURPOSES = (
     Purpose(
         "transforms of functions",
         1_600,
-        2_800,
+        2_810,
         "src/weft/func/* src/weft/autograd/forward_ad.py",
     ),
     Purpose(
