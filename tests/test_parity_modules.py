@@ -129,5 +129,6 @@ def test_samples_of_modules(name: str) -> None:
 
 
 def test_modules_that_are_not_compared_are_missing() -> None:
-    left_out = [name for name in known() if name in INFOS and name != "TransformerEncoder"]
+    samples_only = ("TransformerEncoder", "FractionalMaxPool2d", "FractionalMaxPool3d")
+    left_out = [name for name in known() if name in INFOS and name not in samples_only]
     assert [name for name in left_out if hasattr(weft.nn, name)] == []

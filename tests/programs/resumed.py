@@ -17,8 +17,6 @@ def seed_everything(torch: Any, seed: int) -> None:
     os.environ["PYTHONHASHSEED"] = str(seed)
     torch.manual_seed(seed)
     torch.cuda.manual_seed_all(seed)
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.benchmark = False
 
 
 def train(torch: Any, steps: int = 50) -> list[float]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft._C import Tensor
+from weft.jit.archive.known import base_name
 from weft.jit.ir import Block, Function, Node, Value
 from weft.jit.passes.inlining import callee
 from weft.jit.passes.operators import operator_of
@@ -279,7 +280,7 @@ def _call(it: Interpreter, node: Node, args: list[Any]) -> list[Any]:
         function = args[0]._jit_info.type.methods.get(node.attrs["name"])
     if function is None:
         return list(it._unmapped(node, node.kind))
-    key = function.name.removeprefix("__torch__.")
+    key = base_name(function).removeprefix("__torch__.")
     found = _table.handler(key, it.g.opset)
     if found is not None:
         return [it.value(found(it.g, *it.resolve(args)))]

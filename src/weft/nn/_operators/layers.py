@@ -8,6 +8,7 @@ from typing import Any
 import weft.nn.functional as F
 from weft import _C
 from weft._C import Tensor
+from weft._functions.out import takes_out
 from weft._runtime.torch_function import declare as _declare
 
 # Normalisation ------------------------------------------------------------------------------------
@@ -82,6 +83,7 @@ def native_group_norm(
     return result, mean.squeeze(2), scale.squeeze(2)
 
 
+@takes_out
 def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, training: bool, momentum: float, eps: float,
