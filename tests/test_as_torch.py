@@ -163,7 +163,8 @@ ABSENT = """
         assert torch.nn.functional.relu == torch.ones == 3
     assert torch.nn.functional.relu(torch.ones(1)) == 1
     for name in names.modules():
-        importlib.import_module(name)
+        if not name.startswith("torch.utils.tensorboard"):  # asks for its package, as PyTorch's
+            importlib.import_module(name)
 """
 
 
