@@ -284,6 +284,14 @@ ENDS += [f"{{0}}.{name}(-1)" for name in ("sum", "mean", "var", "std", "logsumex
 ENDS += ["{0}.sum()", "{0}.mean()", "{0}.norm(dim=-1)"]
 
 
+def assert_same_sums(gradient, eager):
+    """A group may add the gradients of its uses of an input in another order (docs/differences.md)."""
+    assert (gradient is None) == (eager is None)
+    if eager is not None:
+        bound = 1e-4 * eager.nan_to_num(0.0, 0.0, 0.0).abs().max().item()
+        weft.testing.assert_close(gradient, eager, rtol=1e-4, atol=bound, equal_nan=True)
+
+
 @st.composite
 def sources(draw):
     """A function of x and y: pointwise operators, row operators and perhaps a sum at the end."""
@@ -316,7 +324,8 @@ def test_random_functions(source, shapes, grad):
         seeds = [weft.randn(w.shape) for w in wanted]
         a = weft.autograd.grad(got, mine, seeds, allow_unused=True)
         b = weft.autograd.grad(wanted, others, seeds, allow_unused=True)
-        assert [bits(g) for g in a] == [bits(g) for g in b]
+        for ours, eager in zip(a, b):
+            assert_same_sums(ours, eager)
 
 
 @pytest.mark.parametrize("function", [attention, root_mean_square, several, mean_square, total])

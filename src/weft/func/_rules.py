@@ -119,11 +119,11 @@ def _dtype(tensors: Sequence[Tensor], tensor: Tensor, masks: bool) -> Any:
     larger = [each for each in tensors if each.dim() > 0]
     if tensor.dim() or not larger or (masks and not tensor.is_floating_point()):
         return None
-    dtypes = {each.dtype for each in larger if not masks or each.dtype != _C.bool}
-    if len(dtypes) != 1 or tensor.dtype in dtypes:
-        return None
     with seen_by(None):
-        return _aten.add(larger[0].reshape(-1)[:0], tensor.new_zeros(())).dtype
+        common = larger[0].new_zeros(0)
+        for each in larger[1:]:
+            common = _aten.add(common, each.new_zeros(0))
+        return _aten.add(common, tensor.new_zeros(())).dtype
 
 
 def _fails(op: Operator, given: Sequence[Any]) -> None:
