@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import errno
 import gc
@@ -847,6 +848,16 @@ def test_ctrl_c(tmp_path: Path, then: str, seconds: str) -> None:
     wait_until_gone(pids)
 
 
+def interrupted(process: subprocess.Popen[str]) -> str:
+    """What a program says that Ctrl-C ends. A finalizer of multiprocessing ignores an interrupt that
+    comes while it runs; then another is due."""
+    for _ in range(3):
+        os.killpg(process.pid, signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=40)[1]
+    raise AssertionError("the program goes on")
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_ctrl_c_while_workers_start(tmp_path: Path, method: str) -> None:
     path = tmp_path / "program.py"
@@ -870,10 +881,10 @@ def test_ctrl_c_while_workers_start(tmp_path: Path, method: str) -> None:
         )
         assert process.stdout is not None and process.stdout.readline() == "here\n"
         time.sleep(wait)
-        os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=40)
+        said = interrupted(process)
         assert said.count("Traceback") <= 2 and said.rstrip().endswith("KeyboardInterrupt"), said
-        assert "Process-" not in said and "ignored" not in said, said
+        assert "Process-" not in said, said
+        assert "ignored" not in said or "<Finalize object" in said, said
         wait_until_gone(group(process.pid))
 
 
