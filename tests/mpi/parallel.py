@@ -8,7 +8,7 @@ from typing import Any
 import weft
 import weft.distributed as dist
 import weft.distributed.nn.functional as through
-from weft import nn
+from weft import memory, nn
 from weft.distributed.fsdp import fully_shard
 from weft.distributed.fsdp.fully_shard import _units
 from weft.distributed.optim import ZeroRedundancyOptimizer
@@ -131,6 +131,58 @@ def check_fully_shard() -> None:
         alone[1].load_state_dict({"weight": whole, "bias": outer[1].bias})
     assert outer[1].weight is before and whole.shape == (2, 3)
     close("nested", outer(own(x)), own(alone(x)))
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        weft.manual_seed(0)
+        self.first, self.last = nn.Linear(5, 5), nn.Linear(5, 5)
+        self.last.weight = self.first.weight
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.first(x).tanh())
+
+
+def check_fully_shard_of_shared_parameters() -> None:
+    data = [(own(x), own(x)) for x, _ in batches()]
+    for make in OPTIMIZERS:
+        alone, model = Tied(), fully_shard(Tied())
+        assert model.first.weight is model.last.weight and len(list(model.parameters())) == 3
+        expected = trained(alone, make(alone.parameters()), [(x, x) for x, _ in batches()])
+        rows = slice(-(-5 // N) * ME, -(-5 // N) * (ME + 1))
+        for got, value in zip(trained(model, make(model.parameters()), data), expected):
+            close("shared", got, value[rows])
+    apart = Tied()
+    fully_shard(apart.first)
+    try:
+        fully_shard(apart.last)
+    except ValueError as error:
+        assert "share a parameter in one unit, got weight of shape (5, 5) in two" in str(error)
+    else:
+        raise AssertionError("a parameter of two units is not noticed")
+
+
+def check_memory() -> None:
+    """A step of Adam holds the shards, their gradients and state, and some whole layers."""
+    width, depth = 128, 12
+    model = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(depth)))
+    for layer in model:
+        fully_shard(layer)
+    fully_shard(model)
+    optimizer = weft.optim.Adam(model.parameters(), lr=0.01)
+    x = weft.randn(1, width)
+    before = memory.stats()["bytes_in_use"]
+    layer_bytes = 4 * width * width
+    shards = depth * layer_bytes * (-(-width // N) / width)
+    for _ in range(2):
+        memory.reset_peak()
+        model(x).sum().backward()
+        optimizer.step()
+    found = memory.stats()
+    # Gradients and two moments; the next layer, its gradient, and what is sent and received.
+    assert found["bytes_in_use"] - before < 3 * shards + layer_bytes, found
+    assert found["peak_bytes_in_use"] - before < 3 * shards + 6 * layer_bytes, found
 
 
 def check_overlap() -> None:
