@@ -7,8 +7,9 @@ import re
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
-from mpi_support import PATIENCE, SIZES, ended, run, start
+from mpi_support import PATIENCE, SIZES, ended, gloo, run, start
 
 pytestmark = pytest.mark.threads
 sizes = pytest.mark.parametrize("count", SIZES)
@@ -56,6 +57,22 @@ def lives(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
+def test_gloo_has_the_same_results() -> None:
+    """Collectives and training of two processes, by PyTorch with gloo and by weft with MPI."""
+    pytest.importorskip("torch")
+    expected, got = (
+        json.loads(text.splitlines()[-1]) for text in (gloo("alike.py"), run("alike.py", 2))
+    )
+    for rank, values in enumerate(expected):
+        assert values.keys() == got[rank].keys()
+        for name, value in values.items():
+            close = np.allclose if name in ("sgd", "adam") else np.array_equal
+            for one, other in zip(value, got[rank][name], strict=True):
+                assert close(one, other), (name, rank, one, other)
 
 
 def test_checkpoints(tmp_path: Path) -> None:

@@ -48,8 +48,9 @@ def fully_shard(
 
     Call it for layers first, then for the module that holds them; each call makes a unit, whose
     parameters are gathered together before its forward, the next unit's ahead of use, and again in
-    backward. Modules of one unit may share parameters. Parameters begin as those of the first process. Make the optimizer behind it. The
-    module itself is changed and returned; gradients are means over the processes.
+    backward. Modules of one unit may share parameters. Parameters begin as those of the first
+    process. Make the optimizer behind it. The module itself is changed and returned; gradients are
+    means over the processes.
 
     ValueError before init_process_group, for parameters that are no floating numbers or have no
     dimension, and for one that modules of two units share.
