@@ -9,6 +9,7 @@ import weft
 import weft.distributed as dist
 import weft.distributed.nn.functional as through
 from weft import memory, nn
+from weft.distributed.algorithms.ddp_comm_hooks import default_hooks as hooks
 from weft.distributed.fsdp import fully_shard
 from weft.distributed.fsdp.fully_shard import _units
 from weft.distributed.optim import ZeroRedundancyOptimizer
@@ -219,6 +220,32 @@ def check_overlap() -> None:
     parallel(weft.randn(2, 5)).sum().backward()
     at = events.index("backward goes on")
     assert 0 < at < len(events) - 1 and events[-1].endswith("is last"), events
+
+
+def check_hooks() -> None:
+    for hook, close_to in ((hooks.allreduce_hook, 1e-6), (hooks.fp16_compress_hook, 1e-2)):
+        alone, parallel = net(), DistributedDataParallel(net(), bucket_cap_mb=1e-4)
+        parallel.register_comm_hook(None, hook)
+        x, _ = batches()[0]
+        alone(x).sum().div(N).backward()
+        parallel(own(x)).sum().backward()
+        for got, value in zip(parallel.parameters(), alone.parameters()):
+            assert weft.allclose(got.grad, value.grad, close_to, close_to), (got.grad, value.grad)
+
+
+def check_mesh() -> None:
+    mesh = dist.init_device_mesh("cpu", (1, N), mesh_dim_names=("copies", "shards"))
+    assert mesh.get_coordinate() == (0, ME) and mesh.get_local_rank("shards") == ME
+    assert dist.get_process_group_ranks(mesh.get_group("copies")) == [ME]
+    across = mesh["shards"]
+    assert across.mesh.tolist() == list(range(N)) and mesh["copies"].mesh.tolist() == [ME]
+    x = weft.tensor([float(ME)])
+    dist.all_reduce(x, group=across.get_group())
+    assert x.item() == N * (N - 1) / 2
+    model = fully_shard(nn.Linear(2 * N, 3 * N), mesh=across)
+    assert model.weight.shape == (3, 2 * N)
+    outside = dist.DeviceMesh("cpu", [0])
+    assert (outside.get_coordinate() is None) == (ME > 0)
 
 
 def check_no_sync() -> None:

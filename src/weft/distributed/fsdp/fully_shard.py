@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.distributed.collectives import broadcast
+from weft.distributed.device_mesh import DeviceMesh
 from weft.distributed.fsdp.unit import Place, Unit
 from weft.distributed.groups import ProcessGroup, member
 from weft.nn.modules.module import Module
@@ -40,11 +41,12 @@ class FSDPModule:
 def fully_shard(
     module: Any,
     *,
-    mesh: ProcessGroup | None = None,
+    mesh: DeviceMesh | ProcessGroup | None = None,
     reshard_after_forward: bool | int | None = None,
 ) -> Any:
-    """Spreads the parameters of a module over the processes of a group (`mesh`, the world's by
-    default): each keeps some rows of each, their gradients, and so their optimizer state.
+    """Spreads the parameters of a module over the processes of a group (`mesh`, which may be a
+    DeviceMesh of one dimension; the world's by default): each keeps some rows of each, their
+    gradients, and so their optimizer state.
 
     Call it for layers first, then for the module that holds them; each call makes a unit, whose
     parameters are gathered together before its forward, the next unit's ahead of use, and again in
@@ -55,7 +57,8 @@ def fully_shard(
     ValueError before init_process_group, for parameters that are no floating numbers or have no
     dimension, and for one that modules of two units share.
     """
-    group = member("fully_shard", mesh)
+    own = mesh.get_group() if isinstance(mesh, DeviceMesh) else mesh
+    group = member("fully_shard", own)
     reshards = reshard_after_forward is None or bool(reshard_after_forward)
     places: dict[Parameter, list[Place]] = {}
     for owner, name, parameter in _free_parameters(module):
