@@ -27,6 +27,7 @@ GROUPS = (
     "mlp",
     "memory",
     "loader",
+    "distributed",
     "jit",
     "jit_loops",
     "archives",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,27 @@ def ended(process: subprocess.Popen[str]) -> str:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return pytest.fail(f"hangs: {process.communicate()[0]}")
+
+
+def gloo(program: str, count: int = 2) -> str:
+    """What rank 0 prints of a program of tests/mpi that PyTorch runs. Fails where a rank fails."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(count)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(FOLDER / program)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | world | {"RANK": str(rank), "GLOO_SOCKET_IFNAME": "lo"},
+            start_new_session=True,
+        )
+        for rank in range(count)
+    ]
+    texts = [ended(rank) for rank in ranks]
+    assert not any(rank.returncode for rank in ranks), texts
+    return texts[0]
 
 
 def run(program: str, count: int, *words: str, **variables: str) -> str:

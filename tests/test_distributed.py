@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Iterator
@@ -272,3 +273,69 @@ def test_stores(lib: Any) -> None:
     store.set("a", "1")
     assert store.get("a") == b"1" and store.add("count", 2) == 2 and store.add("count", 3) == 5
     assert store.delete_key("a") and not store.delete_key("a")
+
+
+@both
+def test_meshes(lib: Any) -> None:
+    make = lib.distributed.init_device_mesh
+    mesh = make("cpu", (1, 1), mesh_dim_names=("data", "model"))
+    assert isinstance(mesh, lib.distributed.DeviceMesh) and mesh.mesh.tolist() == [[0]]
+    assert (mesh.ndim, mesh.shape, mesh.size(), mesh.size(1)) == (2, (1, 1), 1, 1)
+    assert (mesh.get_rank(), mesh.get_coordinate(), mesh.get_local_rank("model")) == (0, (0, 0), 0)
+    assert mesh.mesh_dim_names == ("data", "model") and mesh.device_type == "cpu"
+    assert mesh["data"].shape == (1,) and mesh["data"].get_group().size() == 1
+    assert mesh["model", "data"].mesh_dim_names == ("model", "data")
+    assert len(mesh.get_all_groups()) == 2 and mesh.get_group(1) is mesh.get_group("model")
+    assert mesh == make("cpu", (1, 1), mesh_dim_names=("data", "model")) != make("cpu", (1, 1))
+    assert make("cpu", (1,)).get_group().size() == 1
+    for error, call in (
+        (RuntimeError, lambda: mesh.get_group()),
+        (RuntimeError, lambda: mesh.get_local_rank()),
+        (KeyError, lambda: mesh["pipeline"]),
+        (KeyError, lambda: mesh.get_group("pipeline")),
+        (RuntimeError, lambda: make("cpu", (1,))["data"]),
+        (RuntimeError, lambda: make("cpu", (2,))),
+        (RuntimeError, lambda: make("cpu", (1, 1), mesh_dim_names=("data", "data"))),
+        (RuntimeError, lambda: make("cpu", (1,), mesh_dim_names=("data", "model"))),
+        (RuntimeError, lambda: make("cpu:0", (1,))),
+    ):
+        with pytest.raises(error):
+            call()
+
+
+HOOKS = ["allreduce_hook", "fp16_compress_hook", "bf16_compress_hook"]
+
+
+@both
+@pytest.mark.parametrize("name", HOOKS)
+def test_hooks_of_buckets(lib: Any, name: str) -> None:
+    """Gradients of 16 bits are rounded; PyTorch's, for one process, too."""
+    hooks = importlib.import_module(
+        f"{lib.__name__}.distributed.algorithms.ddp_comm_hooks.default_hooks"
+    )
+    if lib is not weft and name == "bf16_compress_hook":
+        return  # PyTorch's wants a GPU
+    layer = lib.nn.Linear(2, 1)
+    parallel = lib.nn.parallel.DistributedDataParallel(layer)
+    parallel.register_comm_hook(None, getattr(hooks, name))
+    parallel(lib.tensor([[1.001, 3.0]])).sum().backward()
+    expected = {"allreduce_hook": 1.001, "fp16_compress_hook": 1.0009765625}.get(name, 1.0)
+    assert layer.weight.grad.tolist() == [[pytest.approx(expected, rel=1e-7), 3.0]]
+
+
+@pytest.mark.parametrize("lib", [LIBRARIES[0].values[0], LIBRARIES[1]])
+def test_main_functions_of_torchrun(lib: str) -> None:
+    pytest.importorskip(lib)
+    errors = importlib.import_module(f"{lib}.distributed.elastic.multiprocessing.errors")
+
+    @errors.record
+    def main(end: Any) -> str:
+        if end is not None:
+            raise end
+        return "done"
+
+    assert main(None) == "done" and main.__name__ == "main" and main(SystemExit(0)) is None
+    with pytest.raises(SystemExit):
+        main(SystemExit(3))
+    with pytest.raises(KeyError):
+        main(KeyError("x"))

@@ -136,7 +136,7 @@ PURPOSES = (
     Purpose(
         "groups of processes over MPI",
         3_500,
-        4_000,
+        4_400,
         "src/weft/distributed/* src/weft/nn/parallel/*",
     ),
     Purpose(

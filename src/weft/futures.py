@@ -60,9 +60,13 @@ class Future(Generic[T]):
         """Calls callback(self) when the result is there; at once if it is."""
         self._result.add_done_callback(lambda _: callback(self))
 
+    def _following(self) -> Future[Any]:
+        """A future that is done behind this one, and is waited for in the same way."""
+        return Future()
+
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
         """A future of what callback(self) returns."""
-        result: Future[S] = Future()
+        result: Future[S] = self._following()
 
         def call(done: Future[T]) -> None:
             try:

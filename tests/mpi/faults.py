@@ -10,6 +10,7 @@ from datetime import timedelta
 import weft
 import weft.distributed as dist
 
+SIGNALS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP, "crashed": signal.SIGABRT}
 fault = sys.argv[1]
 dist.init_process_group(timeout=timedelta(seconds=float(sys.argv[2])))
 me, last = dist.get_rank(), dist.get_world_size() - 1
@@ -21,8 +22,8 @@ if me == last:
         raise KeyError("lost")
     if fault == "elsewhere":
         dist.recv(x, 0)
-    if fault in ("killed", "stopped"):
-        os.kill(os.getpid(), signal.SIGKILL if fault == "killed" else signal.SIGSTOP)
+    if fault in SIGNALS:
+        os.kill(os.getpid(), SIGNALS[fault])
 if fault == "order" and me == last:
     dist.broadcast(x, 0)
 elif fault == "shapes":

@@ -8,7 +8,8 @@ from typing import Any
 import weft
 import weft.distributed as dist
 import weft.distributed.nn.functional as through
-from weft import nn
+from weft import memory, nn
+from weft.distributed.algorithms.ddp_comm_hooks import default_hooks as hooks
 from weft.distributed.fsdp import fully_shard
 from weft.distributed.fsdp.fully_shard import _units
 from weft.distributed.optim import ZeroRedundancyOptimizer
@@ -133,6 +134,58 @@ def check_fully_shard() -> None:
     close("nested", outer(own(x)), own(alone(x)))
 
 
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        weft.manual_seed(0)
+        self.first, self.last = nn.Linear(5, 5), nn.Linear(5, 5)
+        self.last.weight = self.first.weight
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.first(x).tanh())
+
+
+def check_fully_shard_of_shared_parameters() -> None:
+    data = [(own(x), own(x)) for x, _ in batches()]
+    for make in OPTIMIZERS:
+        alone, model = Tied(), fully_shard(Tied())
+        assert model.first.weight is model.last.weight and len(list(model.parameters())) == 3
+        expected = trained(alone, make(alone.parameters()), [(x, x) for x, _ in batches()])
+        rows = slice(-(-5 // N) * ME, -(-5 // N) * (ME + 1))
+        for got, value in zip(trained(model, make(model.parameters()), data), expected):
+            close("shared", got, value[rows])
+    apart = Tied()
+    fully_shard(apart.first)
+    try:
+        fully_shard(apart.last)
+    except ValueError as error:
+        assert "share a parameter in one unit, got weight of shape (5, 5) in two" in str(error)
+    else:
+        raise AssertionError("a parameter of two units is not noticed")
+
+
+def check_memory() -> None:
+    """A step of Adam holds the shards, their gradients and state, and some whole layers."""
+    width, depth = 128, 12
+    model = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(depth)))
+    for layer in model:
+        fully_shard(layer)
+    fully_shard(model)
+    optimizer = weft.optim.Adam(model.parameters(), lr=0.01)
+    x = weft.randn(1, width)
+    before = memory.stats()["bytes_in_use"]
+    layer_bytes = 4 * width * width
+    shards = depth * layer_bytes * (-(-width // N) / width)
+    for _ in range(2):
+        memory.reset_peak()
+        model(x).sum().backward()
+        optimizer.step()
+    found = memory.stats()
+    # Gradients and two moments; the next layer, its gradient, and what is sent and received.
+    assert found["bytes_in_use"] - before < 3 * shards + layer_bytes, found
+    assert found["peak_bytes_in_use"] - before < 3 * shards + 6 * layer_bytes, found
+
+
 def check_overlap() -> None:
     """The first bucket is summed before the last gradient is there."""
     events: list[str] = []
@@ -167,6 +220,32 @@ def check_overlap() -> None:
     parallel(weft.randn(2, 5)).sum().backward()
     at = events.index("backward goes on")
     assert 0 < at < len(events) - 1 and events[-1].endswith("is last"), events
+
+
+def check_hooks() -> None:
+    for hook, close_to in ((hooks.allreduce_hook, 1e-6), (hooks.fp16_compress_hook, 1e-2)):
+        alone, parallel = net(), DistributedDataParallel(net(), bucket_cap_mb=1e-4)
+        parallel.register_comm_hook(None, hook)
+        x, _ = batches()[0]
+        alone(x).sum().div(N).backward()
+        parallel(own(x)).sum().backward()
+        for got, value in zip(parallel.parameters(), alone.parameters()):
+            assert weft.allclose(got.grad, value.grad, close_to, close_to), (got.grad, value.grad)
+
+
+def check_mesh() -> None:
+    mesh = dist.init_device_mesh("cpu", (1, N), mesh_dim_names=("copies", "shards"))
+    assert mesh.get_coordinate() == (0, ME) and mesh.get_local_rank("shards") == ME
+    assert dist.get_process_group_ranks(mesh.get_group("copies")) == [ME]
+    across = mesh["shards"]
+    assert across.mesh.tolist() == list(range(N)) and mesh["copies"].mesh.tolist() == [ME]
+    x = weft.tensor([float(ME)])
+    dist.all_reduce(x, group=across.get_group())
+    assert x.item() == N * (N - 1) / 2
+    model = fully_shard(nn.Linear(2 * N, 3 * N), mesh=across)
+    assert model.weight.shape == (3, 2 * N)
+    outside = dist.DeviceMesh("cpu", [0])
+    assert (outside.get_coordinate() is None) == (ME > 0)
 
 
 def check_no_sync() -> None:

@@ -32,7 +32,8 @@ def run(given: argparse.Namespace) -> None:
     if importlib.util.find_spec("mpi4py") is None:
         raise RuntimeError("expected mpi4py (pip install weft[mpi]), which is not installed")
     words = [given.mpiexec or _mpiexec(), "-n", str(given.count), sys.executable, "-m", "weft"]
-    words += ["run", *(["-m"] if given.module else []), given.program, *given.arguments]
+    words += ["run", "--guarded", *(["-m"] if given.module else [])]
+    words += [given.program, *given.arguments]
     if status := subprocess.run(words, env=_SETTINGS | os.environ).returncode:
         raise SystemExit(status)
 

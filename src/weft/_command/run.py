@@ -10,18 +10,22 @@ import traceback
 from pathlib import Path
 
 from weft.compat import install
+from weft.distributed.guard import guard
 from weft.distributed.launchers import name_as_torchrun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The program, a file or a module, and everything behind it, which is the program's own."""
     parser.add_argument("-m", dest="module", action="store_true", help="program is a module")
+    parser.add_argument("--guarded", action="store_true", help=argparse.SUPPRESS)  # weft launch
     parser.add_argument("program", help="a file, or the name of a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program gets")
 
 
 def run(given: argparse.Namespace) -> None:
     """Runs the program as Python does. What it raises ends the process with its traceback."""
+    if given.guarded:
+        guard()
     install.install_as_torch()
     _install_in_children()
     name_as_torchrun()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weft._runtime import lazy
 
 if TYPE_CHECKING:
-    from weft.distributed import algorithms, checkpoint, fsdp, nn, optim
+    from weft.distributed import algorithms, checkpoint, elastic, fsdp, nn, optim
     from weft.distributed.collectives import (
         all_gather,
         all_gather_into_tensor,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         reduce_scatter_tensor,
         scatter,
     )
+    from weft.distributed.device_mesh import DeviceMesh, init_device_mesh
     from weft.distributed.errors import (
         DistBackendError,
         DistError,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backend",
+    "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
@@ -110,6 +112,7 @@ __all__ = [
     "checkpoint",
     "default_pg_timeout",
     "destroy_process_group",
+    "elastic",
     "fsdp",
     "gather",
     "gather_object",
@@ -121,6 +124,7 @@ __all__ = [
     "get_rank",
     "get_world_size",
     "group",
+    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_available",
@@ -154,6 +158,7 @@ _NAMES_OF_MODULES = {
     "collectives": "all_gather all_gather_into_tensor all_reduce all_reduce_coalesced all_to_all "
     "all_to_all_single barrier broadcast gather monitored_barrier reduce reduce_op "
     "reduce_scatter reduce_scatter_tensor scatter",
+    "device_mesh": "DeviceMesh init_device_mesh",
     "errors": "DistBackendError DistError DistNetworkError DistStoreError",
     "groups": "Backend GroupMember HashStore ProcessGroup Store default_pg_timeout "
     "destroy_process_group get_backend get_global_rank get_group_rank get_node_local_rank "
@@ -166,7 +171,7 @@ _NAMES_OF_MODULES = {
     "reductions": "ReduceOp",
     "work": "Work",
 }
-_FOLDERS = ("algorithms", "checkpoint", "fsdp", "nn", "optim")
+_FOLDERS = ("algorithms", "checkpoint", "elastic", "fsdp", "nn", "optim")
 _MODULE_OF = {name: f"weft.distributed.{name}" for name in _FOLDERS} | {
     name: f"weft.distributed.{module}"
     for module, names in _NAMES_OF_MODULES.items()

@@ -41,6 +41,15 @@ def _reduction(
     return found, lambda result: lambda: result.div_(found.size())
 
 
+def _rooted(
+    what: str, group: Any, tensor: Tensor, rank: int | None, group_rank: int | None
+) -> tuple[ProcessGroup, int]:
+    """The group, and the rank in it of the process that has the whole, or gets it."""
+    found = member(what, group)
+    tensors_of(what, tensor)
+    return found, rank_in(what, found, rank, group_rank)
+
+
 def all_reduce(
     tensor: Tensor, op: ReduceOp = _SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -93,9 +102,7 @@ def broadcast(
     group_src: int | None = None,
 ) -> Work | None:
     """Gives all processes the tensor of the process `src`, in place."""
-    found = member("broadcast", group)
-    tensors_of("broadcast", tensor)
-    root = rank_in("broadcast", found, src, group_src)
+    found, root = _rooted("broadcast", group, tensor, src, group_src)
     return Operation(
         *("broadcast", [tensor], [], lambda channel, to, _: channel.broadcast(to[0], root)),
         in_place=True,
@@ -169,9 +176,7 @@ def gather(
     group_dst: int | None = None,
 ) -> Work | None:
     """Copies the tensor of each process into its place of gather_list at the process `dst`."""
-    found = member("gather", group)
-    tensors_of("gather", tensor)
-    root = rank_in("gather", found, dst, group_dst)
+    found, root = _rooted("gather", group, tensor, dst, group_dst)
     outputs: list[Tensor] = []
     if found.rank() == root:
         outputs = listed("gather", "outputs", gather_list or [], found.size())
@@ -190,9 +195,7 @@ def scatter(
     group_src: int | None = None,
 ) -> Work | None:
     """Copies into the tensor of each process its part of scatter_list of the process `src`."""
-    found = member("scatter", group)
-    tensors_of("scatter", tensor)
-    root = rank_in("scatter", found, src, group_src)
+    found, root = _rooted("scatter", group, tensor, src, group_src)
     sources: list[Tensor] = []
     if found.rank() == root:
         sources = listed("scatter", "inputs", scatter_list or [], found.size())

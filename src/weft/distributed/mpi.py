@@ -15,6 +15,7 @@ from mpi4py import MPI
 
 from weft import _C
 from weft._C import Tensor
+from weft.distributed.neighbours import Neighbours, Process
 from weft.distributed.reductions import ReduceOp, reduce_into
 from weft.distributed.watch import Watch
 
@@ -183,6 +184,10 @@ class Channel:
         """Sends a small object; the request has to be kept until it is complete."""
         return self._comm.isend(message, rank, 0)
 
+    def gathered(self, value: Any) -> list[Any]:
+        """The small objects of all ranks. Waits for them."""
+        return self._comm.allgather(value)
+
     def messages(self) -> Iterator[tuple[int, Any]]:
         """The small objects that have arrived, each with the rank that sent it."""
         status = MPI.Status()
@@ -199,7 +204,8 @@ class Transport:
 
     def __init__(self) -> None:
         self.world = Channel(MPI.COMM_WORLD.Dup())
-        self.watch = Watch(Channel(MPI.COMM_WORLD.Dup()))
+        channel = Channel(MPI.COMM_WORLD.Dup())
+        self.watch = Watch(channel, Neighbours(channel.gathered(Process.own())))
 
     @staticmethod
     def error_text(error: Exception) -> str | None:

@@ -2,8 +2,9 @@
 
 MPI waits for ever. A process that has waited for most of its timeout asks the others; those that
 wait too answer. At the timeout it names those that did not, tells all others, and raises. Likewise
-a process that ends by an exception tells the others, which raise when they next wait. Then all meet
-once more, so that each prints its error, and MPI ends those that do not come.
+a process that ends by an exception tells the others, which raise when they next wait, and one that
+waits tells them which process of its machine has ended. Then all meet once more, so that each
+prints its error, and MPI ends those that do not come.
 
 Only processes inside of `wait` look for messages: there is no thread, and a group that works sends
 none.
@@ -19,10 +20,12 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from weft.distributed.errors import DistBackendError
+from weft.distributed.neighbours import Neighbours
 
 _GRACE = 5.0  # seconds before the timeout at which others are asked
 _LAST_MEETING = 3.0  # seconds for others to print their errors
 _LOOK = 0.02  # seconds between two looks for messages
+_LAST_WORDS = 1.0  # seconds in which what a process sent before its end arrives
 
 
 class Waiting(NamedTuple):
@@ -44,11 +47,12 @@ class _Kind(Enum):
 class Watch:
     """The messages of one process with all others, over a communicator of their own."""
 
-    def __init__(self, channel: Any) -> None:
-        self._channel = channel
+    def __init__(self, channel: Any, neighbours: Neighbours) -> None:
+        self._channel, self._neighbours = channel, neighbours
         self._posted: list[Any] = []
         self._answers: dict[int, Waiting] = {}
         self._waiting: Waiting | None = None
+        self._lost_at = float("inf")  # when a neighbour was first seen to have ended
         self.fault: str | None = None
         self._print_error = sys.excepthook
         sys.excepthook = self._end_by_error
@@ -67,11 +71,12 @@ class Watch:
     def _wait(self, is_done: Callable[[], bool], waiting: Waiting, timeout: float) -> None:
         start = now = time.monotonic()
         look, ask = start + _LOOK, start + max(timeout - _GRACE, timeout * 0.75)
+        self._lost_at = float("inf")
         while not is_done():
             time.sleep(0 if now - start < 0.2 else 0.0005)
             now = time.monotonic()
             if now >= look:
-                self._look()
+                self._look(now)
                 self.check(waiting.what)
                 look = now + _LOOK
             if now >= ask:
@@ -87,7 +92,7 @@ class Watch:
         if self.fault is not None:
             raise DistBackendError(f"{what}: {self.fault}")
 
-    def _look(self) -> None:
+    def _look(self, now: float) -> None:
         for rank, (kind, content) in self._channel.messages():
             if kind is _Kind.QUESTION:
                 self._tell(_Kind.ANSWER, self._waiting, [rank])
@@ -95,6 +100,11 @@ class Watch:
                 self._answers[rank] = content
             elif self.fault is None:
                 self.fault = content
+        ended = self._neighbours.ended()
+        if ended and self.fault is None:
+            self._lost_at = min(self._lost_at, now)
+            if now >= self._lost_at + _LAST_WORDS:
+                self._tell_fault(f"rank {', '.join(map(str, ended))} ended in the middle of it")
 
     def _tell(self, kind: _Kind, content: Any, ranks: Any) -> None:
         others = [rank for rank in ranks if rank != self._channel.rank]

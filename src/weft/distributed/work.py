@@ -137,6 +137,9 @@ class _FutureOfWork(Future[Any]):
         super().__init__()
         self._work = work
 
+    def _following(self) -> Future[Any]:
+        return _FutureOfWork(self._work)
+
     def wait(self) -> Any:
         self._work.wait()
         return super().wait()

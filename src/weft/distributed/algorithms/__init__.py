@@ -1,5 +1,5 @@
 """Algorithms over groups of processes."""
 
-from weft.distributed.algorithms import join
+from weft.distributed.algorithms import ddp_comm_hooks, join
 
-__all__ = ["join"]
+__all__ = ["ddp_comm_hooks", "join"]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.distributed.collectives import broadcast
-from weft.distributed.fsdp.unit import Unit
+from weft.distributed.device_mesh import DeviceMesh
+from weft.distributed.fsdp.unit import Place, Unit
 from weft.distributed.groups import ProcessGroup, member
 from weft.nn.modules.module import Module
 from weft.nn.parameter import Parameter
@@ -40,28 +41,31 @@ class FSDPModule:
 def fully_shard(
     module: Any,
     *,
-    mesh: ProcessGroup | None = None,
+    mesh: DeviceMesh | ProcessGroup | None = None,
     reshard_after_forward: bool | int | None = None,
 ) -> Any:
-    """Spreads the parameters of a module over the processes of a group (`mesh`, the world's by
-    default): each keeps some rows of each, their gradients, and so their optimizer state.
+    """Spreads the parameters of a module over the processes of a group (`mesh`, which may be a
+    DeviceMesh of one dimension; the world's by default): each keeps some rows of each, their
+    gradients, and so their optimizer state.
 
     Call it for layers first, then for the module that holds them; each call makes a unit, whose
     parameters are gathered together before its forward, the next unit's ahead of use, and again in
-    backward. Parameters begin as those of the first process. Make the optimizer behind it. The
-    module itself is changed and returned; gradients are means over the processes.
+    backward. Modules of one unit may share parameters. Parameters begin as those of the first
+    process. Make the optimizer behind it. The module itself is changed and returned; gradients are
+    means over the processes.
 
-    ValueError before init_process_group, for no parameters, and for those that are no floating
-    numbers or have no dimension.
+    ValueError before init_process_group, for parameters that are no floating numbers or have no
+    dimension, and for one that modules of two units share.
     """
-    group = member("fully_shard", mesh)
+    own = mesh.get_group() if isinstance(mesh, DeviceMesh) else mesh
+    group = member("fully_shard", own)
     reshards = reshard_after_forward is None or bool(reshard_after_forward)
-    named = list(_free_parameters(module))
-    if not named:
-        raise ValueError("fully_shard: expected a module with parameters of its own, got none")
-    for _, _, parameter in named:
+    places: dict[Parameter, list[Place]] = {}
+    for owner, name, parameter in _free_parameters(module):
+        places.setdefault(parameter, []).append((owner, name))
+    for parameter in places:
         broadcast(parameter.detach(), group=group, group_src=0)
-    unit = Unit(named, group, reshards)
+    unit = Unit(list(places.items()), group, reshards)
     kind = type(module)
     module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"_unit": unit})
     units = list(_units(module))

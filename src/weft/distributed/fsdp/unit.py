@@ -31,15 +31,18 @@ class Shard(NamedTuple):
     shape: tuple[int, ...]
 
 
+Place = tuple[Module, str]  # a module and the name of one of its parameters
+
+
 class _Owner(NamedTuple):
-    module: Module
-    name: str
+    places: Sequence[Place]  # several where modules share it
     parameter: Parameter  # this process's rows
     shape: tuple[int, ...]
     rows: int  # of each process; the last ones may have less
 
 
 _SHARDS = "_weft_shard"
+_SPREAD = "_weft_spread"  # marks the whole parameter that shards replace
 
 
 def shard_of(parameter: Tensor) -> tuple[int, tuple[int, ...]] | None:
@@ -60,18 +63,26 @@ class Unit:
     """Parameters of a module and of its children that are in no unit of their own."""
 
     def __init__(
-        self, named: Sequence[tuple[Module, str, Parameter]], group: ProcessGroup, reshards: bool
+        self,
+        parameters: Sequence[tuple[Parameter, Sequence[Place]]],
+        group: ProcessGroup,
+        reshards: bool,
     ) -> None:
         self.group, self.reshards = group, reshards
         self.next: Unit | None = None  # the one that is gathered ahead
-        self._owners = [self._spread(*each) for each in named]
+        self._owners = [self._spread(*each) for each in parameters]
         self._sizes = [owner.rows * math.prod(owner.shape[1:]) for owner in self._owners]
         self._full: list[Tensor] | None = None
         self._work: Work | None = None
         self._ahead: tuple[Tensor, Tensor] | None = None
 
-    def _spread(self, module: Module, name: str, parameter: Parameter) -> _Owner:
-        shape = tuple(parameter.shape)
+    def _spread(self, parameter: Parameter, places: Sequence[Place]) -> _Owner:
+        shape, name = tuple(parameter.shape), places[0][1]
+        if hasattr(parameter, _SPREAD):
+            raise ValueError(
+                f"fully_shard: expected modules that share a parameter in one unit, got {name} of "
+                f"shape {shape} in two"
+            )
         if not shape or not parameter.is_floating_point():
             raise ValueError(
                 f"fully_shard: expected floating parameters with a dimension, got {name} of shape "
@@ -82,14 +93,16 @@ class Unit:
         own = parameter.detach()[start : start + rows].clone()
         spread = Parameter(own, requires_grad=parameter.requires_grad)
         setattr(spread, _SHARDS, (start, shape))
-        setattr(module, name, spread)
-        return _Owner(module, name, spread, shape, rows)
+        setattr(parameter, _SPREAD, True)
+        for module, each in places:
+            setattr(module, each, spread)
+        return _Owner(places, spread, shape, rows)
 
     # ---- parameters ----
 
     def gather(self) -> None:
         """Begins to collect the rows of all processes, unless they are here."""
-        if self._full is not None or self._ahead is not None:
+        if not self._owners or self._full is not None or self._ahead is not None:
             return
         with no_grad():
             first = self._owners[0].parameter
@@ -103,19 +116,17 @@ class Unit:
     def full(self) -> list[Tensor]:
         """The whole parameters."""
         self.gather()
-        if self._full is None:
+        if self._full is None and self._owners:
             assert self._work is not None and self._ahead is not None
             self._work.wait()
             parts = self._ahead[0].split(self._sizes, dim=1)
             with no_grad():
                 self._full = [
-                    part.reshape(-1, *owner.shape[1:])[: owner.shape[0]].clone()
-                    if self.group.size() > 1
-                    else part.reshape(owner.shape)
+                    part.reshape(-1, *owner.shape[1:])[: owner.shape[0]].contiguous()
                     for owner, part in zip(self._owners, parts)
                 ]
             self._work = self._ahead = None
-        return self._full
+        return self._full or []
 
     def free(self) -> None:
         """Lets go of the whole parameters."""
@@ -130,19 +141,22 @@ class Unit:
     @contextmanager
     def whole(self) -> Iterator[None]:
         """A block in which the module has whole parameters."""
-        tensors = _Gathered.apply(self, *self.shards())
-        for owner, tensor in zip(self._owners, tensors):
-            owner.module.__dict__[owner.name] = tensor
+        if self._owners:
+            self._set(_Gathered.apply(self, *self.shards()))
         if self.next is not None:
             self.next.gather()
         try:
             with saved_tensors_hooks(self._pack, self._unpack):
                 yield
         finally:
-            for owner in self._owners:
-                owner.module.__dict__[owner.name] = owner.parameter
+            self._set(self.shards())
             if self.reshards or not is_grad_enabled():
                 self.free()
+
+    def _set(self, tensors: Sequence[Tensor]) -> None:
+        for owner, tensor in zip(self._owners, tensors):
+            for module, name in owner.places:
+                module.__dict__[name] = tensor
 
     def _pack(self, tensor: Tensor) -> Any:
         if self._full is None:
@@ -166,14 +180,15 @@ class Unit:
         count = self.group.size()
         source = grads[0].new_zeros(count, sum(self._sizes))
         for owner, grad, part in zip(self._owners, grads, source.split(self._sizes, dim=1)):
-            padded = grad.new_zeros(owner.rows * count, *owner.shape[1:])
-            padded[: owner.shape[0]] = grad
-            part.copy_(padded.reshape(count, -1))
+            width = math.prod(owner.shape[1:])
+            for rows, target in zip(grad.split(owner.rows), part):
+                target[: rows.shape[0] * width] = rows.reshape(-1)
         own = source.new_empty(sum(self._sizes))
         reduce_scatter_tensor(own, source, group=self.group)
         own.div_(count)
+        # Copies, or each gradient would hold the memory of all.
         return [
-            part[: owner.parameter.numel()].view(owner.parameter.shape)
+            part[: owner.parameter.numel()].view(owner.parameter.shape).clone()
             for owner, part in zip(self._owners, own.split(self._sizes))
         ]
 

@@ -6,7 +6,7 @@ that have one. All processes run backward through them, in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft._C import Tensor
@@ -78,13 +78,18 @@ def _is_here(rank: int, group: Any) -> bool:
     return rank_in("distributed.nn.functional", found, rank) == found.rank()
 
 
+def _in_copy(operation: Callable[..., Any], tensor: Tensor, *args: Any) -> Tensor:
+    """What an operation in place makes of a copy."""
+    result = tensor.clone()
+    operation(result, *args)
+    return result
+
+
 class _Broadcast(Function):
     @staticmethod
     def forward(ctx: Any, src: int, group: Any, tensor: Tensor) -> Tensor:
         ctx.given = (src, group)
-        result = tensor.clone()
-        plain.broadcast(result, src, group)
-        return result
+        return _in_copy(plain.broadcast, tensor, src, group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -97,9 +102,7 @@ class _Reduce(Function):
     @staticmethod
     def forward(ctx: Any, dst: int, op: ReduceOp, group: Any, tensor: Tensor) -> Tensor:
         ctx.given = (dst, group)
-        result = tensor.clone()
-        plain.reduce(result, dst, op, group)
-        return result
+        return _in_copy(plain.reduce, tensor, dst, op, group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -194,9 +197,7 @@ class _AllReduce(Function):
     @staticmethod
     def forward(ctx: Any, op: ReduceOp, group: Any, tensor: Tensor) -> Tensor:
         ctx.given = (op, group)
-        result = tensor.clone()
-        plain.all_reduce(result, op, group)
-        return result
+        return _in_copy(plain.all_reduce, tensor, op, group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
