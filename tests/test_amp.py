@@ -201,3 +201,53 @@ def test_scalers_without_a_device_stay_off() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         weft.amp.GradScaler(enabled=False)
+
+
+def settings(lib: Any) -> list[Any]:
+    """What the setters of autocast give, one after the other."""
+    x, found = lib.ones(2, 2), []
+
+    def note() -> None:
+        on, dtype = lib.is_autocast_enabled("cpu"), lib.get_autocast_dtype("cpu")
+        found.append((on, str(dtype), str((x @ x).dtype)))
+
+    lib.set_autocast_enabled("cpu", True)
+    note()
+    lib.set_autocast_dtype("cpu", lib.float16)
+    note()
+    with lib.autocast("cpu"):
+        note()
+    with lib.autocast("cpu", dtype=lib.bfloat16, enabled=False):
+        note()
+    lib.set_autocast_cpu_enabled(False)
+    note()
+    lib.set_autocast_cpu_dtype(lib.bfloat16)
+    with lib.autocast("cpu", dtype=lib.float16):
+        note()
+    note()
+    lib.set_autocast_enabled("cuda", True)
+    found.append(lib.is_autocast_enabled())
+    lib.set_autocast_enabled("cuda", False)
+    found += [lib.is_autocast_enabled(), lib.autocast_increment_nesting()]
+    found += [lib.autocast_decrement_nesting(), lib.clear_autocast_cache()]
+    for wrong in (("cpu", 1), ("cpu",), ("nowhere", True)):
+        try:
+            lib.set_autocast_enabled(*wrong)
+        except (TypeError, RuntimeError) as error:
+            found.append(type(error).__name__)
+    return found
+
+
+def test_setters_of_autocast() -> None:
+    low, half, full = "torch.bfloat16", "torch.float16", "torch.float32"
+    assert settings(weft) == [
+        (True, low, low), (True, half, half), (True, half, half), (False, low, full),
+        (False, half, full), (True, half, half), (False, low, full), True, False, 1, 0, None,
+        "TypeError", "TypeError", "RuntimeError",
+    ]  # fmt: skip
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_setters_of_autocast_equal_torch() -> None:
+    assert settings(weft) == settings(pytest.importorskip("torch"))

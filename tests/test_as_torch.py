@@ -195,3 +195,41 @@ def test_versions_compare_by_numbers() -> None:
     assert {version: 1}["2.13.0"] == 1 and str(version).split(".")[1] == "13"
     with pytest.raises(ValueError, match=r"expected a version such as '2.13.0', got 'new'"):
         version > "new"  # noqa: B015
+
+
+KEYS = """
+    import weft.compat.torch
+    import torch
+    from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+    from torch.distributed import ReduceOp
+    from torch.distributed.tensor import Partial, Replicate, Shard
+    from torch.profiler import kineto_available
+    from torch.serialization import MAP_LOCATION
+
+    keys = DispatchKeySet(DispatchKey.AutocastCPU) | DispatchKeySet(DispatchKey.AutocastCUDA)
+    print(keys, keys.has(DispatchKey.AutocastCPU), (keys - keys).has(DispatchKey.AutocastCPU))
+    x = torch.ones(2, 2)
+    with torch.autocast("cpu"):
+        with _ExcludeDispatchKeyGuard(keys):
+            print((x @ x).dtype)
+        print((x @ x).dtype)
+    try:
+        _ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.CPU))
+    except NotImplementedError as error:
+        print(error)
+    print(isinstance(ReduceOp.SUM, ReduceOp.RedOpType), ReduceOp.RedOpType.SUM == ReduceOp.SUM)
+    print([Shard(0), Replicate(), Partial("avg")], Shard(1).is_shard(0), Shard(1) == Shard(1))
+"""
+
+
+def test_names_that_libraries_import(tmp_path: Path) -> None:
+    done = run_program(KEYS, "program.py", cwd=tmp_path)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "DispatchKeySet(AutocastCPU, AutocastCUDA) True False",
+        "torch.float32",
+        "torch.bfloat16",
+        "_ExcludeDispatchKeyGuard: expected keys of autocast, got CPU",
+        "True True",
+        "[S(0), R, P(avg)] False True",
+    ]

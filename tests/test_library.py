@@ -548,3 +548,15 @@ def test_a_library_takes_back_what_it_made(name):
     with pytest.raises(RuntimeError, match="expected an operator that custom_op or define made"):
         library.impl(f"{name}::one", "cpu", lambda: 2)
     library.Library(name, "DEF").define("one() -> int")
+
+
+def test_fakes_wait_for_their_operators() -> None:
+    name = next(_names)
+
+    @library.register_fake(f"{name}::doubled")
+    def fake(x: weft.Tensor) -> weft.Tensor:
+        return x.new_empty(2 * x.shape[0])
+
+    mine = library.Library(name, "DEF")
+    mine.define("doubled(Tensor x) -> Tensor")
+    assert getattr(ops, name).doubled(weft.ones(3, device="meta")).shape == (6,)

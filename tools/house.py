@@ -120,7 +120,7 @@ PURPOSES = (
     Purpose(
         "weft under the name torch",
         1_210,
-        1_240,
+        1_250,
         "src/weft/compat/* src/weft/hub.py src/weft/futures.py "
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
     ),
@@ -167,7 +167,7 @@ PURPOSES = (
     Purpose(
         "profiles and benchmarks of programs",
         1_100,
-        1_110,
+        1_115,
         "src/weft/profiler/* src/weft/autograd/profiler.py src/weft/utils/benchmark/*",
     ),
     Purpose(
@@ -179,7 +179,7 @@ PURPOSES = (
     ),
     Purpose("functions of torch in Python", 2_400, 2_400, "src/weft/_functions/*"),
     Purpose("networks as operators: torch.lstm", 800, 800, "src/weft/nn/_operators/*"),
-    Purpose("layers, optimizers, files, small packages", 15_000, 23_250, "src/weft/*"),
+    Purpose("layers, optimizers, files, small packages", 15_000, 23_330, "src/weft/*"),
 )
 """In the order in which they take files."""
 

@@ -58,7 +58,10 @@ _NAMES_OF_MODULES = {
     "_tensor.repr": "set_printoptions",
     "array_api._info": "__array_namespace_info__",
     "amp": "GradScaler autocast get_autocast_dtype is_autocast_enabled",
-    "amp.autocast_mode": "get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled",
+    "amp.autocast_mode": "autocast_decrement_nesting autocast_increment_nesting "
+    "clear_autocast_cache get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
+    "is_autocast_cpu_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
+    "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype",
     "compat.install": "install_as_torch",
     "compiler": "compile",
     "func": "vmap",

@@ -9,6 +9,7 @@ of theirs. All others compute in the dtypes they get.
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from collections.abc import Callable
 from types import TracebackType
@@ -21,20 +22,79 @@ _DTYPES = {"cpu": _C.bfloat16, "cuda": _C.float16}
 _autograd: Any = _C._autograd
 
 
+class _State(threading.local):
+    """What a thread has set: the dtypes to lower to, and how deep its blocks are."""
+
+    def __init__(self) -> None:
+        self.dtypes = dict(_DTYPES)
+        self.is_cuda_enabled = False
+        self.is_cache_enabled = True
+        self.nesting = 0
+
+
+_state = _State()
+
+
+def _check_device(what: str, device_type: Any) -> None:
+    if device_type not in _DTYPES:
+        raise RuntimeError(f"{what}: expected 'cpu' or 'cuda', got {device_type!r}")
+
+
 def is_autocast_available(device_type: str) -> bool:
     """Whether autocast can do anything for the device: the CPU's can."""
     return device_type == "cpu"
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """The dtype that autocast lowers to unless told.
+    """The dtype that autocast lowers to: that of the block around, or what set_autocast_dtype set.
 
     >>> weft.get_autocast_dtype("cpu")
     torch.bfloat16
     """
-    if device_type not in _DTYPES:
-        raise RuntimeError(f"get_autocast_dtype: expected 'cpu' or 'cuda', got {device_type!r}")
-    return _DTYPES[device_type]
+    _check_device("get_autocast_dtype", device_type)
+    return _state.dtypes[device_type]
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Sets the dtype that autocast lowers to in this thread, as in a block that is on now.
+
+    RuntimeError for devices other than "cpu" and "cuda", and for "cpu" where autocast is on and
+    dtype is not bfloat16 or float16.
+    """
+    _check_device("set_autocast_dtype", device_type)
+    if device_type == "cpu" and is_autocast_enabled("cpu"):
+        _lower_to(dtype)
+    _state.dtypes[device_type] = dtype
+
+
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+    """Turns autocast on or off for a device in this thread; `set_autocast_enabled(on)` for "cuda".
+
+    What libraries use to restore a state; programs write `with weft.autocast("cpu")`. For "cuda" it
+    is noted without effect.
+
+    >>> weft.set_autocast_enabled("cpu", True)
+    >>> (weft.ones(2, 2) @ weft.ones(2, 2)).dtype
+    torch.bfloat16
+    >>> weft.set_autocast_enabled("cpu", False)
+    """
+    if enabled is None:
+        device_type, enabled = "cuda", device_type  # type: ignore[assignment]
+    if not isinstance(enabled, bool):
+        raise TypeError(f"set_autocast_enabled: expected enabled as a bool, got {enabled!r}")
+    _check_device("set_autocast_enabled", device_type)
+    if device_type == "cuda":
+        _state.is_cuda_enabled = enabled
+    else:
+        _lower_to(_state.dtypes["cpu"] if enabled else None)
+
+
+def _lower_to(dtype: Any) -> int:
+    """Lowers to a dtype from now on, or to none (None). The number restores what was before."""
+    if dtype not in (None, _C.bfloat16, _C.float16):
+        raise RuntimeError(f"autocast: expected dtype bfloat16 or float16, got {dtype}")
+    before: int = _autograd._set_autocast(dtype)
+    return before
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
@@ -44,7 +104,9 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     ...     weft.is_autocast_enabled("cpu")
     True
     """
-    return device_type == "cpu" and _autograd._autocast_dtype() is not None
+    if device_type == "cpu":
+        return _autograd._autocast_dtype() is not None
+    return device_type == "cuda" and _state.is_cuda_enabled
 
 
 def is_autocast_cpu_enabled() -> bool:
@@ -60,6 +122,47 @@ def get_autocast_cpu_dtype() -> Any:
 def get_autocast_gpu_dtype() -> Any:
     """get_autocast_dtype("cuda"), under its older name."""
     return get_autocast_dtype("cuda")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """set_autocast_enabled("cpu", enabled), under its older name."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """set_autocast_dtype("cpu", dtype), under its older name."""
+    set_autocast_dtype("cpu", dtype)
+
+
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """set_autocast_dtype("cuda", dtype), under its older name."""
+    set_autocast_dtype("cuda", dtype)
+
+
+def autocast_increment_nesting() -> int:
+    """Notes one more block of autocast, that a library opens by hand; how many there are."""
+    _state.nesting += 1
+    return _state.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """Notes that such a block ends; how many there still are."""
+    _state.nesting -= 1
+    return _state.nesting
+
+
+def is_autocast_cache_enabled() -> bool:
+    """What set_autocast_cache_enabled set, True before."""
+    return _state.is_cache_enabled
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Kept without effect: autocast keeps no converted tensors."""
+    _state.is_cache_enabled = enabled
+
+
+def clear_autocast_cache() -> None:
+    """Nothing: autocast keeps no converted tensors."""
 
 
 class autocast:
@@ -104,11 +207,13 @@ class autocast:
                 f"autocast: expected dtype bfloat16 or float16, got {self.fast_dtype}"
             )
         self.enabled = enabled
-        self._before: list[int] = []
+        self._before: list[tuple[int, Any]] = []
 
     def __enter__(self) -> autocast:
         if self.device == "cpu":
-            self._before.append(_autograd._set_autocast(self.fast_dtype if self.enabled else None))
+            before = _autograd._set_autocast(self.fast_dtype if self.enabled else None)
+            self._before.append((before, _state.dtypes["cpu"]))
+            _state.dtypes["cpu"] = self.fast_dtype
         return self
 
     def __exit__(
@@ -118,7 +223,8 @@ class autocast:
         trace: TracebackType | None,
     ) -> None:
         if self.device == "cpu":
-            _autograd._restore_autocast(self._before.pop())
+            before, _state.dtypes["cpu"] = self._before.pop()
+            _autograd._restore_autocast(before)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from weft._C import Tensor
 from weft.autograd.grad_mode import no_grad
@@ -26,6 +26,10 @@ class ReduceOp(Enum):
     BOR = 6
     BXOR = 7
 
+    RedOpType: ClassVar[type[ReduceOp]]
+
+
+ReduceOp.RedOpType = ReduceOp  # PyTorch has another class for SUM and its like
 
 _INTO: dict[ReduceOp, Callable[[Tensor, Tensor], Any]] = {
     ReduceOp.SUM: Tensor.add_,

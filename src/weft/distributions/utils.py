@@ -38,6 +38,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple(broadcast_tensors(*tensors))
 
 
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Numbers of N(0, 1): libraries draw the noise of their own distributions by it."""
+    return _C.randn(shape, dtype=dtype, device=device)
+
+
 def clamp_probs(probs: Tensor) -> Tensor:
     """Probabilities away from 0 and 1 by the precision of their dtype."""
     eps = finfo(probs.dtype).eps

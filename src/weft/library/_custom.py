@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from weft._C import Tensor
 from weft.library._infer import infer_schema
-from weft.library._operator import Operator, define, of
+from weft.library._operator import WAITING_FAKES, Operator, define, find, of
 from weft.library._overloads import namespace
 
 Function = Callable[..., Any]
@@ -127,7 +127,8 @@ def register_kernel(op: Any, device_types: DeviceTypes, func: Function | None = 
 def register_fake(op: Any, func: Function | None = None, /, *, lib: Any = None) -> Any:
     """Registers the function that makes an operator's results without reading elements: tensors of
     the right sizes and dtypes. Calls on the device "meta" run it; `opcheck` compares what it gives
-    with the true results. Without `func` a decorator.
+    with the true results. Without `func` a decorator. A function for an operator that is not there
+    waits for it.
 
     >>> @weft.library.custom_op("mylib::ordered", mutates_args=())
     ... def ordered(x: weft.Tensor) -> weft.Tensor:
@@ -137,10 +138,13 @@ def register_fake(op: Any, func: Function | None = None, /, *, lib: Any = None) 
     >>> weft.library.opcheck(ordered, (weft.ones(5),), test_utils="test_faketensor")
     {'test_faketensor': 'SUCCESS'}
     """
-    operator = of(op)
+    operator = None if isinstance(op, str) and find(op) is None else of(op)
 
     def register(function: Function) -> Function:
-        operator.fake = function
+        if operator is None:
+            WAITING_FAKES[op if "." in op else f"{op}.default"] = function
+        else:
+            operator.fake = function
         return function
 
     return register if func is None else register(func)

@@ -41,6 +41,8 @@ KEYS = {
 
 #: the operators of programs, by qualified name and overload
 OPERATORS: dict[str, dict[str, Operator]] = {}
+#: what register_fake gave for operators that are not there, as those of a library in C++
+WAITING_FAKES: dict[str, Callable[..., Any]] = {}
 
 
 class BatchInfo(NamedTuple):
@@ -278,6 +280,7 @@ def define(qualname: str, schema: str) -> Operator:
             f"{qualname}.{parsed.overload_name or 'default'}"
         )
     made = overloads[parsed.overload_name] = Operator(qualname, parsed)
+    made.fake = WAITING_FAKES.pop(made.full_name, None)
     return made
 
 

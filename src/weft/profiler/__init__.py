@@ -27,6 +27,7 @@ __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
     "Region",
+    "kineto_available",
     "profile",
     "record_function",
     "regions",
@@ -38,6 +39,11 @@ __all__ = [
 
 # Programs need the marks alone: the rest waits, with the sockets and archives that traces need.
 _MODULE_OF = dict.fromkeys(("EventList", "events"), "weft.profiler.events")
+
+
+def kineto_available() -> bool:
+    """True: traces of operators are there. PyTorch answers for the library that makes its own."""
+    return True
 
 
 def __getattr__(name: str) -> Any:

@@ -14,8 +14,10 @@ from weft.serialization.safe_globals import (
     get_safe_globals,
     safe_globals,
 )
+from weft.serialization.storages import MapLocation as MAP_LOCATION
 
 __all__ = [
+    "MAP_LOCATION",
     "LoadError",
     "add_safe_globals",
     "clear_safe_globals",

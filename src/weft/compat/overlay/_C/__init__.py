@@ -7,8 +7,13 @@ from typing import Any
 import weft
 from weft import _C
 from weft.compat.overlay._C import _nn
+from weft.compat.overlay._C._dispatch import (
+    DispatchKey,
+    DispatchKeySet,
+    _ExcludeDispatchKeyGuard,
+)
 
-__all__ = ["_nn"]
+__all__ = ["DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard", "_nn"]
 
 _TensorMeta = type(weft.Tensor)
 _LinAlgError = _C.LinAlgError
