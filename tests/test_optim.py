@@ -443,6 +443,171 @@ def test_schedules_equal_torch(name: str, options: dict[str, Any]) -> None:
     assert groups[0] == pytest.approx(groups[1], rel=1e-9)
 
 
+class Decay:
+    """A function of the epoch that has a state."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def __call__(self, epoch: float) -> float:
+        return self.rate**epoch
+
+
+def combined(lib: Any, kind: str, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
+    """An optimizer and the schedule `name`: by itself, resumed, or as a part of others."""
+    rates = lib.optim.lr_scheduler
+    home = lib.optim.swa_utils if "." in name else rates
+    optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.1, momentum=0.9)
+    make = partial(getattr(home, name.split(".")[-1]), optimizer, **options)
+    if kind == "resumed":
+        optimizer.param_groups[0].update(initial_lr=0.2, max_lr=1.0, min_lr=0.01, swa_lr=0.05)
+        optimizer.param_groups[0].update(base_momentum=0.85, max_momentum=0.95)
+        return optimizer, make(last_epoch=2)
+    parts = [make(), rates.ConstantLR(optimizer, 0.5, 2)]
+    if kind == "second":
+        return optimizer, rates.SequentialLR(optimizer, parts[::-1], [2])
+    if kind == "nested":
+        parts = [rates.SequentialLR(optimizer, parts, [2]), rates.ExponentialLR(optimizer, 0.5)]
+    elif kind == "chained":
+        parts = [rates.ChainedScheduler(parts), rates.ExponentialLR(optimizer, 0.5)]
+    return optimizer, rates.SequentialLR(optimizer, parts, [4])
+
+
+PLAIN_SCHEDULES = [
+    *(row for row in SCHEDULES if row[0] not in ("CyclicLR", "OneCycleLR")),
+    ("LambdaLR", {"lr_lambda": Decay(0.9)}),
+]
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["resumed", "first", "second", "nested", "chained"])
+@pytest.mark.parametrize(("name", "options"), PLAIN_SCHEDULES)
+def test_combined_schedules_equal_torch(kind: str, name: str, options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    histories = []
+    for lib in (weft, torch):
+        optimizer, schedule = combined(lib, kind, name, options)
+        history = [schedule.get_last_lr()[0]]
+        for _ in range(7):
+            optimizer.step()
+            schedule.step()
+            history.append(optimizer.param_groups[0]["lr"])
+        histories.append(history)
+    np.testing.assert_allclose(*histories, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *PLAIN_SCHEDULES,
+        *(row for row in SCHEDULES if row[0] in ("CyclicLR", "OneCycleLR")),
+        ("CyclicLR", {"base_lr": 0.1, "max_lr": 1.0, "scale_fn": Decay(0.9)}),
+    ],
+)
+def test_checkpoints_of_schedules_have_torchs_names(name: str, options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    states, groups = [], []
+    for lib in (weft, torch):
+        optimizer, schedule = made(lib, name, options, 0.5)
+        for _ in range(3):
+            optimizer.step()
+            schedule.step()
+        state = schedule.state_dict()
+        states.append([(key, value) for key, value in state.items() if key != "_last_lr"])
+        groups.append(list(optimizer.param_groups[0]))
+    assert groups[0] == groups[1]
+    assert states[0] == states[1]
+
+
+def test_a_schedule_of_schedules_goes_on_from_its_checkpoint() -> None:
+    """The parts keep their own optimizer: nothing of the saved one comes along."""
+
+    def parts(optimizer: SGD) -> list[Any]:
+        return [
+            lr_scheduler.ConstantLR(optimizer, 0.5, 2),
+            lr_scheduler.ExponentialLR(optimizer, 0.5),
+        ]
+
+    def sequential(optimizer: SGD) -> Any:
+        return lr_scheduler.SequentialLR(optimizer, parts(optimizer), [2])
+
+    def chained(optimizer: SGD) -> Any:
+        return lr_scheduler.ChainedScheduler(parts(optimizer))
+
+    for make in (sequential, chained):
+        optimizer, twin = (SGD([parameter(1.0)], lr=1.0) for _ in range(2))
+        schedule = make(optimizer)
+        for _ in range(3):
+            schedule.step()
+        resumed = make(twin)
+        twin.load_state_dict(optimizer.state_dict())
+        resumed.load_state_dict(schedule.state_dict())
+        for _ in range(3):
+            schedule.step()
+            resumed.step()
+            assert resumed.get_last_lr() == schedule.get_last_lr()
+            assert twin.param_groups[0]["lr"] == optimizer.param_groups[0]["lr"]
+        with pytest.raises(ValueError, match=r"expected states of 2 schedules, got 0"):
+            resumed.load_state_dict({**schedule.state_dict(), "_schedulers": []})
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (partial(lr_scheduler.ExponentialLR, gamma=0.5), [0.1, 0.05]),
+        (partial(lr_scheduler.LinearLR, start_factor=0.5, total_iters=4), [0.1, 0.1 * 8 / 7]),
+        (partial(lr_scheduler.PolynomialLR, total_iters=5), [0.1, 0.05]),
+        (partial(lr_scheduler.MultiplicativeLR, lr_lambda=lambda epoch: 0.5), [0.1, 0.05]),
+    ],
+)
+def test_a_schedule_that_is_resumed_begins_with_the_rate_there_is(make: Any, expected: Any) -> None:
+    optimizer = SGD([parameter(1.0)], lr=0.1)
+    optimizer.param_groups[0]["initial_lr"] = 0.2
+    schedule = make(optimizer, last_epoch=2)
+    rates = schedule.get_last_lr()
+    schedule.step()
+    assert [*rates, *schedule.get_last_lr()] == pytest.approx(expected)
+
+
+def test_objects_that_compute_rates_are_saved_with_their_attributes() -> None:
+    schedules = [
+        partial(lr_scheduler.LambdaLR, lr_lambda=Decay(0.5)),
+        partial(lr_scheduler.MultiplicativeLR, lr_lambda=Decay(0.5)),
+        partial(lr_scheduler.CyclicLR, base_lr=0.1, max_lr=1.0, scale_fn=Decay(0.5)),
+    ]
+    for make in schedules:
+        schedule = make(SGD([parameter(1.0)], lr=1.0, momentum=0.9))
+        state = schedule.state_dict()
+        (name,) = {"lr_lambdas", "_scale_fn_custom"} & set(state)
+        assert state[name] in ({"rate": 0.5}, [{"rate": 0.5}])
+        other = {"rate": 0.25}
+        schedule.load_state_dict({**state, name: [other] if name == "lr_lambdas" else other})
+        assert schedule.state_dict()[name] in (other, [other])
+
+
+def test_plateau_has_a_least_rate_for_each_group() -> None:
+    groups = [{"params": [parameter(1.0)]}, {"params": [parameter(1.0)], "lr": 0.2}]
+    optimizer = SGD(groups, lr=0.1)
+    plateau = lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=[0.05, 0.15])
+    assert isinstance(plateau, lr_scheduler.LRScheduler)
+    for loss in (1.0, 2.0):
+        plateau.step(loss)
+    assert plateau.get_last_lr() == [0.05, 0.15]
+    with pytest.raises(ValueError, match=r"ReduceLROnPlateau: expected 2 values, got 1"):
+        lr_scheduler.ReduceLROnPlateau(optimizer, min_lr=[0.1])
+    optimizer.add_param_group({"params": [parameter(1.0)]})
+    with pytest.raises(RuntimeError, match=r"expected a min_lr .* got none for group 2"):
+        plateau.step(3.0)
+    plateau = lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=0.09)
+    optimizer.add_param_group({"params": [parameter(1.0)]})
+    for loss in (1.0, 2.0):
+        plateau.step(loss)
+    assert plateau.get_last_lr()[-1] == 0.09
+
+
 @pytest.mark.parity
 def test_plateau_and_sequential_schedules_equal_torch() -> None:
     torch = pytest.importorskip("torch")

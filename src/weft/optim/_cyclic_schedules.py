@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from weft.optim._schedule import LRScheduler, for_each, own, set_rate
+from weft.optim._schedule import LRScheduler, for_each, set_rate, state_of
 from weft.optim.optimizer import Optimizer
 
 
@@ -120,25 +120,20 @@ class CyclicLR(LRScheduler):
         if last_epoch == -1:
             for group, lr in zip(groups, for_each("CyclicLR", groups, base_lr)):
                 set_rate(group, lr)
-                group["initial_lr"] = own(lr)
         self.max_lrs = for_each("CyclicLR", groups, max_lr)
         down = float(step_size_up if step_size_down is None else step_size_down)
         self.total_size = float(step_size_up) + down
         self.step_ratio = float(step_size_up) / self.total_size
         self.mode, self.gamma = mode, gamma
-        self._scale_fn = scale_fn
+        self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode if scale_fn is not None else _SCALE_MODES[mode]
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            if not {"momentum", "betas"} & set(optimizer.defaults):
-                raise ValueError(
-                    "CyclicLR: expected an optimizer with momentum or betas, or "
-                    f"cycle_momentum=False, got {type(optimizer).__name__}"
-                )
+            self.use_beta1 = has_betas("CyclicLR", optimizer)
             self.base_momentums = for_each("CyclicLR", groups, base_momentum)
             self.max_momentums = for_each("CyclicLR", groups, max_momentum)
             for group, low, high in zip(groups, self.base_momentums, self.max_momentums):
-                group.update(base_momentum=low, max_momentum=high)
+                group.update(max_momentum=high, base_momentum=low)
                 if last_epoch == -1:
                     set_momentum(group, high)
         super().__init__(optimizer, last_epoch)
@@ -146,8 +141,8 @@ class CyclicLR(LRScheduler):
 
     def scale_fn(self, x: float) -> float:
         """The height of cycle (or step) x, as a share of max_lr - base_lr."""
-        if self._scale_fn is not None:
-            return self._scale_fn(x)
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
         if self.mode == "triangular2":
             return 1 / (2.0 ** (x - 1))
         return self.gamma**x if self.mode == "exp_range" else 1.0
@@ -168,8 +163,17 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * height * scale for low, high in limits]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and scale_fn."""
-        return {n: v for n, v in super().state_dict().items() if n != "_scale_fn"}
+        """Everything but the optimizer and scale_fn; the attributes of one that is an object."""
+        state = super().state_dict()
+        scale_fn = state.pop("_scale_fn_custom")
+        return {**state, "_scale_fn_custom": None if scale_fn is None else state_of(scale_fn)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what state_dict returned; scale_fn stays, an object gets its state."""
+        state = state_dict.get("_scale_fn_custom")
+        if state is not None:
+            vars(self._scale_fn_custom).update(state)
+        super().load_state_dict({**state_dict, "_scale_fn_custom": self._scale_fn_custom})
 
 
 _SCALE_MODES = {"triangular": "cycle", "triangular2": "cycle", "exp_range": "iterations"}
@@ -181,3 +185,16 @@ def set_momentum(group: dict[str, Any], value: float) -> None:
         group["betas"] = (value, *group["betas"][1:])
     else:
         group["momentum"] = value
+
+
+def has_betas(schedule: str, optimizer: Optimizer) -> bool:
+    """Whether the momentum that a schedule moves is the first of the optimizer's betas.
+
+    Raises ValueError for an optimizer with neither.
+    """
+    if not {"momentum", "betas"} & set(optimizer.defaults):
+        raise ValueError(
+            f"{schedule}: expected an optimizer with momentum or betas, or "
+            f"cycle_momentum=False, got {type(optimizer).__name__}"
+        )
+    return "betas" in optimizer.defaults

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from weft._C import Tensor
@@ -68,9 +70,15 @@ class LRScheduler:
                 )
         self.base_lrs = values_of(optimizer, "initial_lr")
         self.last_epoch = last_epoch
-        self._last_lr: list[float] = []
         self._step_count = 0
+        self._is_initial = False
         self._get_lr_called_within_step = False  # what get_lr of programs asks, to warn
+        self._last_lr: list[float] = []
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        """The step that a new schedule takes: rates that follow from the last ones stay."""
+        self._step_count = 0
         self._is_initial = True
         self.step()
         self._is_initial = False
@@ -86,24 +94,25 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Goes one epoch on and sets the rates; `epoch` jumps there, from the base rates."""
         self._step_count += 1
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        """Sets the rates of the next epoch, or those of `epoch`."""
+        self._get_lr_called_within_step = True
         if epoch is None:
             self.last_epoch += 1
-            self._get_lr_called_within_step = True
             rates = self.get_lr()
-            self._get_lr_called_within_step = False
         else:
             self.last_epoch = epoch
             rates = self._get_closed_form_lr()
+        self._get_lr_called_within_step = False
         for group, lr in zip(self.optimizer.param_groups, rates):
             set_rate(group, lr)
         self._last_lr = self._current()
 
     def _get_closed_form_lr(self) -> list[float]:
-        """The rates for `self.last_epoch` from the base rates alone."""
-        return [self._at_epoch(base, self.last_epoch) for base in self.base_lrs]
-
-    def _at_epoch(self, base: float, epoch: int) -> float:
-        raise NotImplementedError(f"{type(self).__name__}: expected step() without an epoch")
+        """The rates for `self.last_epoch`, by a formula where the schedule has one."""
+        return self.get_lr()
 
     def _current(self) -> list[float]:
         return values_of(self.optimizer, "lr")
@@ -115,3 +124,51 @@ class LRScheduler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes back what state_dict returned."""
         vars(self).update(state_dict)
+
+
+class ClosedFormSchedule(LRScheduler):
+    """Base of schedules whose rates follow from the base rates and the epoch alone."""
+
+    def _get_closed_form_lr(self) -> list[float]:
+        return [self._at_epoch(base, self.last_epoch) for base in self.base_lrs]
+
+    def _at_epoch(self, base: float, epoch: int) -> float:
+        """The rate of a group at an epoch."""
+        raise NotImplementedError(f"{type(self).__name__}: expected _at_epoch, got none")
+
+
+def state_of(function: Any) -> dict[str, Any] | None:
+    """The attributes of a callable object, which a checkpoint keeps; None for a function."""
+    return None if isinstance(function, FunctionType) else dict(vars(function))
+
+
+class FunctionSchedule(LRScheduler):
+    """Base of schedules by one function for each group (`lr_lambdas`).
+
+    A checkpoint has the attributes of callable objects, and None for functions.
+    """
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+        groups = len(optimizer.param_groups)
+        many = isinstance(lr_lambda, (list, tuple))
+        self.lr_lambdas: list[Callable[[int], float]] = (
+            list(lr_lambda) if many else [lr_lambda] * groups
+        )
+        if len(self.lr_lambdas) != groups:
+            raise ValueError(
+                f"{type(self).__name__}: expected {groups} functions, got {len(self.lr_lambdas)}"
+            )
+        super().__init__(optimizer, last_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer and the functions."""
+        state = super().state_dict()
+        del state["lr_lambdas"]
+        return {**state, "lr_lambdas": [state_of(function) for function in self.lr_lambdas]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what state_dict returned; functions stay, callable objects get their state."""
+        for function, state in zip(self.lr_lambdas, state_dict["lr_lambdas"]):
+            if state is not None:
+                vars(function).update(state)
+        super().load_state_dict({**state_dict, "lr_lambdas": self.lr_lambdas})

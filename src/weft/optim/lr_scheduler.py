@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,15 +10,19 @@ from typing import Any
 from weft.optim._cyclic_schedules import (
     CosineAnnealingWarmRestarts,
     CyclicLR,
+    has_betas,
     set_momentum,
 )
-from weft.optim._schedule import LRScheduler, for_each, set_rate, values_of
-from weft.optim._simple_schedules import (
-    ChainedScheduler,
-    ConstantLR,
-    MultiplicativeLR,
-    PolynomialLR,
+from weft.optim._schedule import (
+    ClosedFormSchedule,
+    FunctionSchedule,
+    LRScheduler,
+    for_each,
+    set_rate,
+    values_of,
 )
+from weft.optim._schedule_lists import ChainedScheduler, SequentialLR
+from weft.optim._simple_schedules import ConstantLR, MultiplicativeLR, PolynomialLR
 from weft.optim.optimizer import Optimizer
 
 __all__ = [
@@ -45,7 +48,7 @@ __all__ = [
 _LRScheduler = LRScheduler
 
 
-class LambdaLR(LRScheduler):
+class LambdaLR(FunctionSchedule):
     """The base rate times lr_lambda(epoch); one function, or one per group.
 
     Raises ValueError for a list of functions of another length than the groups.
@@ -62,31 +65,14 @@ class LambdaLR(LRScheduler):
         lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
-        groups = len(optimizer.param_groups)
-        self.lr_lambdas = lr_lambda if isinstance(lr_lambda, list) else [lr_lambda] * groups
-        if len(self.lr_lambdas) != groups:
-            raise ValueError(f"LambdaLR: expected {groups} functions, got {len(self.lr_lambdas)}")
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[float]:
         pairs = zip(self.base_lrs, self.lr_lambdas)
         return [base * factor(self.last_epoch) for base, factor in pairs]
 
-    def _get_closed_form_lr(self) -> list[float]:
-        return self.get_lr()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and the functions."""
-        state = super().state_dict()
-        state["lr_lambdas"] = [None] * len(self.lr_lambdas)
-        return state
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what state_dict returned; the functions stay."""
-        super().load_state_dict({**state_dict, "lr_lambdas": self.lr_lambdas})
-
-
-class StepLR(LRScheduler):
+class StepLR(ClosedFormSchedule):
     """Multiplies the rate by gamma every step_size epochs.
 
     >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
@@ -111,7 +97,7 @@ class StepLR(LRScheduler):
         return base * self.gamma ** (epoch // self.step_size)
 
 
-class MultiStepLR(LRScheduler):
+class MultiStepLR(ClosedFormSchedule):
     """Multiplies the rate by gamma at each of the given epochs.
 
     >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
@@ -139,7 +125,7 @@ class MultiStepLR(LRScheduler):
         return base * self.gamma ** sum(n for at, n in self.milestones.items() if at <= epoch)
 
 
-class ExponentialLR(LRScheduler):
+class ExponentialLR(ClosedFormSchedule):
     """Multiplies the rate by gamma every epoch.
 
     >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
@@ -153,7 +139,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._current()
         return [lr * self.gamma for lr in self._current()]
 
@@ -161,7 +147,7 @@ class ExponentialLR(LRScheduler):
         return base * self.gamma**epoch
 
 
-class LinearLR(LRScheduler):
+class LinearLR(ClosedFormSchedule):
     """Goes in a straight line from start_factor to end_factor times the base rate.
 
     It is there after total_iters epochs. Raises ValueError for factors outside [0, 1], and for a
@@ -192,6 +178,8 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        if self._is_initial and self.last_epoch > 0:
+            return self._current()
         before = 1.0 if self.last_epoch == 0 else self._factor(self.last_epoch - 1)
         change = self._factor(self.last_epoch) / before
         return [lr * change for lr in self._current()]
@@ -204,7 +192,7 @@ class LinearLR(LRScheduler):
         return base * self._factor(epoch)
 
 
-class CosineAnnealingLR(LRScheduler):
+class CosineAnnealingLR(ClosedFormSchedule):
     """Follows half a cosine from the base rate to eta_min in T_max epochs, and back.
 
     >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
@@ -221,7 +209,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._current()
         return [self._next(base, lr) for base, lr in zip(self.base_lrs, self._current())]
 
@@ -283,9 +271,11 @@ class OneCycleLR(LRScheduler):
                 f"OneCycleLR: expected anneal_strategy 'cos' or 'linear', got {anneal_strategy!r}"
             )
         self.total_steps = total_steps
-        self.anneal_strategy = anneal_strategy
+        self._schedule_phases = _one_cycle_phases(total_steps, pct_start, three_phase)
+        self._anneal_func_type = anneal_strategy
         self.cycle_momentum = cycle_momentum
-        self.phases = _one_cycle_phases(total_steps, pct_start, three_phase)
+        if cycle_momentum:
+            self.use_beta1 = has_betas("OneCycleLR", optimizer)
         groups = optimizer.param_groups
         for group, peak in zip(groups, for_each("OneCycleLR", groups, max_lr)):
             if last_epoch != -1:
@@ -294,7 +284,7 @@ class OneCycleLR(LRScheduler):
             set_rate(group, start)
             group.update(initial_lr=start, max_lr=peak, min_lr=start / final_div_factor)
             if cycle_momentum:
-                group.update(base_momentum=base_momentum, max_momentum=max_momentum)
+                group.update(max_momentum=max_momentum, base_momentum=base_momentum)
                 set_momentum(group, max_momentum)
         super().__init__(optimizer, last_epoch)
 
@@ -305,90 +295,61 @@ class OneCycleLR(LRScheduler):
             )
         rates = []
         for group in self.optimizer.param_groups:
-            rates.append(self._at(group, ("initial_lr", "max_lr", "min_lr")))
+            rates.append(self._at(group, "lr"))
             if self.cycle_momentum:
-                names = ("max_momentum", "base_momentum", "max_momentum")
-                set_momentum(group, self._at(group, names))
+                set_momentum(group, self._at(group, "momentum"))
         return rates
 
-    def _at(self, group: dict[str, Any], names: tuple[str, str, str]) -> float:
-        """The value at the current step, going from names[0] to names[1] and then names[2]."""
+    def _at(self, group: dict[str, Any], option: str) -> float:
+        """The option of a group at the current step, between the ends of the step's phase."""
         begin = 0.0
-        for position, (end, first, last) in enumerate(self.phases):
-            if self.last_epoch <= end or position == len(self.phases) - 1:
+        for position, phase in enumerate(self._schedule_phases):
+            end = phase["end_step"]
+            if self.last_epoch <= end or position == len(self._schedule_phases) - 1:
                 share = (self.last_epoch - begin) / (end - begin)
-                return self._between(group[names[first]], group[names[last]], share)
+                start, stop = group[phase[f"start_{option}"]], group[phase[f"end_{option}"]]
+                return self._between(start, stop, share)
             begin = end
         raise AssertionError("a schedule has at least one phase")
 
     def _between(self, start: float, end: float, share: float) -> float:
-        if self.anneal_strategy == "linear":
+        if self._anneal_func_type == "linear":
             return (end - start) * share + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
 
 
-def _one_cycle_phases(
-    total: int, pct_start: float, three_phase: bool
-) -> list[tuple[float, int, int]]:
-    """The phases as (last step, index of the first value, index of the last value)."""
+def _one_cycle_phases(total: int, pct_start: float, three_phase: bool) -> list[dict[str, Any]]:
+    """The phases: the last step of each, and the options of a group at its ends."""
     top = float(pct_start * total) - 1
     if three_phase:
-        return [(top, 0, 1), (float(2 * pct_start * total) - 2, 1, 0), (total - 1, 0, 2)]
-    return [(top, 0, 1), (total - 1, 1, 2)]
+        back = float(2 * pct_start * total) - 2
+        return [
+            _phase(top, "initial", "max"),
+            _phase(back, "max", "initial"),
+            _phase(total - 1, "initial", "min"),
+        ]
+    return [_phase(top, "initial", "max"), _phase(total - 1, "max", "min")]
 
 
-class SequentialLR(LRScheduler):
-    """Runs one schedule after another; milestones are the epochs at which the next begins.
-
-    Raises ValueError unless there is one milestone fewer than schedules.
-
-    >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
-    >>> rates = weft.optim.lr_scheduler
-    >>> parts = [rates.ConstantLR(optimizer, 0.5), rates.ExponentialLR(optimizer, 0.5)]
-    >>> schedule = rates.SequentialLR(optimizer, parts, milestones=[2])
-    >>> schedule.get_last_lr()
-    [0.5]
-    """
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        schedulers: list[LRScheduler],
-        milestones: list[int],
-        last_epoch: int = -1,
-    ) -> None:
-        if len(milestones) != len(schedulers) - 1:
-            raise ValueError(
-                f"SequentialLR: expected {len(schedulers) - 1} milestones for {len(schedulers)} "
-                f"schedulers, got {len(milestones)}"
-            )
-        self.optimizer = optimizer
-        self._schedulers = schedulers
-        self._milestones = milestones
-        self.last_epoch = last_epoch + 1
-        for group in optimizer.param_groups:
-            set_rate(group, group["initial_lr"])
-        for scheduler in schedulers:  # each has taken its first step already: take it back
-            scheduler.last_epoch -= 1
-        schedulers[0].step()
-        self._last_lr = schedulers[0].get_last_lr()
-
-    def step(self, epoch: int | None = None) -> None:
-        """Goes one epoch on in the schedule whose turn it is."""
-        self.last_epoch += 1
-        index = bisect_right(self._milestones, self.last_epoch)
-        scheduler = self._schedulers[index]
-        starts = index > 0 and self._milestones[index - 1] == self.last_epoch
-        scheduler.step(0 if starts else None)
-        self._last_lr = scheduler.get_last_lr()
+def _phase(end_step: float, start: str, end: str) -> dict[str, Any]:
+    """A phase between two rates; the momentum is low where the rate is high."""
+    momentum = {"initial": "max_momentum", "max": "base_momentum", "min": "max_momentum"}
+    return {
+        "end_step": end_step,
+        "start_lr": f"{start}_lr",
+        "end_lr": f"{end}_lr",
+        "start_momentum": momentum[start],
+        "end_momentum": momentum[end],
+    }
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(LRScheduler):
     """Multiplies the rate by `factor` when the metric given to step has stopped improving.
 
     `mode` "min" waits for smaller values, "max" for larger ones; `threshold` says what counts as
-    better, `patience` how many steps without are let pass. Raises ValueError for a factor of 1 or
-    more, and for another mode.
+    better, `patience` how many steps without are let pass. `min_lr` is the least rate, or a list of
+    one for each group. Raises ValueError for a factor of 1 or more, for another mode, and for a
+    list of another length than the groups; TypeError for what is no optimizer.
 
     >>> optimizer = weft.optim.SGD([weft.ones(1)], lr=1.0)
     >>> schedule = weft.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
@@ -407,7 +368,7 @@ class ReduceLROnPlateau:
         threshold: float = 1e-4,
         threshold_mode: str = "rel",
         cooldown: int = 0,
-        min_lr: float = 0,
+        min_lr: float | list[float] | tuple[float, ...] = 0,
         eps: float = 1e-8,
     ) -> None:
         if factor >= 1.0:
@@ -417,50 +378,63 @@ class ReduceLROnPlateau:
                 "ReduceLROnPlateau: expected mode 'min' or 'max' and threshold_mode 'rel' or "
                 f"'abs', got {mode!r} and {threshold_mode!r}"
             )
-        self.optimizer = optimizer
-        self.mode, self.factor, self.patience = mode, factor, patience
-        self.threshold, self.threshold_mode = threshold, threshold_mode
-        self.cooldown, self.min_lr, self.eps = cooldown, min_lr, eps
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"ReduceLROnPlateau: expected an Optimizer, got {type(optimizer).__name__}"
+            )
+        self.factor, self.optimizer = factor, optimizer
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
+        self.min_lrs = for_each("ReduceLROnPlateau", optimizer.param_groups, min_lr)
+        self.patience, self.cooldown, self.eps = patience, cooldown, eps
+        self.last_epoch = 0
         self._last_lr = values_of(optimizer, "lr")
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
+        self._reset()
 
-    def get_last_lr(self) -> list[float]:
-        """The rates set last."""
-        return self._last_lr
+    def _reset(self) -> None:
+        """Forgets the metrics seen."""
+        self.best = self.mode_worse
+        self.cooldown_counter = self.num_bad_epochs = 0
 
-    def step(self, metrics: Any) -> None:
-        """Looks at the metric of one more epoch."""
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether bad epochs do not count now."""
+        return self.cooldown_counter > 0
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Looks at the metric of one more epoch, or of `epoch`."""
         value = float(metrics)
-        self.last_epoch += 1
-        if self._is_better(value):
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
-        if self.cooldown_counter > 0:
+        if self.in_cooldown:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce()
+            self._reduce_lr(self.last_epoch)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = values_of(self.optimizer, "lr")
 
-    def _is_better(self, value: float) -> bool:
+    def is_better(self, a: float, best: float) -> bool:
+        """Whether the metric `a` is better than `best` by more than the threshold."""
         sign = 1 if self.mode == "min" else -1
         if self.threshold_mode == "abs":
-            return sign * value < sign * self.best - self.threshold
-        return sign * value < sign * self.best * (1 - sign * self.threshold)
+            return sign * a < sign * best - self.threshold
+        return sign * a < sign * best * (1 - sign * self.threshold)
 
-    def _reduce(self) -> None:
-        for group in self.optimizer.param_groups:
-            lr = max(group["lr"] * self.factor, self.min_lr)
+    def _reduce_lr(self, epoch: int) -> None:
+        groups = self.optimizer.param_groups
+        for added in range(len(self.min_lrs), len(groups)):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    "ReduceLROnPlateau: expected a min_lr for each parameter group, "
+                    f"got none for group {added}"
+                )
+            self.min_lrs.append(self.default_min_lr)
+        for group, least in zip(groups, self.min_lrs):
+            lr = max(group["lr"] * self.factor, least)
             if group["lr"] - lr > self.eps:
                 set_rate(group, lr)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
-        return {name: value for name, value in vars(self).items() if name != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what state_dict returned."""
-        vars(self).update(state_dict)

@@ -203,13 +203,14 @@ class SWALR(LRScheduler):
         groups = optimizer.param_groups
         for group, rate in zip(groups, for_each("SWALR", groups, swa_lr)):
             group["swa_lr"] = rate
-        self.anneal_strategy = anneal_strategy
+        self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        # The schedule counts from 1: at the first step nothing has changed yet.
-        step = self.last_epoch
+        if self._is_initial:
+            return self._current()
+        step = self._step_count - 1  # a schedule that is resumed begins anew
         before, now = (self._share(epoch) for epoch in (step - 1, step))
         rates = []
         for group in self.optimizer.param_groups:
@@ -226,4 +227,4 @@ class SWALR(LRScheduler):
         if self.anneal_epochs == 0:
             return 1.0
         share = max(0.0, min(1.0, epoch / self.anneal_epochs))
-        return share if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * share)) / 2
+        return share if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * share)) / 2
