@@ -241,7 +241,17 @@ def _load_and_run(kind: str, path: str) -> tuple[str, str]:
             program.call("forward", x) if kind == "compiled" else program(x)
     except _RUNNING as error:
         return "raised", str(error)
+    except TimeoutError:
+        if not _has_endless_loop(path):
+            raise
     return "ran", ""
+
+
+def _has_endless_loop(path: str) -> bool:
+    """Whether the code of an archive has a loop without an end, which may run as long as it likes."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".py")]
+        return any(b"while True:" in archive.read(name) for name in names)
 
 
 def run_case(samples: Samples, kind: str, number: int, seed: int) -> tuple[str, str]:
