@@ -66,6 +66,8 @@ def test_shapes() -> None:
     assert weft.cartesian_prod(x, y).tolist() == [[a, b] for a in range(3) for b in range(2)]
     assert weft.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
     assert [tuple(t.shape) for t in weft.broadcast_tensors(x, y.unsqueeze(1))] == [(2, 3)] * 2
+    leaf = weft.ones(3, requires_grad=True)
+    assert weft.broadcast_tensors(leaf, x)[0] is leaf  # so that its gradient is found
     with pytest.raises(RuntimeError, match="broadcast_shapes: expected broadcastable shapes"):
         weft.broadcast_shapes((2,), (3,))
     assert weft.hstack([x, y]).tolist() == [0, 1, 2, 0, 1]

@@ -507,3 +507,20 @@ def test_layers_are_of_the_classes_that_pytorchs_are_of() -> None:
         return {(a, b) for a, one in classes for b, other in classes if issubclass(one, other)}
 
     assert kinds(weft) == kinds(torch)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((0, 20), [20, 20, 20, 1]),
+        ((-0.5, 2.7), [2, 2, 2, 1]),
+        ((-1.5, -2.7), [-2, -2, 0, 1]),
+        ((0.5, True), [1, 1, 1, 1]),
+    ],
+)
+def test_thresholds_of_integers_lose_their_fraction(options: Any, expected: list[int]) -> None:
+    x = weft.tensor([-2, -1, 0, 1])
+    results = [weft.nn.functional.threshold(x, *options), weft.nn.Threshold(*options)(x)]
+    results.append(weft.nn.functional.threshold_(x, *options))
+    for result in results:
+        assert result.dtype == weft.int64 and result.tolist() == expected

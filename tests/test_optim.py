@@ -192,6 +192,34 @@ def test_repr_lists_the_options() -> None:
     text = repr(SGD([parameter(1.0)], lr=0.1))
     assert text.startswith("SGD (\nParameter Group 0\n    dampening: 0\n")
     assert "    lr: 0.1\n" in text and text.endswith("\n)")
+    groups = [{"params": [parameter(1.0)]}, {"params": [parameter(1.0)], "lr": 0.2}]
+    assert "    weight_decay: 0\n\nParameter Group 1\n" in repr(SGD(groups, lr=0.1))
+
+
+@pytest.mark.parametrize("make", [SGD, Adam, AdamW, weft.optim.Rprop, weft.optim.LBFGS])
+def test_a_rate_is_one_number(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"expected a number or a tensor of one element, got .*2"):
+        make([parameter(1.0)], lr=weft.ones(2))
+
+
+@pytest.mark.parametrize("make", [Adam, AdamW])
+def test_betas_are_numbers_or_tensors(make: Any) -> None:
+    with pytest.raises(ValueError, match="betas: expected two numbers or two tensors"):
+        make([parameter(1.0)], betas=(0.9, weft.tensor(0.99)))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        [{"params": [("a", parameter(1.0))]}, {"params": [parameter(1.0)]}],
+        [{"params": [parameter(1.0)]}, {"params": [("a", parameter(1.0))]}],
+        [("a", parameter(1.0)), parameter(1.0)],
+        [parameter(1.0), ("a", parameter(1.0))],
+    ],
+)
+def test_names_are_of_all_parameters_or_of_none(params: Any) -> None:
+    with pytest.raises(ValueError, match=r"add_param_group: expected names .*, got some"):
+        SGD(params)
 
 
 # Parity -------------------------------------------------------------------------------------------

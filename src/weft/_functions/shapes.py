@@ -52,7 +52,7 @@ def _broadcast(first: list[int], second: list[int]) -> list[int]:
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """Views of the tensors, all of one shape.
+    """Views of the tensors, all of one shape; a tensor that has this shape comes back itself.
 
     Raises RuntimeError for shapes that do not broadcast.
 
@@ -64,7 +64,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     shape: list[int] = []
     for part in parts:
         shape = _broadcast(shape, list(part.shape))
-    return tuple([part.expand(shape) for part in parts])
+    return tuple([p if list(p.shape) == shape else p.expand(shape) for p in parts])
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:

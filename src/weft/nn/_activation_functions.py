@@ -207,15 +207,22 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return _C.where(input.abs() <= lambd, 0, moved)  # which has no slope at lambd either
 
 
+def _above(input: Tensor, threshold: float, value: float) -> Tensor:
+    if input.is_floating_point():
+        return _C.where(input <= threshold, value, input)
+    return _C.where(input <= int(threshold), int(value), input)
+
+
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """input where above the threshold, otherwise value.
 
-    Any shape and real dtype. inplace writes into `input`.
+    Any shape and real dtype, which the result keeps: for integers both numbers lose their
+    fraction. inplace writes into `input`.
 
     >>> weft.nn.functional.threshold(weft.tensor([0.5, 2.0]), 1.0, -1.0)
     tensor([-1.,  2.])
     """
-    return _placed(input, _C.where(input <= threshold, value, input), inplace)
+    return _placed(input, _above(input, threshold, value), inplace)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
@@ -224,7 +231,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     >>> weft.nn.functional.threshold_(weft.tensor([0.5, 2.0]), 1.0, -1.0)
     tensor([-1.,  2.])
     """
-    return input.copy_(_C.where(input <= threshold, value, input))
+    return input.copy_(_above(input, threshold, value))
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

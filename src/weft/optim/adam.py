@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
-from weft.optim.optimizer import Optimizer, check_at_least_zero
+from weft.optim.optimizer import Optimizer, check_at_least_zero, check_betas
 
 
 class Adam(Optimizer):
@@ -45,9 +45,9 @@ class Adam(Optimizer):
         check_at_least_zero("learning rate", lr)
         check_at_least_zero("epsilon value", eps)
         check_at_least_zero("weight_decay value", weight_decay)
-        for index, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+            raise ValueError(f"betas: expected two numbers or two tensors, got {betas}")
+        check_betas(betas)
         defaults = {
             "lr": lr,
             "betas": betas,

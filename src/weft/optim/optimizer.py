@@ -78,9 +78,15 @@ class Optimizer(Hookable):
         if isinstance(params, set):
             raise TypeError("add_param_group: expected params in a fixed order, got a set")
         listed = [params] if isinstance(params, Tensor) else list(params)
-        if listed and isinstance(listed[0], tuple):
+        named = [isinstance(one, tuple) for one in listed]
+        if any(named):
+            if not all(named):
+                raise ValueError("add_param_group: expected names for all parameters, got some")
             param_group["param_names"] = [name for name, _ in listed]
             listed = [tensor for _, tensor in listed]
+        for group in self.param_groups:
+            if ("param_names" in group) != ("param_names" in param_group):
+                raise ValueError("add_param_group: expected names in all groups or none, got some")
         self._check_params(listed)
         param_group["params"] = listed
         for name, value in self.defaults.items():
@@ -202,11 +208,11 @@ class Optimizer(Hookable):
         self.__dict__.update(state)
 
     def __repr__(self) -> str:
-        lines = []
+        parts = []
         for number, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {number}")
-            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
-        body = "\n".join(lines)
+            lines = [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
+            parts.append("\n".join([f"Parameter Group {number}", *lines]))
+        body = "\n\n".join(parts)
         return f"{type(self).__name__} (\n{body}\n)"
 
 
@@ -239,7 +245,10 @@ def full_like(param: Tensor, value: float) -> Tensor:
 
 
 def check_at_least_zero(name: str, value: Any) -> None:
-    """Raises ValueError unless 0 <= value."""
+    """Raises ValueError unless 0 <= value, a number or a tensor of one element."""
+    if isinstance(value, Tensor) and value.numel() != 1:
+        shape = tuple(value.shape)
+        raise ValueError(f"{name}: expected a number or a tensor of one element, got shape {shape}")
     if not value >= 0.0:
         raise ValueError(f"Invalid {name}: {value}")
 
