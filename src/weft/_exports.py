@@ -27,6 +27,7 @@ _NAMES_OF_MODULES = {
     "_functions.lu": "lu lu_solve lu_unpack triangular_solve",
     "_functions.layouts": "as_strided_ detach_ empty_permuted get_device get_device_module "
     "is_same_size is_signed unsafe_split_with_sizes view_as_complex_copy view_as_real_copy",
+    "_functions.lobpcg": "lobpcg",
     "_functions.low_rank": "pca_lowrank svd_lowrank",
     "_functions.matrices": "cdist einsum matrix_exp tensordot",
     "_functions.norms": "_weight_norm chain_matmul frobenius_norm norm norm_except_dim "
