@@ -56,8 +56,8 @@ def _iterate(
     while niter != 0:
         AX, BX = A @ X, _product(B, X)
         residual = AX - BX * values
-        size = AX.norm(dim=0) + BX.norm(dim=0) * values.abs()
-        if bool((residual.norm(dim=0) <= tol * size)[:k].all()):
+        size = AX.norm(2, 0) + BX.norm(2, 0) * values.abs()
+        if bool((residual.norm(2, 0) <= tol * size)[:k].all()):
             break
         more = _C.cat([_product(iK, residual), step], 1)
         for _ in range(2):
