@@ -20,9 +20,10 @@ os.environ["WEFT_JIT_CACHE"] = "0"
 import pytest
 from drawing import SCALE
 from hypothesis import settings
+from libraries import lib
 from shm_support import private_shm
 
-__all__ = ["private_shm"]  # a fixture
+__all__ = ["lib", "private_shm"]  # fixtures
 
 settings.register_profile("ci", derandomize=SCALE == 1, database=None, print_blob=SCALE > 1)
 settings.load_profile("ci")

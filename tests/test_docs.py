@@ -73,7 +73,7 @@ def test_examples_of_docstrings(name: str) -> None:
 
 #: packages in which every public function and class has an example
 COMPLETE = (
-    "_functions.calculus", "_functions.elements", "_functions.in_place",
+    "_functions.calculus", "_functions.elements",
     "_functions.layouts", "_functions.low_rank", "_functions.matrices", "_functions.norms",
     "_functions.segments",
     "_functions.shapes", "_functions.spectra", "_functions.stacking", "_functions.statistics",

@@ -226,24 +226,25 @@ def _bits(x: np.ndarray, d: Any) -> np.ndarray:
     if d.name == "BF16":
         raw = x.astype(np.float32).view(np.uint32)
         return ((raw + 0x7FFF + ((raw >> 16) & 1)) >> 16).astype(np.uint16)
-    if d.name == "F8E4M3FN":
-        return np.searchsorted(F8_VALUES, x.real.astype(np.float64)).astype(np.uint8)
+    if d.float8 is not None:
+        return np.searchsorted(_float8_values(d), x.real.astype(np.float64)).astype(np.uint8)
     return x.astype(NUMPY[d.name])
 
 
 def _numbers(x: np.ndarray, d: Any) -> np.ndarray:
     if d.name == "F16":
         return x.view(np.float16)
-    if d.name == "F8E4M3FN":
-        return F8_VALUES[x]
+    if d.float8 is not None:
+        return _float8_values(d)[x]
     return (x.astype(np.uint32) << 16).view(np.float32) if d.name == "BF16" else x
 
 
-# Of float8_e4m3fn, those from 0 on: a byte is the index.
-F8_VALUES = np.array([
-    (mantissa / 8 + (exponent > 0)) * 2.0 ** (max(exponent, 1) - 7)
-    for exponent in range(16) for mantissa in range(8)
-][:-1])  # fmt: skip
+def _float8_values(d: Any) -> np.ndarray:
+    """The finite values from 0 on: a byte is the index."""
+    steps = 1 << d.float8.mantissa
+    bits = np.arange(d.float8.largest + 1)
+    exponent, mantissa = bits // steps, bits % steps
+    return (mantissa / steps + (exponent > 0)) * 2.0 ** (np.maximum(exponent, 1) - d.float8.bias)
 
 
 @pytest.mark.parametrize("to", DTYPES, ids=str)

@@ -6,22 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 import weft.nn
-
-LIBRARIES = [
-    pytest.param("weft", id="weft"),
-    pytest.param("torch", id="torch", marks=pytest.mark.parity),
-]
-
-
-@pytest.fixture
-def lib(request: pytest.FixtureRequest) -> Any:
-    return weft if request.param == "weft" else pytest.importorskip(request.param)
-
-
-both = pytest.mark.parametrize("lib", LIBRARIES, indirect=True)
 
 
 def _starts(u: float, size: int, kernel: int, out: int) -> list[int]:

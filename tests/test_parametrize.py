@@ -10,21 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
-
-LIBRARIES = [
-    pytest.param("weft", id="weft"),
-    pytest.param("torch", id="torch", marks=pytest.mark.parity),
-]
-
-
-@pytest.fixture
-def lib(request: pytest.FixtureRequest) -> Any:
-    return weft if request.param == "weft" else pytest.importorskip(request.param)
-
-
-both = pytest.mark.parametrize("lib", LIBRARIES, indirect=True)
 
 
 def symmetric(lib: Any) -> Any:

@@ -378,8 +378,8 @@ REFUSED = {
     "weft's own": (b"cweft\nload\n", "got the global weft.load"),
     "control characters": (b"ca\x1b[31m\nb\n", r"got the global a\\x1b\[31m.b"),
     "dtype": (
-        b"ctorch\nfloat8_e5m2\n",
-        "expected a dtype that weft has, got torch.float8_e5m2",
+        b"ctorch\nfloat8_e8m0fnu\n",
+        "expected a dtype that weft has, got torch.float8_e8m0fnu",
     ),
     "bare function": (b"]ccollections\nOrderedDict\na", "got the global collections.OrderedDict"),
     "bare result": (b"ctorch\nTensor\n", "got a bare TensorType"),

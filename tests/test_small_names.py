@@ -14,21 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from libraries import both
 
 import weft
-
-LIBRARIES = [
-    pytest.param("weft", id="weft"),
-    pytest.param("torch", id="torch", marks=pytest.mark.parity),
-]
-
-
-@pytest.fixture
-def lib(request: pytest.FixtureRequest) -> Any:
-    return weft if request.param == "weft" else pytest.importorskip(request.param)
-
-
-both = pytest.mark.parametrize("lib", LIBRARIES, indirect=True)
 
 
 @both

@@ -64,9 +64,6 @@ const char* format_of(DType dtype) {
       return sizeof(long) == 8 ? "L" : "Q";
     case DType::F16:
       return "e";
-    case DType::BF16:
-    case DType::F8E4M3FN:
-      return nullptr;
     case DType::F32:
       return "f";
     case DType::F64:
@@ -75,8 +72,9 @@ const char* format_of(DType dtype) {
       return "Zf";
     case DType::C128:
       return "Zd";
+    default:
+      return nullptr;
   }
-  return nullptr;
 }
 
 // What an exported view keeps alive until it is released.
@@ -190,7 +188,7 @@ int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags) {
   } else if (autograd::sparse::is_sparse(tensor)) {
     problem = "buffer: expected a strided tensor, got a sparse one; use to_dense()";
   } else if (!format_of(tensor.dtype())) {
-    problem = "buffer: expected a dtype that buffers have, got bfloat16; use float()";
+    problem = "buffer: expected a dtype that buffers have, got a small float; use float()";
   } else if ((flags & PyBUF_WRITABLE) && tensor.storage()->has(kReadOnly)) {
     problem = "buffer: expected a writable tensor, got a read-only one";
   } else if (!order_fits(tensor.layout(), flags)) {

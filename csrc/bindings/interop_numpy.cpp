@@ -148,7 +148,7 @@ PyObject* to_array(const char* op, const Tensor& tensor, bool force) {
   WEFT_CHECK(
       force || !autograd::grad_enabled() || !autograd::requires_grad(tensor), op,
       ": expected a tensor that does not require grad, got one that does; use detach().numpy()");
-  WEFT_CHECK_TYPE(tensor.dtype() != DType::BF16 && tensor.dtype() != DType::F8E4M3FN, op,
+  WEFT_CHECK_TYPE(tensor.dtype() != DType::BF16 && !is_float8(tensor.dtype()), op,
                   ": expected a dtype that NumPy has, got ", tensor.dtype(),
                   "; use float().numpy()");
   import_numpy();

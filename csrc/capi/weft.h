@@ -69,7 +69,10 @@ typedef enum weft_dtype {
   WEFT_FLOAT64 = 12,
   WEFT_COMPLEX64 = 13,
   WEFT_COMPLEX128 = 14,
-  WEFT_FLOAT8_E4M3FN = 15
+  WEFT_FLOAT8_E4M3FN = 15,
+  WEFT_FLOAT8_E5M2 = 16,
+  WEFT_FLOAT8_E4M3FNUZ = 17,
+  WEFT_FLOAT8_E5M2FNUZ = 18
 } weft_dtype;
 
 /* ---- the library ---- */

@@ -39,15 +39,7 @@ Layout read_layout(const char* op, const TensorInfo& info) {
 }  // namespace
 
 TypeInfo type_info(DType dtype) {
-  const auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
-  if (dtype == DType::Bool) return {kBool, bits, 1};
-  if (dtype == DType::BF16) return {kBFloat, bits, 1};
-  if (dtype == DType::F8E4M3FN) return {kFloat8E4M3FN, bits, 1};
-  if (is_complex(dtype)) return {kComplex, bits, 1};
-  if (is_floating(dtype)) return {kFloat, bits, 1};
-  const bool is_signed =
-      dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
-  return {static_cast<uint8_t>(is_signed ? kInt : kUInt), bits, 1};
+  return {info_of(dtype).dlpack, static_cast<uint8_t>(item_size(dtype) * 8), 1};
 }
 
 std::optional<DType> dtype_of(TypeInfo type) {

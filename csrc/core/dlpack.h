@@ -12,16 +12,6 @@ namespace weft::dlpack {
 
 inline constexpr int32_t kCpu = 1;
 inline constexpr int32_t kCudaHost = 3;  // pinned main memory
-
-enum TypeCode : uint8_t {
-  kInt = 0,
-  kUInt = 1,
-  kFloat = 2,
-  kBFloat = 4,
-  kComplex = 5,
-  kBool = 6,
-  kFloat8E4M3FN = 10
-};
 inline constexpr uint64_t kReadOnlyFlag = 1;
 inline constexpr uint64_t kCopiedFlag = 2;
 

@@ -43,7 +43,7 @@ constexpr bool is_wide_unsigned(DType dtype) {
 
 constexpr int8_t promote_entry(DType a, DType b) {
   if (a == b) return static_cast<int8_t>(a);
-  if (a == DType::F8E4M3FN || b == DType::F8E4M3FN) return kNone;
+  if (is_float8(a) || is_float8(b)) return kNone;
   if (category(a) > category(b)) return promote_entry(b, a);
   // From here on category(a) <= category(b).
   if (is_wide_unsigned(a) || is_wide_unsigned(b)) {

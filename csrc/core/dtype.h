@@ -12,12 +12,14 @@ namespace weft {
 
 // Storage-only floats: arithmetic happens in float32.
 struct Half {
+  static constexpr int kDigits = 11;
   uint16_t bits = 0;
   Half() = default;
   explicit Half(float value);
   explicit operator float() const;
 };
 struct BFloat16 {
+  static constexpr int kDigits = 8;
   uint16_t bits = 0;
   BFloat16() = default;
   explicit BFloat16(float value) {
@@ -32,31 +34,56 @@ struct BFloat16 {
   explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
-// Eight bits: a sign, 4 of the exponent, 3 of the mantissa. No infinities; one NaN of either sign.
-struct Float8E4M3FN {
+// What floats of one byte differ in: a sign, the exponent, `mantissa` bits of the mantissa.
+struct Float8Format {
+  int mantissa, bias;
+  uint8_t largest;   // the largest finite magnitude
+  uint8_t overflow;  // what a larger one becomes
+  uint8_t nan;
+  bool negative_zero;  // without it the bits of -0 are the only NaN
+};
+
+template <Float8Format kFormat>
+struct Float8 {
+  static constexpr int kDigits = kFormat.mantissa + 1;
   uint8_t bits = 0;
-  Float8E4M3FN() = default;
-  // Rounds to nearest even; what is too large, infinity too, becomes the largest number.
-  explicit Float8E4M3FN(float value) {
+  Float8() = default;
+  // Rounds to nearest even.
+  explicit Float8(float value) {
+    constexpr uint32_t kSmallestNormal = uint32_t{128 - kFormat.bias} << 23;
+    constexpr uint32_t kRounder = uint32_t{151 - kFormat.bias - kFormat.mantissa} << 23;
+    constexpr int kDropped = 23 - kFormat.mantissa;
     const uint32_t raw = std::bit_cast<uint32_t>(value);
     const uint32_t magnitude = raw & 0x7fffffffu;
-    uint32_t rounded = 0x7f;        // NaN
-    if (magnitude < 0x3c800000u) {  // below 2^-6: adding 2^14 rounds at the last bit, 2^-9
-      const float shifted = std::bit_cast<float>(magnitude) + 0x1p14f;
-      rounded = std::bit_cast<uint32_t>(shifted) - 0x46800000u;
+    uint32_t rounded = kFormat.nan;
+    if (magnitude < kSmallestNormal) {  // the sum with kRounder rounds at the last bit
+      const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kRounder);
+      rounded = std::bit_cast<uint32_t>(sum) - kRounder;
     } else if (magnitude <= 0x7f800000u) {
-      const uint32_t held = magnitude < 0x43e00000u ? magnitude : 0x43e00000u;  // 448
-      rounded = (held - 0x3c000000u + 0x7ffffu + ((held >> 20) & 1u)) >> 20;
+      constexpr uint32_t kHalf = (uint32_t{1} << (kDropped - 1)) - 1;
+      const uint32_t scaled = magnitude - (uint32_t{127 - kFormat.bias} << 23);
+      rounded = (scaled + kHalf + ((magnitude >> kDropped) & 1u)) >> kDropped;
+      if (rounded > kFormat.largest) rounded = kFormat.overflow;
     }
-    bits = static_cast<uint8_t>(rounded | ((raw >> 24) & 0x80u));
+    if (kFormat.negative_zero || (rounded & 0x7fu) != 0) rounded |= (raw >> 24) & 0x80u;
+    bits = static_cast<uint8_t>(rounded);
   }
   explicit operator float() const {
     const uint32_t sign = uint32_t{bits & 0x80u} << 24, magnitude = bits & 0x7fu;
-    if (magnitude == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000u);
-    const float value = std::bit_cast<float>(magnitude << 20) * 0x1p120f;
+    const bool only_nan = !kFormat.negative_zero && bits == 0x80u;
+    if (only_nan || magnitude > kFormat.largest) {
+      const bool infinite = magnitude == kFormat.overflow && kFormat.overflow != kFormat.nan;
+      return std::bit_cast<float>(sign | (infinite ? 0x7f800000u : 0x7fc00000u));
+    }
+    const float scale = std::bit_cast<float>(uint32_t{254 - kFormat.bias} << 23);
+    const float value = std::bit_cast<float>(magnitude << (23 - kFormat.mantissa)) * scale;
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
   }
 };
+using Float8E4M3FN = Float8<Float8Format{3, 7, 0x7e, 0x7e, 0x7f, true}>;
+using Float8E5M2 = Float8<Float8Format{2, 15, 0x7b, 0x7c, 0x7f, true}>;
+using Float8E4M3FNUZ = Float8<Float8Format{3, 8, 0x7f, 0x80, 0x80, false}>;
+using Float8E5M2FNUZ = Float8<Float8Format{2, 16, 0x7f, 0x80, 0x80, false}>;
 
 // Of floats that are held in fewer bits than arithmetic happens in.
 template <class T>
@@ -66,24 +93,31 @@ inline constexpr bool is_small_float = requires(T value) { value.bits; };
 enum class DTypeCategory : uint8_t { Bool, Integral, Floating, Complex };
 
 // X(enumerator, C++ type, name in Python, bytes, category, name of its tensors' class, name in
-// safetensors, number in TorchScript). New ones at the end: weft.h numbers them in this order.
-#define WEFT_FOR_EACH_DTYPE(X)                                                      \
-  X(Bool, bool, "bool", 1, Bool, "Bool", "BOOL", 11)                                \
-  X(U8, uint8_t, "uint8", 1, Integral, "Byte", "U8", 0)                             \
-  X(I8, int8_t, "int8", 1, Integral, "Char", "I8", 1)                               \
-  X(I16, int16_t, "int16", 2, Integral, "Short", "I16", 2)                          \
-  X(I32, int32_t, "int32", 4, Integral, "Int", "I32", 3)                            \
-  X(I64, int64_t, "int64", 8, Integral, "Long", "I64", 4)                           \
-  X(U16, uint16_t, "uint16", 2, Integral, "UInt16", "U16", 27)                      \
-  X(U32, uint32_t, "uint32", 4, Integral, "UInt32", "U32", 28)                      \
-  X(U64, uint64_t, "uint64", 8, Integral, "UInt64", "U64", 29)                      \
-  X(F16, ::weft::Half, "float16", 2, Floating, "Half", "F16", 5)                    \
-  X(BF16, ::weft::BFloat16, "bfloat16", 2, Floating, "BFloat16", "BF16", 15)        \
-  X(F32, float, "float32", 4, Floating, "Float", "F32", 6)                          \
-  X(F64, double, "float64", 8, Floating, "Double", "F64", 7)                        \
-  X(C64, std::complex<float>, "complex64", 8, Complex, "ComplexFloat", "C64", 9)    \
-  X(C128, std::complex<double>, "complex128", 16, Complex, "ComplexDouble", "", 10) \
-  X(F8E4M3FN, ::weft::Float8E4M3FN, "float8_e4m3fn", 1, Floating, "Float8_e4m3fn", "F8_E4M3", 24)
+// safetensors, number in TorchScript, code in DLPack). New ones at the end: weft.h numbers them in
+// this order.
+#define WEFT_FOR_EACH_DTYPE(X)                                                                    \
+  X(Bool, bool, "bool", 1, Bool, "Bool", "BOOL", 11, 6)                                           \
+  X(U8, uint8_t, "uint8", 1, Integral, "Byte", "U8", 0, 1)                                        \
+  X(I8, int8_t, "int8", 1, Integral, "Char", "I8", 1, 0)                                          \
+  X(I16, int16_t, "int16", 2, Integral, "Short", "I16", 2, 0)                                     \
+  X(I32, int32_t, "int32", 4, Integral, "Int", "I32", 3, 0)                                       \
+  X(I64, int64_t, "int64", 8, Integral, "Long", "I64", 4, 0)                                      \
+  X(U16, uint16_t, "uint16", 2, Integral, "UInt16", "U16", 27, 1)                                 \
+  X(U32, uint32_t, "uint32", 4, Integral, "UInt32", "U32", 28, 1)                                 \
+  X(U64, uint64_t, "uint64", 8, Integral, "UInt64", "U64", 29, 1)                                 \
+  X(F16, ::weft::Half, "float16", 2, Floating, "Half", "F16", 5, 2)                               \
+  X(BF16, ::weft::BFloat16, "bfloat16", 2, Floating, "BFloat16", "BF16", 15, 4)                   \
+  X(F32, float, "float32", 4, Floating, "Float", "F32", 6, 2)                                     \
+  X(F64, double, "float64", 8, Floating, "Double", "F64", 7, 2)                                   \
+  X(C64, std::complex<float>, "complex64", 8, Complex, "ComplexFloat", "C64", 9, 5)               \
+  X(C128, std::complex<double>, "complex128", 16, Complex, "ComplexDouble", "", 10, 5)            \
+  X(F8E4M3FN, ::weft::Float8E4M3FN, "float8_e4m3fn", 1, Floating, "Float8_e4m3fn", "F8_E4M3", 24, \
+    10)                                                                                           \
+  X(F8E5M2, ::weft::Float8E5M2, "float8_e5m2", 1, Floating, "Float8_e5m2", "F8_E5M2", 23, 12)     \
+  X(F8E4M3FNUZ, ::weft::Float8E4M3FNUZ, "float8_e4m3fnuz", 1, Floating, "Float8_e4m3fnuz",        \
+    "F8_E4M3FNUZ", 26, 11)                                                                        \
+  X(F8E5M2FNUZ, ::weft::Float8E5M2FNUZ, "float8_e5m2fnuz", 1, Floating, "Float8_e5m2fnuz",        \
+    "F8_E5M2FNUZ", 25, 13)
 
 enum class DType : uint8_t {
 #define X(id, ...) id,
@@ -98,11 +132,12 @@ struct DTypeInfo {
   std::string_view tensor_class;  // "Float" of torch.FloatTensor
   std::string_view safetensors;   // "F32"; empty: files cannot hold it
   uint8_t number;                 // TorchScript's
+  uint8_t dlpack;                 // kDLFloat and the like
 };
 
 inline constexpr DTypeInfo kDTypes[] = {
-#define X(id, type, name, size, category, tensor_class, safetensors, number) \
-  {name, size, DTypeCategory::category, tensor_class, safetensors, number},
+#define X(id, type, name, size, category, tensor_class, safetensors, number, dlpack) \
+  {name, size, DTypeCategory::category, tensor_class, safetensors, number, dlpack},
     WEFT_FOR_EACH_DTYPE(X)
 #undef X
 };
@@ -118,6 +153,8 @@ constexpr bool is_floating(DType dtype) { return category(dtype) == DTypeCategor
 constexpr bool is_complex(DType dtype) { return category(dtype) == DTypeCategory::Complex; }
 constexpr bool is_integral(DType dtype) { return category(dtype) == DTypeCategory::Integral; }
 constexpr bool is_differentiable(DType dtype) { return category(dtype) >= DTypeCategory::Floating; }
+
+constexpr bool is_float8(DType dtype) { return is_floating(dtype) && item_size(dtype) == 1; }
 
 // float32 for complex64, float64 for complex128; every other dtype is its own.
 constexpr DType real_of(DType dtype) {

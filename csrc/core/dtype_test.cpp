@@ -46,12 +46,34 @@ TEST(dtype_bfloat16) {
   CHECK_TRUE(std::isinf(static_cast<float>(BFloat16(3.4e38f))));
 }
 
-TEST(dtype_float8_all_bit_patterns) {
+template <class Small>
+void check_bit_patterns() {
   for (int bits = 0; bits < 256; ++bits) {
-    Float8E4M3FN small;
+    Small small;
     small.bits = static_cast<uint8_t>(bits);
-    CHECK_EQ(Float8E4M3FN(static_cast<float>(small)).bits, small.bits);
+    const auto value = static_cast<float>(small);
+    const Small back(value);
+    if (std::isnan(value)) {
+      CHECK_TRUE(std::isnan(static_cast<float>(back)));
+    } else {
+      CHECK_EQ(back.bits, small.bits);
+    }
   }
+}
+
+TEST(dtype_float8_all_bit_patterns) {
+  check_bit_patterns<Float8E4M3FN>();
+  check_bit_patterns<Float8E5M2>();
+  check_bit_patterns<Float8E4M3FNUZ>();
+  check_bit_patterns<Float8E5M2FNUZ>();
+}
+
+TEST(dtype_float8_overflows) {
+  CHECK_EQ(Float8E5M2(61439.0f).bits, 0x7b);
+  CHECK_EQ(Float8E5M2(61440.0f).bits, 0x7c);  // infinity
+  CHECK_EQ(Float8E4M3FNUZ(247.9f).bits, 0x7f);
+  CHECK_EQ(Float8E4M3FNUZ(-248.0f).bits, 0x80);  // NaN
+  CHECK_EQ(Float8E5M2FNUZ(-1e-30f).bits, 0);     // no -0
 }
 
 TEST(dtype_float8_rounds_and_saturates) {

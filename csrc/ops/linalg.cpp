@@ -4,8 +4,9 @@
 #include <climits>
 #include <cmath>
 
+#include "native_decompositions.h"
 #include "native_indexing.h"
-#include "native_products.h"
+#include "native_solvers.h"
 #include "ops/matrices.h"
 
 namespace weft::native {

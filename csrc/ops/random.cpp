@@ -299,36 +299,17 @@ namespace {
 
 // Values a random integer of the dtype may have when no range is given: [0, limit).
 uint64_t default_limit(DType dtype) {
-  switch (dtype) {
-    case DType::Bool:
-      return 2;
-    case DType::U8:
-      return uint64_t{1} << 8;
-    case DType::I8:
-      return uint64_t{1} << 7;
-    case DType::I16:
-      return uint64_t{1} << 15;
-    case DType::U16:
-      return uint64_t{1} << 16;
-    case DType::I32:
-      return uint64_t{1} << 31;
-    case DType::U32:
-      return uint64_t{1} << 32;
-    case DType::I64:
-      return uint64_t{1} << 63;
-    case DType::F16:
-      return (uint64_t{1} << 11) + 1;
-    case DType::BF16:
-      return (uint64_t{1} << 8) + 1;
-    case DType::F8E4M3FN:
-      return (uint64_t{1} << 4) + 1;
-    case DType::F32:
-      return (uint64_t{1} << 24) + 1;
-    case DType::F64:
-      return (uint64_t{1} << 53) + 1;
-    default:
+  return dispatch(dtype, []<class T>(std::type_identity<T>) -> uint64_t {
+    if constexpr (is_small_float<T>) {
+      return (uint64_t{1} << T::kDigits) + 1;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return (uint64_t{1} << std::numeric_limits<T>::digits) + 1;
+    } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, uint64_t>) {
+      return uint64_t{1} << std::numeric_limits<T>::digits;
+    } else {
       return 0;  // all 64 bits
-  }
+    }
+  });
 }
 
 void check_real(const char* op, const Tensor& self) {

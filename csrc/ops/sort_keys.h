@@ -65,13 +65,14 @@ struct KeyOf<Half> {
   static Key make(Half value) { return float_key(value.bits, (value.bits & 0x7fffu) > 0x7c00u); }
   static Half value(Key key, const Half& other) { return float_of_key(key, other); }
 };
-template <>
-struct KeyOf<Float8E4M3FN> {
-  using Key = uint8_t;
-  static Key make(Float8E4M3FN value) {
-    return float_key(value.bits, (value.bits & 0x7fu) == 0x7fu);
+template <Float8Format kFormat>
+struct KeyOf<Float8<kFormat>> {  // formats differ in what is NaN, so their order is that of floats
+  using T = Float8<kFormat>;
+  using Key = uint32_t;
+  static Key make(T value) { return KeyOf<float>::make(static_cast<float>(value)); }
+  static T value(Key key, const T& other) {
+    return T(KeyOf<float>::value(key, static_cast<float>(other)));
   }
-  static Float8E4M3FN value(Key key, const Float8E4M3FN& other) { return float_of_key(key, other); }
 };
 template <>
 struct KeyOf<BFloat16> {

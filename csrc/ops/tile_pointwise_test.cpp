@@ -312,7 +312,8 @@ TEST(tile_pointwise_errors) {
                   "add: expected a number that converts to int64, got 0.5");
   CHECK_THROWS_AS(
       Runtime, call(k_plain_half_program, {&ints}),
-      "half: expected dtype float16, bfloat16, float32, float64, float8_e4m3fn, got int64");
+      "half: expected dtype float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, "
+      "float8_e4m3fnuz, float8_e5m2fnuz, got int64");
   CHECK_THROWS_AS(Runtime, call(k_where_program, {&a, &a, &a}),
                   "where: expected a mask of dtype bool, got float32");
   const Tensor missing;

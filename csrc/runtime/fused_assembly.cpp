@@ -211,9 +211,11 @@ class Assembler {
   // Between two operators of 16-bit floats lies a tensor of them.
   void round(uint8_t slot) {
     Step& step = assembly_.steps.emplace_back();
-    step.horizontal = own_set(key_.compute == DType::F16    ? round_tile<DType::F16>
-                              : key_.compute == DType::BF16 ? round_tile<DType::BF16>
-                                                            : round_tile<DType::F8E4M3FN>);
+    step.horizontal =
+        own_set(dispatch(key_.compute, []<class T>(std::type_identity<T>) -> tile::KernelFn {
+          if constexpr (is_small_float<T>) return round_tile<dtype_of<T>::value>;
+          return nullptr;
+        }));
     step.operand_count = 1;
     step.operands[0] = slot;
   }

@@ -16,17 +16,18 @@ _MODULES = (
 MODULES = frozenset(_MODULES.split())
 
 _NAMES_OF_MODULES = {
+    "_C": "_scaled_mm",
     "_functions.calculus": "cumulative_trapezoid gradient logspace trapezoid trapz vander",
     "_functions.closed_range": "range",
-    "_functions.elements": "complex index_reduce is_conj is_neg mvlgamma nonzero nonzero_static "
+    "_functions.elements": "complex index_reduce is_conj is_neg nonzero nonzero_static "
     "polar resolve_conj resolve_neg unique unique_consecutive",
     "_functions.histograms": "histogram histogramdd",
     "_functions.incomplete_gamma": "igamma igammac",
     "_functions.factorizations": "eig lstsq matrix_rank orgqr ormqr solve symeig",
-    "_functions.in_place": "i0_",
     "_functions.lu": "lu lu_solve lu_unpack triangular_solve",
     "_functions.layouts": "as_strided_ detach_ empty_permuted get_device get_device_module "
     "is_same_size is_signed unsafe_split_with_sizes view_as_complex_copy view_as_real_copy",
+    "_functions.lobpcg": "lobpcg",
     "_functions.low_rank": "pca_lowrank svd_lowrank",
     "_functions.matrices": "cdist einsum matrix_exp tensordot",
     "_functions.norms": "_weight_norm chain_matmul frobenius_norm norm norm_except_dim "
@@ -92,7 +93,7 @@ _METHODS = (
     "__array_namespace__ as_strided_ as_strided_scatter corrcoef cov dim_order dsplit eig "
     "hardshrink hash_tensor histogram hsplit igamma igammac index_reduce "
     "index_reduce_ is_conj is_neg is_nonzero is_same_size istft lstsq lu lu_solve matrix_exp "
-    "mvlgamma nanquantile new_empty_strided nonzero nonzero_static norm orgqr ormqr "
+    "nanquantile new_empty_strided nonzero nonzero_static norm orgqr ormqr "
     "pinverse prelu quantile resize resize_as resolve_conj resolve_neg solve stft "
     "sum_to_size symeig to_device triangular_solve unique unique_consecutive "
     "unsafe_split_with_sizes vsplit"
@@ -116,12 +117,9 @@ METHODS += SPARSE_METHODS
 MODULE_OF |= dict.fromkeys(SPARSE_METHODS, "weft.sparse._convert")
 MODULE_OF["__array_namespace__"] = MODULE_OF["to_device"] = "weft.array_api._info"
 MODULE_OF["index_reduce_"] = "weft._functions.elements"
-_IN_PLACE = (
-    "cumprod_ cumsum_ digamma_ float_power_ i0_ igamma_ igammac_ mvlgamma_ polygamma_ swapaxes_"
-)
-IN_PLACE_METHODS = tuple(_IN_PLACE.split())
-METHODS += IN_PLACE_METHODS
-MODULE_OF |= dict.fromkeys(IN_PLACE_METHODS, "weft._functions.in_place")
+_IN_PLACE_METHODS = ("igamma_", "igammac_")
+METHODS += _IN_PLACE_METHODS
+MODULE_OF |= dict.fromkeys(_IN_PLACE_METHODS, "weft._functions.incomplete_gamma")
 MODULE_OF |= dict.fromkeys(("dim_order", "new_empty_strided"), "weft._functions.layouts")
 MODULE_OF |= dict.fromkeys(("hardshrink", "prelu"), "weft.nn.functional")
 MODULE_OF["is_nonzero"] = "weft._tensor.tensor"

@@ -22,9 +22,10 @@ case("repeat_interleave.self_Tensor", [S(_M, I((3,), 0, 4), 0), S(_M, I((1,), 2,
      fails=(Fails(S(_M, I((2,), 1, 2), 0), RuntimeError, "repeat_interleave: expected 3 repeats, got shape (2,)"),))  # fmt: skip
 case("repeat_interleave.Tensor", [S(I((5,), 0, 4))], lambda r: np.repeat(np.arange(len(r)), r), grad=False)
 case("tile", [S(_M, [2]), S(_M, [2, 1, 3]), S(A((2, 1, 3)), [2])], np.tile)
-case("rot90", [S(_M), S(_M, 2), S(_M, -1), S(A((2, 3, 4)), 1, [1, 2]), S(_M, 4)], np.rot90)
-case("fliplr", [S(_M)], np.fliplr)
-case("flipud", [S(_M), S(A((3,)))], np.flipud)
+case("rot90", [S(_M), S(_M, 2), S(_M, -1), S(A((2, 3, 4)), 1, [1, 2]), S(_M, 4)], np.rot90,
+     fails=(Fails(S(_M, 1, [0, -2]), RuntimeError, "rot90: expected two different dims, got (0, -2)"),))  # fmt: skip
+case("fliplr", [S(_M)], np.fliplr, fails=(Fails(S(A((3,))), RuntimeError, "fliplr: expected at least 2 dims, got shape (3,)"),))
+case("flipud", [S(_M), S(A((3,)))], np.flipud, fails=(Fails(S(A(())), RuntimeError, "flipud: expected at least 1 dim, got shape ()"),))
 case("ravel", [S(_M), S(A(()))], np.ravel)
 case("moveaxis.int", [S(A((2, 3, 4)), 0, -1)], np.moveaxis)
 case("moveaxis.intlist", [S(A((2, 3, 4)), [0, 1], [2, 0])], np.moveaxis)

@@ -23,7 +23,9 @@ def _definite(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 
 _V = A((4, 3))
-case("linalg_cross", [S(_V, _V), S(A((3, 4)), A((3, 4)), dim=0), S(_V, A((1, 3)))], lambda x, y, *, dim=-1: np.cross(x, y, axis=dim), tolerance=8)
+case("linalg_cross", [S(_V, _V), S(A((3, 4)), A((3, 4)), dim=0), S(_V, A((1, 3)))], lambda x, y, *, dim=-1: np.cross(x, y, axis=dim), tolerance=8,
+     fails=(Fails(S(A((3,)), _V), RuntimeError, "linalg.cross: expected as many dims, and 3 entries along dim -1, got shapes (3,) and (4, 3)"),
+            Fails(S(A((4, 1)), _V), RuntimeError, "linalg.cross: expected as many dims, and 3 entries along dim -1, got shapes (4, 1) and (4, 3)")))  # fmt: skip
 case("cross", [S(_V, _V), S(A((3, 4)), A((3, 4)), 0)], lambda x, y, dim=-1: np.cross(x, y, axis=dim), tolerance=8)
 case("kron", [S(A((2, 3)), A((4, 2))), S(A((3,)), A((2, 2)))], np.kron)
 
@@ -194,3 +196,12 @@ def _old_svd(function: Any) -> None:
 
 
 case("svd", check=_old_svd, grad=False)
+
+
+def _scaled(function: Any) -> None:
+    """tests/test_float8.py has the other arguments."""
+    one = weft.ones(2, 2).to(weft.float8_e4m3fn)
+    assert function(one, one, weft.tensor(3.0), weft.tensor(0.5)).float().tolist() == [[3, 3]] * 2
+
+
+case("_scaled_mm", check=_scaled, grad=False)

@@ -154,6 +154,16 @@ case("polygamma", [S(1, _M), S(2, _M), S(4, A((7,))), S(0, A((7,)))], _by_mpmath
      parity=False)  # PyTorch's is less exact  # fmt: skip
 case("erfinv", [*_SPREAD, S(A((50,), lambda rng, shape: rng.uniform(-1, 1, shape) * 0.999))],
      np.vectorize(lambda y: NormalDist().inv_cdf((float(y) + 1) / 2) / math.sqrt(2), otypes=["float64"]), domain=unit, tolerance=300)  # fmt: skip
+
+
+def _mvlgamma(x: np.ndarray, p: int) -> np.ndarray:
+    steps = [np.vectorize(math.lgamma, otypes=["float64"])(x - i / 2) for i in range(p)]
+    return np.asarray(sum(steps) + p * (p - 1) / 4 * math.log(math.pi))
+
+
+_ABOVE = A((3, 4), lambda rng, shape: rng.uniform(1.1, 9, shape))
+case("mvlgamma", [S(_ABOVE, 1), S(_ABOVE, 3)], _mvlgamma, tolerance=20,
+     fails=(Fails(S(_ABOVE, 0), RuntimeError, "mvlgamma: expected p >= 1, got 0"),))  # fmt: skip
 case("i0", [*_SPREAD, S(A((30,), lambda rng, shape: rng.uniform(-60, 60, shape)))], _by_mpmath("besseli", 0), tolerance=8)
 case("special_i1", [*_SPREAD, S(A((30,), lambda rng, shape: rng.uniform(-60, 60, shape)))], _by_mpmath("besseli", 1), tolerance=8)
 
@@ -162,7 +172,7 @@ def _inverse_in_place(function: Any) -> None:
     x = weft.tensor([0.5, -0.25, 0.0])
     assert function(x) is x
     np.testing.assert_allclose(x.numpy(), [0.47693628, -0.22531206, 0.0], rtol=1e-6)
-    with pytest.raises(RuntimeError, match=r"erfinv_: expected a floating tensor, got dtype int64"):
+    with pytest.raises(RuntimeError, match=r"erfinv_: expected a result of dtype int64 and shape \(1,\), got float32"):
         function(weft.tensor([0]))
 
 

@@ -161,6 +161,7 @@ _META_MEMBERS = {
     "dtype": ("dtype", "{0}"),
     "is_complex": ("dtype", "is_complex({0})"),
     "is_floating_point": ("dtype", "is_floating({0})"),
+    "is_float8": ("dtype", "is_float8({0})"),
     "device": ("device", "{0}"),
     "sizes": ("sizes", "{0}"),
 }
@@ -228,9 +229,9 @@ class Printer:
         if name == "is_none":
             return f"!{self.present(node.args[0])}"
         args = self.all(node.args)
-        if name in ("is_complex", "is_floating_point"):
+        if name in ("is_complex", "is_floating_point", "is_float8"):
             dtype = args[0] if node.args[0].type == "ScalarType" else f"{args[0]}.dtype()"
-            return f"{'is_complex' if name == 'is_complex' else 'is_floating'}({dtype})"
+            return f"{name.removesuffix('_point')}({dtype})"
         if name == "float":
             is_number = node.args[0].type != "Scalar"
             return f"static_cast<double>({args[0]})" if is_number else f"{args[0]}.to_double()"

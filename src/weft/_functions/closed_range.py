@@ -25,7 +25,7 @@ def range(
     >>> range(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000, 2.5000])
     """
-    warnings.warn("range is deprecated: _C.arange leaves its end out", stacklevel=2)
+    warnings.warn("range is deprecated: use arange, which leaves its end out", stacklevel=3)
     if end is None:
         raise TypeError("range: expected start and end, got one of them")
     if step == 0 or (end - start) / step < 0:

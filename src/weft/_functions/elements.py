@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from weft import _C
@@ -212,22 +211,6 @@ def resolve_neg(input: Tensor) -> Tensor:
     True
     """
     return input
-
-
-@takes_out
-def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension p.
-
-    RuntimeError for p below 1.
-
-    >>> weft.mvlgamma(weft.tensor([2.0]), 2)
-    tensor([0.4516])
-    """
-    if p < 1:
-        raise RuntimeError(f"mvlgamma: expected p >= 1, got {p}")
-    x = input if input.is_floating_point() else input.to(_C.get_default_dtype())
-    steps = _C.arange(p, dtype=x.dtype, device=x.device) * 0.5
-    return (x.unsqueeze(-1) - steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
 _declare(globals(), ("unique", "unique_consecutive"))

@@ -125,6 +125,24 @@ def igammac(input: Tensor, other: Tensor) -> Tensor:
     return _IncompleteGamma.apply(*_tensors("igammac", input, other), True)
 
 
+def igamma_(self: Tensor, other: Tensor) -> Tensor:
+    """igamma in place.
+
+    >>> igamma_(weft.tensor([1.0]), weft.tensor([2.0]))
+    tensor([0.8647])
+    """
+    return _C._aten._write_back(self, igamma(self.clone(), other), "igamma_")
+
+
+def igammac_(self: Tensor, other: Tensor) -> Tensor:
+    """igammac in place.
+
+    >>> igammac_(weft.tensor([1.0]), weft.tensor([2.0]))
+    tensor([0.1353])
+    """
+    return _C._aten._write_back(self, igammac(self.clone(), other), "igammac_")
+
+
 def _tensors(name: str, *values: Any) -> tuple[Tensor, ...]:
     for value in values:
         if not isinstance(value, Tensor) or value.is_complex():

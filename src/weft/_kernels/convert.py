@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .expr import Complex, Value, bitcast, cast, node, select, source
 from .kernel import Kernel
-from .types import BF16, COMPUTE_DTYPES, F8E4M3FN, F16, F32, U8, U16, U32, DType
+from .types import BF16, COMPUTE_DTYPES, F16, F32, U8, U16, U32, DType, Float8
 
 
 def storage(d: DType) -> DType:
@@ -22,8 +22,8 @@ def kernel(to: DType, old: DType) -> Kernel:
 def _decode(x: Value, d: DType) -> Value:
     if d == F16:
         return node("f16_to_f32", F32, x)
-    if d == F8E4M3FN:
-        return f8e4m3fn_to_f32(x)
+    if d.float8 is not None:
+        return f8_to_f32(x, d.float8)
     return bf16_to_f32(x) if d == BF16 else x
 
 
@@ -32,8 +32,8 @@ def _encode(x: Value, d: DType) -> Value:
     if d in COMPUTE_DTYPES:
         return cast(x, d)
     single = cast(x.real if isinstance(x, Complex) else x, F32)
-    if d == F8E4M3FN:
-        return f32_to_f8e4m3fn(single)
+    if d.float8 is not None:
+        return f32_to_f8(single, d.float8)
     return node("f32_to_f16", U16, single) if d == F16 else f32_to_bf16(single)
 
 
@@ -54,25 +54,37 @@ def f32_to_bf16(x: Value) -> Value:
     return cast(select(x != x, (raw >> 16) | 0x40, rounded), U16)
 
 
-def f8e4m3fn_to_f32(bits: Value) -> Value:
-    """Exact, as float16's: scaled by 2^120. The greatest magnitude is NaN."""
+def f8_to_f32(bits: Value, format: Float8) -> Value:
+    """Exact: the exponent and mantissa in place, then scaled by a power of 2: denormals too."""
     raw = cast(bits, U32)
     magnitude = raw & 0x7F
-    finite = bitcast(bitcast(magnitude << 20, F32) * 2.0**120, U32)
-    body = select(magnitude == 0x7F, 0x7FC00000, finite)
+    scale = 2.0 ** (127 - format.bias)
+    body = bitcast(bitcast(magnitude << (23 - format.mantissa), F32) * scale, U32)
+    if not format.negative_zero:
+        body = select(raw == 0x80, 0x7FC00000, body)
+    else:
+        body = select(magnitude > format.largest, 0x7FC00000, body)
+        if format.overflow not in (format.largest, format.nan):
+            body = select(magnitude == format.overflow, 0x7F800000, body)
     return bitcast(body | ((raw & 0x80) << 24), F32)
 
 
-def f32_to_f8e4m3fn(x: Value) -> Value:
-    """Rounds to nearest even; what is too large, infinity too, becomes the greatest number, 448."""
+def f32_to_f8(x: Value, format: Float8) -> Value:
+    """Rounds to nearest even; denormals by letting an addition round at their last bit."""
     raw = bitcast(x, U32)
     magnitude = raw & 0x7FFFFFFF
-    held = select(magnitude < 0x43E00000, magnitude, 0x43E00000)
-    normal = (held + 0xC407FFFF + ((held >> 20) & 1)) >> 20
-    small = bitcast(bitcast(magnitude, F32) + 2.0**14, U32) - 0x46800000
-    result = select(magnitude < 0x3C800000, small, normal)
-    result = select(magnitude > 0x7F800000, 0x7F, result)
-    return cast(result | ((raw >> 24) & 0x80), U8)
+    dropped = 23 - format.mantissa
+    to_bias = (1 << (dropped - 1)) - 1 - ((127 - format.bias) << 23)
+    normal = (magnitude + (to_bias & 0xFFFFFFFF) + ((magnitude >> dropped) & 1)) >> dropped
+    power = 24 - format.bias - format.mantissa
+    small = bitcast(bitcast(magnitude, F32) + 2.0**power, U32) - ((127 + power) << 23)
+    result = select(normal > format.largest, format.overflow, normal)
+    result = select(magnitude < (128 - format.bias) << 23, small, result)
+    result = select(magnitude > 0x7F800000, format.nan, result)
+    signed = result | ((raw >> 24) & 0x80)
+    if not format.negative_zero:
+        signed = select((result & 0x7F) == 0, result, signed)
+    return cast(signed, U8)
 
 
 def f16_to_f32(bits: Value) -> Value:

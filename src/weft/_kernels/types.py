@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+
+class Float8(NamedTuple):
+    """What floats of one byte differ in, as Float8Format of csrc/core/dtype.h."""
+
+    mantissa: int
+    bias: int
+    largest: int
+    overflow: int
+    nan: int
+    negative_zero: bool
+
 
 class DType:
     """One element type. There is one object of each, so that they compare quickly.
 
     `name` is the C++ enumerator, `kind` one of bool, int, uint, float, complex, `size` the bytes of
-    one element in memory.
+    one element in memory, `float8` the format of a float of one byte.
     """
 
-    __slots__ = ("bits", "kind", "name", "python_name", "size")
+    __slots__ = ("bits", "float8", "kind", "name", "python_name", "size")
 
-    def __init__(self, name: str, kind: str, bits: int, python_name: str) -> None:
+    def __init__(
+        self, name: str, kind: str, bits: int, python_name: str, float8: Float8 | None = None
+    ) -> None:
         self.name, self.kind, self.bits, self.python_name = name, kind, bits, python_name
+        self.float8 = float8
         self.size = max(bits, 8) // 8
 
     @property
@@ -44,9 +60,17 @@ F32 = DType("F32", "float", 32, "float32")
 F64 = DType("F64", "float", 64, "float64")
 C64 = DType("C64", "complex", 64, "complex64")
 C128 = DType("C128", "complex", 128, "complex128")
-F8E4M3FN = DType("F8E4M3FN", "float", 8, "float8_e4m3fn")
+FLOAT8 = tuple(
+    DType(name.upper().replace("FLOAT", "F").replace("_", ""), "float", 8, name, Float8(*format))
+    for name, format in (
+        ("float8_e4m3fn", (3, 7, 0x7E, 0x7E, 0x7F, True)),
+        ("float8_e5m2", (2, 15, 0x7B, 0x7C, 0x7F, True)),
+        ("float8_e4m3fnuz", (3, 8, 0x7F, 0x80, 0x80, False)),
+        ("float8_e5m2fnuz", (2, 16, 0x7F, 0x80, 0x80, False)),
+    )
+)
 
-DTYPES = (BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128, F8E4M3FN)
+DTYPES = (BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128, *FLOAT8)
 # Types arithmetic happens in: smaller floats are converted to float32 by the driver.
 COMPUTE_DTYPES = tuple(d for d in DTYPES if d.kind != "float" or d.bits >= 32)
 # "complex" promotes above "float" above integers above bool.

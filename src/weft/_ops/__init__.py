@@ -31,11 +31,14 @@ FAMILIES = (
     "counting",
     "arrange",
     "products",
+    "solvers",
+    "decompositions",
     "factorizations",
     "spectra",
     "special",
     "numeric",
     "copies",
+    "in_place",
     "padding",
 )
 

@@ -45,6 +45,10 @@ def _rot90(self: Any, k: Any, dims: Any) -> Any:
         len(dims) == 2 and self.dim() >= 2,
         "rot90: expected 2 of at least 2 dims, got ", dims, " for shape ", self.shape,
     )  # fmt: skip
+    ops.check(
+        ops.wrap_dim(dims[0], self.dim()) != ops.wrap_dim(dims[1], self.dim()),
+        "rot90: expected two different dims, got ", dims,
+    )  # fmt: skip
     turns = k % 4
     if turns == 1:
         return self.flip([dims[1]]).transpose(dims[0], dims[1])
@@ -60,8 +64,20 @@ op(
     doc="self turned k times by 90 degrees, from dims[0] towards dims[1].",
     compose=_rot90,
 )
-op("fliplr(Tensor self) -> Tensor", doc="self with its columns reversed.", compose="flip(self, 1)")
-op("flipud(Tensor self) -> Tensor", doc="self with its rows reversed.", compose="flip(self, 0)")
+
+
+def _fliplr(self: Any) -> Any:
+    ops.check(self.dim() >= 2, "fliplr: expected at least 2 dims, got shape ", self.shape)
+    return self.flip([1])
+
+
+def _flipud(self: Any) -> Any:
+    ops.check(self.dim() >= 1, "flipud: expected at least 1 dim, got shape ", self.shape)
+    return self.flip([0])
+
+
+op("fliplr(Tensor self) -> Tensor", doc="self with its columns reversed.", compose=_fliplr)
+op("flipud(Tensor self) -> Tensor", doc="self with its rows reversed.", compose=_flipud)
 op(
     "ravel(Tensor(a) self) -> Tensor(a)",
     doc="self as one vector: a view where possible.",
@@ -139,11 +155,6 @@ for _name, _half in (("tril", "below"), ("triu", "above")):
         shape=f"[2, triangle(row, col, offset, {_name == 'triu'})]",
         result="int64",
         tags=("factory", "nondifferentiable"),
-    )
-    op(
-        f"{_name}_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)",
-        doc=f"In-place {_name}.",
-        compose=f"self.copy_(self.{_name}(diagonal))",
     )
 
 # ---- written at indices ----

@@ -129,11 +129,6 @@ op(
     compose=_put,
 )
 op(
-    "put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)",
-    doc="In-place put.",
-    compose="self.copy_(self.put(index, source, accumulate))",
-)
-op(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
     doc="A copy of self with every element set to a number.",
     compose="self.clone().fill_(value)",
@@ -174,9 +169,4 @@ op(
     doc="The parts of self along `dim`, scaled down where their p-norm exceeds maxnorm.",
     compose=_renorm,
     out="out",
-)
-op(
-    "renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)",
-    doc="In-place renorm.",
-    compose="self.copy_(self.renorm(p, dim, maxnorm))",
 )

@@ -67,6 +67,7 @@ BUILTINS: Mapping[str, Sequence[tuple[tuple[str, ...], str]]] = {
     "storage_offset": [(("Tensor",), "int")],
     "is_complex": [(("Tensor",), "bool"), (("ScalarType",), "bool")],
     "is_floating_point": [(("Tensor",), "bool"), (("ScalarType",), "bool")],
+    "is_float8": [(("ScalarType",), "bool")],
     "is_contiguous": [(("Tensor",), "bool")],
     "same": [(("Tensor", "Tensor"), "bool")],
     "sizes": [(("Tensor[]", "int"), "int[]")],
@@ -119,7 +120,7 @@ BUILTINS: Mapping[str, Sequence[tuple[tuple[str, ...], str]]] = {
 # Accessors that need no values: a formula that uses only these saves no tensor.
 META = frozenset(
     "shape dtype device dim numel size sizes stride storage_offset is_complex "  # noqa: SIM905
-    "is_floating_point".split()
+    "is_floating_point is_float8".split()
 )
 
 

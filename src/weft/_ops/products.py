@@ -1,18 +1,20 @@
-"""Products of several kinds, and the decompositions of matrices."""
+"""Products of several kinds."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from weft._ops.table import backward_op, op, ops
-
-# ---- products ----
+from weft._ops.table import op, ops
 
 
 def _cross(self: Any, other: Any, dim: Any) -> Any:
+    ops.check(
+        self.dim() == other.dim() and self.size(dim) == 3 and other.size(dim) == 3,
+        "linalg.cross: expected as many dims, and 3 entries along dim ", dim,
+        ", got shapes ", self.shape, " and ", other.shape,
+    )  # fmt: skip
     sizes = ops.broadcast_sizes(self.shape, other.shape)
     a, b = self.expand(sizes), other.expand(sizes)
-    ops.check(a.size(dim) == 3, "cross: expected 3 entries along dim ", dim, ", got shape ", sizes)
     return a.roll([-1], [dim]) * b.roll([-2], [dim]) - a.roll([-2], [dim]) * b.roll([-1], [dim])
 
 
@@ -85,442 +87,58 @@ op(
     out="out",
 )
 
-# ---- solving ----
+# ---- floats of one byte ----
 
 
-def _det_backward(grad: Any, A: Any, result: Any) -> Any:
-    scale = (grad * result.conj()).unsqueeze(-1).unsqueeze(-1)
-    return scale * ops.linalg_inv(A).mH
-
-
-def _slogdet_backward(grad_sign: Any, grad_size: Any, A: Any, sign: Any) -> Any:
-    """d log|det A| is the real part of tr(A^-1 dA), d sign is sign times its imaginary part."""
-    scale = grad_size.unsqueeze(-1).unsqueeze(-1)
-    if A.is_complex():
-        turn = (grad_sign.conj() * sign).unsqueeze(-1).unsqueeze(-1)
-        return (scale - (turn - turn.conj()) * 0.5) * ops.linalg_inv(A).mH
-    return scale * ops.linalg_inv(A).mH
-
-
-def _solve_backward_matrix(upstream: Any, result: Any, vector: Any) -> Any:
-    """upstream: the gradient for the right-hand side."""
-    if vector:
-        return -(upstream.unsqueeze(-1) * result.conj().unsqueeze(-2))
-    return -(upstream.matmul(result.mH))
-
-
-def _solve(A: Any, B: Any, left: Any) -> Any:
-    if left:
-        return ops._solve(A, B)
-    return ops._solve(A.transpose(-2, -1), B.transpose(-2, -1)).transpose(-2, -1)
-
-
-op(
-    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-    doc="The inverse of the matrices, and for each 0 or the number of a zero pivot (int32): the "
-    "inverse of a singular one is NaN, unless check_errors raises LinAlgError.",
-    native="linalg_inv_ex",
-    grad={"A": "-(result0.mH.matmul(grads[0]).matmul(result0.mH))"},
-    variants="",
-    tags=("autocast_float32",),
-    out="inverse",
-    shape="each(A, A[:-2])",
-)
-op(
-    "linalg_inv(Tensor A) -> Tensor",
-    doc="The inverse of the matrices.",
-    compose="linalg_inv_ex(A, check_errors=True)[0]",
-    variants="",
-    tags=("autocast_float32",),
-    out="out",
-)
-op(
-    "inverse(Tensor self) -> Tensor",
-    doc="The inverse of the matrices.",
-    compose="linalg_inv(self)",
-    tags=("autocast_float32",),
-    out="out",
-)
-op(
-    "linalg_det(Tensor A) -> Tensor",
-    doc="The determinant of the matrices.",
-    native="linalg_det",
-    grad={"A": "_det_backward(grad, A, result)"},
-    variants="",
-    out="out",
-    shape="A[:-2]",
-    result="A",
-)
-backward_op(
-    "_det_backward(Tensor grad, Tensor A, Tensor result) -> Tensor",
-    doc="The gradient of the determinant of regular matrices.",
-    compose=_det_backward,
-)
-op("det(Tensor self) -> Tensor", doc="The determinant.", compose="linalg_det(self)")
-op(
-    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
-    doc="The sign of the determinant and the logarithm of its absolute value.",
-    native="linalg_slogdet",
-    grad={"A": "_slogdet_backward(grads[0], grads[1], A, result0)"},
-    variants="",
-    out="out",
-    shape="A[:-2]",
-)
-backward_op(
-    "_slogdet_backward(Tensor grad_sign, Tensor grad_size, Tensor A, Tensor sign) -> Tensor",
-    doc="The gradient of slogdet of regular matrices.",
-    compose=_slogdet_backward,
-)
-op(
-    "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
-    doc="The sign of the determinant and the logarithm of its absolute value.",
-    compose="linalg_slogdet(self)",
-    out="out",
-)
-op(
-    "logdet(Tensor self) -> Tensor",
-    doc="The logarithm of the determinant; NaN where that is negative.",
-    native="logdet",
-    tags=("composite",),
-)
-backward_op(
-    "_solve(Tensor A, Tensor B) -> Tensor",
-    doc="X with A @ X = B; B one vector for each matrix, or matrices.",
-    native="_solve",
-    grad={
-        "A": "_solve_backward_matrix(_solve(A.mH, grad), result, "
-        "B.dim() == 1 or B.shape == A.shape[:-1])",
-        "B": "_solve(A.mH, grad)",
-    },
-    shape="solved(A, B)",
-    result="B",
-)
-backward_op(
-    "_solve_backward_matrix(Tensor upstream, Tensor result, bool vector) -> Tensor",
-    doc="The gradient of a solution for the matrices.",
-    compose=_solve_backward_matrix,
-)
-op(
-    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
-    doc="X with A @ X = B (left=False: X @ A = B).",
-    compose=_solve,
-    variants="",
-    out="out",
-)
-backward_op(
-    "_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular) -> Tensor",
-    doc="X with A @ X = B for triangular matrices.",
-    native="_solve_triangular",
-    grad={
-        "A": "_triangle(-(_solve_triangular(A.mH, grad, not upper, unitriangular)"
-        ".matmul(result.mH)), upper, unitriangular)",
-        "B": "_solve_triangular(A.mH, grad, not upper, unitriangular)",
-    },
-    shape="[*broadcast(A[:-2], B[:-2]), *B[-2:]]",
-    result="B",
-)
-
-
-def _triangle(self: Any, upper: Any, without_diagonal: Any) -> Any:
-    if upper:
-        return self.triu(1 if without_diagonal else 0)
-    return self.tril(-1 if without_diagonal else 0)
-
-
-backward_op(
-    "_triangle(Tensor self, bool upper, bool without_diagonal) -> Tensor",
-    doc="One triangle of the matrices, zeros in the other.",
-    compose=_triangle,
-)
-
-
-def _solve_triangular(self: Any, B: Any, upper: Any, left: Any, unitriangular: Any) -> Any:
-    if left:
-        return ops._solve_triangular(self, B, upper, unitriangular)
-    return ops._solve_triangular(
-        self.transpose(-2, -1), B.transpose(-2, -1), not upper, unitriangular
-    ).transpose(-2, -1)
-
-
-op(
-    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, "
-    "bool unitriangular=False) -> Tensor",
-    doc="X with self @ X = B for triangular matrices (left=False: X @ self = B).",
-    compose=_solve_triangular,
-    variants="",
-    out="out",
-)
-
-# ---- decompositions ----
-
-
-def _cholesky_backward(grad: Any, L: Any) -> Any:
-    """Murray, Differentiation of the Cholesky decomposition, 2016."""
-    lower = L.mH.matmul(grad).tril()
-    phi = (lower + lower.tril(-1).mH) * 0.5
-    left = ops._solve_triangular(L.mH, phi, True, False)
-    return ops._solve_triangular(L.mH, left.mH, True, False).mH
-
-
-def _cholesky_ex(self: Any, upper: Any, check_errors: Any) -> Any:
-    result = ops._cholesky(self.mH if upper else self, check_errors)
-    return (result[0].mH if upper else result[0]), result[1]
-
-
-backward_op(
-    "_cholesky(Tensor self, bool check_errors) -> (Tensor L, Tensor info)",
-    doc="The lower triangle L with L @ L.mH = self, and what LAPACK says of each matrix.",
-    native="_cholesky",
-    grad={"self": "_cholesky_backward(grads[0], result0)"},
-    shape="each(self, self[:-2])",
-)
-backward_op(
-    "_cholesky_backward(Tensor grad, Tensor L) -> Tensor",
-    doc="The gradient of Cholesky's decomposition.",
-    compose=_cholesky_backward,
-)
-op(
-    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False)"
-    " -> (Tensor L, Tensor info)",
-    doc="The triangle L with L @ L.mH = self, and for each matrix 0 or the order of the first "
-    "leading minor that is not positive (int32): there L is unfinished, unless check_errors raises "
-    "LinAlgError.",
-    compose=_cholesky_ex,
-    grad={
-        "self": "_cholesky_backward(grads[0].mH if upper else grads[0], "
-        "result0.mH if upper else result0)"
-    },
-    variants="",
-    tags=("autocast_float32",),
-    out="L",
-)
-op(
-    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
-    doc="The triangle L with L @ L.mH = self, for Hermitian positive-definite matrices.",
-    compose="linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]",
-    variants="",
-    tags=("autocast_float32",),
-    out="out",
-)
-op(
-    "cholesky(Tensor self, bool upper=False) -> Tensor",
-    doc="linalg.cholesky.",
-    compose="linalg_cholesky(self, upper=upper)",
-    out="out",
-)
-
-
-def _cholesky_solve(self: Any, input2: Any, upper: Any) -> Any:
-    turned = input2.mH
-    if upper:
-        half = ops._solve_triangular(turned, self, False, False)
-        return ops._solve_triangular(input2, half, True, False)
-    return ops._solve_triangular(
-        turned, ops._solve_triangular(input2, self, False, False), True, False
-    )
-
-
-def _cholesky_solve_backward(upstream: Any, result: Any, input2: Any, upper: Any) -> Any:
-    """As if all of input2 were read, as PyTorch has it; upstream: the gradient for self."""
-    both = upstream.matmul(result.mH)
-    both = both + both.mH
-    return -(input2.matmul(both)) if upper else -(both.matmul(input2))
-
-
-op(
-    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
-    doc="X with A @ X = self, from the Cholesky triangle of A.",
-    compose=_cholesky_solve,
-    grad={
-        "self": "cholesky_solve(grad, input2, upper)",
-        "input2": "_cholesky_solve_backward(cholesky_solve(grad, input2, upper), result, input2, "
-        "upper)",
-    },
-    out="out",
-)
-backward_op(
-    "_cholesky_solve_backward(Tensor upstream, Tensor result, Tensor input2, bool upper) -> Tensor",
-    doc="The gradient of cholesky_solve for its triangle.",
-    compose=_cholesky_solve_backward,
-)
-op(
-    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
-    doc="The inverse of A from its Cholesky triangle.",
-    compose="linalg_inv(self.mH.matmul(self) if upper else self.matmul(self.mH))",
-    out="out",
-)
-
-
-def _eigh_backward(grad_values: Any, grad_vectors: Any, values: Any, vectors: Any) -> Any:
-    gap = values.unsqueeze(-2) - values.unsqueeze(-1)
-    gap = gap.masked_fill(gap == 0, ops.inf)
-    turned = vectors.mH
-    # What turns the vectors into each other; what would stretch them is no freedom of theirs.
-    turn = turned.matmul(grad_vectors)
-    inner = (turn - turn.mH) * 0.5 / gap + grad_values.diag_embed()
-    return vectors.matmul(inner).matmul(turned)
-
-
-op(
-    'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
-    doc="The eigenvalues, in order, and the eigenvectors of Hermitian matrices.",
-    native="linalg_eigh",
-    grad={"self": "_eigh_backward(grads[0], grads[1], result0, result1)"},
-    variants="",
-    out="eigvals",
-    shape="each(self[:-1], self)",
-)
-backward_op(
-    "_eigh_backward(Tensor grad_values, Tensor grad_vectors, Tensor values, Tensor vectors)"
-    " -> Tensor",
-    doc="The gradient of linalg_eigh.",
-    compose=_eigh_backward,
-)
-op(
-    'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
-    doc="The eigenvalues of Hermitian matrices, in order.",
-    compose="linalg_eigh(self, UPLO)[0]",
-    variants="",
-    out="out",
-)
-
-
-def _tall_qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
-    m = r.matmul(grad_r.mH) - grad_q.mH.matmul(q)
-    below = m.tril(-1)
-    hermitian = below + below.mH + ops.real(m.diagonal(0, -2, -1)).diag_embed()
-    right = grad_q + q.matmul(hermitian)
-    return ops._solve_triangular(r, right.mH, True, False).mH
-
-
-def _qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
-    """Of more columns than rows, the first make Q; the others are Q.mH @ A, without freedom."""
+def _scaled_mm(
+    self: Any,
+    mat2: Any,
+    scale_a: Any,
+    scale_b: Any,
+    bias: Any,
+    scale_result: Any,
+    out_dtype: Any,
+    use_fast_accum: Any,
+) -> Any:
     ops.check(
-        q.dim() > 1 and q.size(-1) == min(q.size(-2), r.size(-1)),
-        "linalg_qr: expected the reduced mode, or no more rows than columns, for a gradient, "
-        "got Q of shape ", q.shape,
+        self.dim() == 2 and mat2.dim() == 2 and self.size(1) == mat2.size(0),
+        "_scaled_mm: expected shapes (m, k) and (k, n), got ", self.shape, " and ", mat2.shape,
     )  # fmt: skip
-    rows, columns = r.size(-2), r.size(-1)
-    if columns <= rows:
-        return ops._tall_qr_backward(grad_q, grad_r, q, r)
-    rest, grad_rest = r.narrow(-1, rows, columns - rows), grad_r.narrow(-1, rows, columns - rows)
-    first = ops._tall_qr_backward(
-        grad_q + q.matmul(rest).matmul(grad_rest.mH),
-        grad_r.narrow(-1, 0, rows), q, r.narrow(-1, 0, rows),
+    ops.check_value(
+        self.dtype.is_float8() and mat2.dtype.is_float8(),
+        "_scaled_mm: expected matrices of floats of one byte, got ", self.dtype, " and ",
+        mat2.dtype,
     )  # fmt: skip
-    return ops.cat([first, q.matmul(grad_rest)], -1)
+    m, n = self.size(0), mat2.size(1)
+    ops.check_value(
+        scale_a.dtype == ops.float32 and scale_b.dtype == ops.float32,
+        "_scaled_mm: expected scales of float32, got ", scale_a.dtype, " and ", scale_b.dtype,
+    )  # fmt: skip
+    single = scale_a.numel() == 1 and scale_b.numel() == 1
+    ops.check_value(
+        single or (scale_a.shape == [m, 1] and scale_b.shape == [1, n]),
+        "_scaled_mm: expected scales of one element, or of shapes ", [m, 1], " and ", [1, n],
+        ", got ", scale_a.shape, " and ", scale_b.shape,
+    )  # fmt: skip
+    left = scale_a.reshape([1, 1]) if single else scale_a
+    right = scale_b.reshape([1, 1]) if single else scale_b
+    result = self.to(ops.float32).matmul(mat2.to(ops.float32)) * left * right
+    if bias is not None:
+        ops.check(bias.numel() == n, "_scaled_mm: expected bias of size ", n, ", got ", bias.shape)
+        result = result + bias.to(ops.float32).reshape([n])
+    kind = self.dtype if out_dtype is None else out_dtype
+    if scale_result is not None and kind.is_float8():
+        result = result * scale_result.reciprocal()
+    return result.to(kind)
 
 
 op(
-    'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
-    doc="Q with orthonormal columns and an upper triangle R, A = Q @ R.",
-    native="linalg_qr",
-    grad={"A": "_qr_backward(grads[0], grads[1], result0, result1)"},
-    variants="",
-    out="out",
-    shape="each([0] if mode == 'r' else [*A[:-1], A[-2] if mode == 'complete' else "
-    "smaller(*A[-2:])], "
-    "[*A[:-2], A[-2] if mode == 'complete' else smaller(*A[-2:]), A[-1]])",
-)
-backward_op(
-    "_qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor",
-    doc="The gradient of linalg_qr.",
-    compose=_qr_backward,
-)
-backward_op(
-    "_tall_qr_backward(Tensor grad_q, Tensor grad_r, Tensor q, Tensor r) -> Tensor",
-    doc="The gradient of linalg_qr of no more columns than rows.",
-    compose=_tall_qr_backward,
-)
-
-
-def _svd_backward(grad_u: Any, grad_s: Any, grad_v: Any, u: Any, s: Any, vh: Any) -> Any:
-    """Of the reduced form; the other columns of full matrices are as good as constant."""
-    k = s.size(-1)
-    if u.size(-1) > k:
-        return ops._svd_backward(grad_u.narrow(-1, 0, k), grad_s, grad_v, u.narrow(-1, 0, k), s, vh)
-    if vh.size(-2) > k:
-        return ops._svd_backward(grad_u, grad_s, grad_v.narrow(-2, 0, k), u, s, vh.narrow(-2, 0, k))
-    square = s * s
-    gap = square.unsqueeze(-2) - square.unsqueeze(-1)
-    gap = gap.masked_fill(gap == 0, ops.inf)
-    size = s.masked_fill(s == 0, ops.inf)  # the vectors of 0 are as good as constant
-    along_u = u.mH.matmul(grad_u)
-    along_v = grad_v.matmul(vh.mH).mH
-    turn_u, turn_v = along_u - along_u.mH, along_v - along_v.mH
-    inner = turn_u / gap * s.unsqueeze(-2) + turn_v / gap * s.unsqueeze(-1)
-    if u.is_complex():
-        # U and V are free in one phase for each column; what they share of it is in A.
-        inner = inner + (turn_u.diagonal(0, -2, -1) / (size * 2)).diag_embed()
-    result = u.matmul(inner + grad_s.diag_embed()).matmul(vh)
-    if u.size(-2) > k:
-        outside = (grad_u - u.matmul(along_u)) / size.unsqueeze(-2)
-        result = result + outside.matmul(vh)
-    if vh.size(-1) > k:
-        beside = (grad_v - grad_v.matmul(vh.mH).matmul(vh)) / size.unsqueeze(-1)
-        result = result + u.matmul(beside)
-    return result
-
-
-def _pinv_backward(grad: Any, A: Any, inverse: Any) -> Any:
-    """Golub and Pereyra, The differentiation of pseudo-inverses, 1973."""
-    turned, flow = inverse.mH, grad.mH
-    beyond = flow - A.matmul(inverse.matmul(flow))
-    behind = flow - flow.matmul(inverse).matmul(A)
-    return (
-        beyond.matmul(inverse).matmul(turned)
-        + turned.matmul(inverse).matmul(behind)
-        - turned.matmul(grad).matmul(turned)
-    )
-
-
-backward_op(
-    "_pinv(Tensor A, Tensor inverse) -> Tensor",
-    doc="The pseudo-inverse of A, known already, with its history.",
-    compose="inverse.clone()",
-    constants=("inverse",),
-    grad={"A": "_pinv_backward(grad, A, result)"},
-)
-backward_op(
-    "_pinv_backward(Tensor grad, Tensor A, Tensor inverse) -> Tensor",
-    doc="The gradient of the pseudo-inverse of matrices of locally constant rank.",
-    compose=_pinv_backward,
-)
-op(
-    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
-    " -> (Tensor U, Tensor S, Tensor Vh)",
-    doc="A = U @ diag(S) @ Vh with orthonormal U and Vh; S from the greatest on.",
-    native="linalg_svd",
-    grad={"A": "_svd_backward(grads[0], grads[1], grads[2], result0, result1, result2)"},
-    variants="",
-    out="U",
-    shape="each([*A[:-1], A[-2] if full_matrices else smaller(*A[-2:])], "
-    "[*A[:-2], smaller(*A[-2:])], "
-    "[*A[:-2], A[-1] if full_matrices else smaller(*A[-2:]), A[-1]])",
-)
-backward_op(
-    "_svd_backward(Tensor grad_u, Tensor grad_s, Tensor grad_v, Tensor u, Tensor s, Tensor vh)"
-    " -> Tensor",
-    doc="The gradient of linalg_svd.",
-    compose=_svd_backward,
-)
-op(
-    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
-    doc="The singular values, from the greatest on.",
-    compose="linalg_svd(A, False)[1]",
-    variants="",
-    out="out",
-)
-op(
-    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
-    doc="The singular value decomposition with V instead of its transpose.",
-    native="svd",
-    tags=("composite",),
-    out="U",
-)
-op(
-    "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
-    doc="linalg.qr; some=False gives the complete Q.",
-    compose='linalg_qr(self, "reduced" if some else "complete")',
-    out="Q",
+    "_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, "
+    "Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
+    doc="The product of matrices of floats of one byte, in float32: times the scales, plus bias, "
+    "rounded to out_dtype (None: that of self). Scales have one element, or one for each row of "
+    "self and each column of mat2.",
+    compose=_scaled_mm,
+    variants="f",
+    tags=("nondifferentiable",),
 )

@@ -44,17 +44,23 @@ op(
 )
 
 
-def _erfinv_in_place(self: Any) -> Any:
+def _mvlgamma(self: Any, p: Any) -> Any:
+    ops.check(p >= 1, "mvlgamma: expected p >= 1, got ", p)
     ops.check(
-        self.is_floating_point(), "erfinv_: expected a floating tensor, got dtype ", self.dtype
-    )
-    return self.copy_(self.erfinv())
+        self.dtype != ops.bool and not self.is_complex(),
+        "mvlgamma: expected a tensor of real numbers, got dtype ", self.dtype,
+    )  # fmt: skip
+    x = self if self.is_floating_point() else self.to(ops.default_dtype())
+    steps = ops.arange(p, dtype=x.dtype, device=x.device) * 0.5
+    quarter_log_pi = 0.28618247146235004
+    return (x.unsqueeze(-1) - steps).lgamma().sum([-1]) + float(p * (p - 1)) * quarter_log_pi
 
 
 op(
-    "erfinv_(Tensor(a!) self) -> Tensor(a!)",
-    doc="In-place erfinv.",
-    compose=_erfinv_in_place,
+    "mvlgamma(Tensor self, int p) -> Tensor",
+    doc="The logarithm of the multivariate gamma function of dimension p.",
+    compose=_mvlgamma,
+    out="out",
 )
 op(
     "i0(Tensor self) -> Tensor",

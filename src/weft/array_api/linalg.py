@@ -84,7 +84,9 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of 3 elements along an axis."""
-    return weft.linalg.cross(*same_dtype(x1, x2), dim=axis)
+    both = same_dtype(x1, x2)
+    ndim = max(x.dim() for x in both)
+    return weft.linalg.cross(*(x[(None,) * (ndim - x.dim())] for x in both), dim=axis)
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:

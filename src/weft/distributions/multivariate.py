@@ -7,7 +7,6 @@ from typing import Any
 
 from weft import _C, linalg
 from weft._C import Tensor
-from weft._functions.elements import mvlgamma
 from weft._functions.shapes import broadcast_shapes
 from weft._tensor.limits import finfo
 from weft.autograd.grad_mode import no_grad
@@ -311,7 +310,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
     def _half_df(self) -> tuple[int, Tensor, Tensor]:
         """The size, df / 2, and the logarithm of the multivariate gamma function of it."""
         size = self.event_shape[-1]
-        return size, self.df / 2, mvlgamma(self.df / 2, p=size)
+        return size, self.df / 2, _C.mvlgamma(self.df / 2, p=size)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -335,7 +334,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
         size = self.event_shape[-1]
         half = y + (size + 1) / 2
         determinant = linalg.slogdet(-2 * x).logabsdet
-        return half * (size * math.log(2) - determinant) + mvlgamma(half, p=size)
+        return half * (size * math.log(2) - determinant) + _C.mvlgamma(half, p=size)
 
 
 class LKJCholesky(Distribution):
@@ -373,5 +372,5 @@ class LKJCholesky(Distribution):
         order = size - _C.arange(1, self.dim, dtype=value.dtype)
         powers = 2 * (self.concentration - 1).unsqueeze(-1) + order
         a = self.concentration + 0.5 * size
-        normalizer = mvlgamma(a - 0.5, p=size) - _C.lgamma(a) * size
+        normalizer = _C.mvlgamma(a - 0.5, p=size) - _C.lgamma(a) * size
         return (powers * diagonal.log()).sum(-1) - normalizer - 0.5 * size * math.log(math.pi)

@@ -37,9 +37,16 @@ def _starts(samples: Tensor, size: int, kernel: int, out: int) -> Tensor:
 
 
 def _pooled(
-    function: str, input: Tensor, kernel: list[int], out: list[int], samples: Tensor | None
+    spatial: int,
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any,
+    output_ratio: Any,
+    samples: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    spatial = len(kernel)
+    function = f"fractional_max_pool{spatial}d"
+    kernel = _times(function, "kernel_size", kernel_size, spatial)
+    out = _output_size(function, input, output_size, output_ratio, spatial)
     if input.dim() not in (spatial + 1, spatial + 2) or 0 in input.shape[1:]:
         raise RuntimeError(
             f"{function}: expected an input of {spatial + 1} or {spatial + 2} dims with entries, "
@@ -96,9 +103,7 @@ def fractional_max_pool2d_with_indices(
     >>> weft.nn.functional.fractional_max_pool2d_with_indices(x, 2, 1)
     (tensor([[[15.]]]), tensor([[[15]]]))
     """
-    kernel = _times("fractional_max_pool2d", "kernel_size", kernel_size, 2)
-    out = _output_size("fractional_max_pool2d", input, output_size, output_ratio, 2)
-    return _pooled("fractional_max_pool2d", input, kernel, out, _random_samples)
+    return _pooled(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 def fractional_max_pool2d(
@@ -143,9 +148,7 @@ def fractional_max_pool3d_with_indices(
     >>> weft.nn.functional.fractional_max_pool3d_with_indices(x, 2, 1)
     (tensor([[[[7.]]]]), tensor([[[[7]]]]))
     """
-    kernel = _times("fractional_max_pool3d", "kernel_size", kernel_size, 3)
-    out = _output_size("fractional_max_pool3d", input, output_size, output_ratio, 3)
-    return _pooled("fractional_max_pool3d", input, kernel, out, _random_samples)
+    return _pooled(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 def fractional_max_pool3d(

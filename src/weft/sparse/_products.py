@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from weft import _C
 from weft._C import Tensor
+from weft._functions.lobpcg import lobpcg
 from weft.sparse._convert import coalesce, to_dense, to_sparse, to_sparse_csr
 from weft.sparse._pattern import Coo
 from weft.sparse._tensor import SparseTensor, is_sparse, like, make, rule, values_of
@@ -73,6 +74,9 @@ def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:
     indices = _C.stack([rows[owner], columns[taken]])
     values = entries.index_select(0, owner) * right_entries.index_select(0, taken)
     return coalesce(make(Coo(indices, (left.size(0), right.size(1)), False), values))
+
+
+rule("lobpcg")(lobpcg.__wrapped__)  # type: ignore[attr-defined]
 
 
 @rule("mm", "spmm", "dsmm", "hspmm")

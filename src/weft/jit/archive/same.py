@@ -8,7 +8,7 @@ from typing import Any
 
 import weft.nn.functional as F
 from weft._C import Tensor
-from weft._functions import elements, in_place
+from weft._functions import elements, incomplete_gamma
 from weft._runtime.public import weft
 
 # A prefix of operators' names, the module of the functions, their names. Archives that weft writes
@@ -26,7 +26,7 @@ _WRITTEN: tuple[tuple[str, Any, str], ...] = (
         "",
         weft,
         """as_strided_scatter binomial combinations corrcoef cov get_autocast_dtype igamma igammac
-        index_reduce is_autocast_cpu_enabled istft lu_solve matrix_exp mvlgamma nanquantile
+        index_reduce is_autocast_cpu_enabled istft lu_solve matrix_exp nanquantile
         nonzero_static pinverse polar quantile stft unbind_copy vander""",
     ),
     (
@@ -84,9 +84,8 @@ _READ: tuple[tuple[str, Any, str], ...] = (
     ("", elements, "index_reduce_"),
     (
         "",
-        in_place,
-        """cumprod_ cumsum_ digamma_ float_power_ i0_ igamma_ igammac_ mvlgamma_ polygamma_
-        swapaxes_""",
+        incomplete_gamma,
+        "igamma_ igammac_",
     ),
     ("fft_", weft.fft, "fftfreq rfftfreq"),
     (

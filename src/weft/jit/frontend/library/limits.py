@@ -18,7 +18,7 @@ from weft.jit.ir import types as ty
 from weft.jit.ir.graph import Value
 from weft.jit.ir.source import SourceRange
 
-_FLOATS = (_C.float8_e4m3fn, _C.float16, _C.bfloat16, _C.float32, _C.float64)
+_FLOATS = tuple(dtype for dtype in _C._dtypes if dtype.is_floating_point)
 _INTS = (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64)
 _KINDS: dict[Any, tuple[str, tuple[Any, ...]]] = {
     finfo: ("finfo", _FLOATS),

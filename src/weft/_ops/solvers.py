@@ -1,0 +1,171 @@
+"""Inverses, determinants, and linear systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._ops.table import backward_op, op, ops
+
+
+def _det_backward(grad: Any, A: Any, result: Any) -> Any:
+    scale = (grad * result.conj()).unsqueeze(-1).unsqueeze(-1)
+    return scale * ops.linalg_inv(A).mH
+
+
+def _slogdet_backward(grad_sign: Any, grad_size: Any, A: Any, sign: Any) -> Any:
+    """d log|det A| is the real part of tr(A^-1 dA), d sign is sign times its imaginary part."""
+    scale = grad_size.unsqueeze(-1).unsqueeze(-1)
+    if A.is_complex():
+        turn = (grad_sign.conj() * sign).unsqueeze(-1).unsqueeze(-1)
+        return (scale - (turn - turn.conj()) * 0.5) * ops.linalg_inv(A).mH
+    return scale * ops.linalg_inv(A).mH
+
+
+def _solve_backward_matrix(upstream: Any, result: Any, vector: Any) -> Any:
+    """upstream: the gradient for the right-hand side."""
+    if vector:
+        return -(upstream.unsqueeze(-1) * result.conj().unsqueeze(-2))
+    return -(upstream.matmul(result.mH))
+
+
+def _solve(A: Any, B: Any, left: Any) -> Any:
+    if left:
+        return ops._solve(A, B)
+    return ops._solve(A.transpose(-2, -1), B.transpose(-2, -1)).transpose(-2, -1)
+
+
+op(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    doc="The inverse of the matrices, and for each 0 or the number of a zero pivot (int32): the "
+    "inverse of a singular one is NaN, unless check_errors raises LinAlgError.",
+    native="linalg_inv_ex",
+    grad={"A": "-(result0.mH.matmul(grads[0]).matmul(result0.mH))"},
+    variants="",
+    tags=("autocast_float32",),
+    out="inverse",
+    shape="each(A, A[:-2])",
+)
+op(
+    "linalg_inv(Tensor A) -> Tensor",
+    doc="The inverse of the matrices.",
+    compose="linalg_inv_ex(A, check_errors=True)[0]",
+    variants="",
+    tags=("autocast_float32",),
+    out="out",
+)
+op(
+    "inverse(Tensor self) -> Tensor",
+    doc="The inverse of the matrices.",
+    compose="linalg_inv(self)",
+    tags=("autocast_float32",),
+    out="out",
+)
+op(
+    "linalg_det(Tensor A) -> Tensor",
+    doc="The determinant of the matrices.",
+    native="linalg_det",
+    grad={"A": "_det_backward(grad, A, result)"},
+    variants="",
+    out="out",
+    shape="A[:-2]",
+    result="A",
+)
+backward_op(
+    "_det_backward(Tensor grad, Tensor A, Tensor result) -> Tensor",
+    doc="The gradient of the determinant of regular matrices.",
+    compose=_det_backward,
+)
+op("det(Tensor self) -> Tensor", doc="The determinant.", compose="linalg_det(self)")
+op(
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+    doc="The sign of the determinant and the logarithm of its absolute value.",
+    native="linalg_slogdet",
+    grad={"A": "_slogdet_backward(grads[0], grads[1], A, result0)"},
+    variants="",
+    out="out",
+    shape="A[:-2]",
+)
+backward_op(
+    "_slogdet_backward(Tensor grad_sign, Tensor grad_size, Tensor A, Tensor sign) -> Tensor",
+    doc="The gradient of slogdet of regular matrices.",
+    compose=_slogdet_backward,
+)
+op(
+    "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+    doc="The sign of the determinant and the logarithm of its absolute value.",
+    compose="linalg_slogdet(self)",
+    out="out",
+)
+op(
+    "logdet(Tensor self) -> Tensor",
+    doc="The logarithm of the determinant; NaN where that is negative.",
+    native="logdet",
+    tags=("composite",),
+)
+backward_op(
+    "_solve(Tensor A, Tensor B) -> Tensor",
+    doc="X with A @ X = B; B one vector for each matrix, or matrices.",
+    native="_solve",
+    grad={
+        "A": "_solve_backward_matrix(_solve(A.mH, grad), result, "
+        "B.dim() == 1 or B.shape == A.shape[:-1])",
+        "B": "_solve(A.mH, grad)",
+    },
+    shape="solved(A, B)",
+    result="B",
+)
+backward_op(
+    "_solve_backward_matrix(Tensor upstream, Tensor result, bool vector) -> Tensor",
+    doc="The gradient of a solution for the matrices.",
+    compose=_solve_backward_matrix,
+)
+op(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    doc="X with A @ X = B (left=False: X @ A = B).",
+    compose=_solve,
+    variants="",
+    out="out",
+)
+backward_op(
+    "_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular) -> Tensor",
+    doc="X with A @ X = B for triangular matrices.",
+    native="_solve_triangular",
+    grad={
+        "A": "_triangle(-(_solve_triangular(A.mH, grad, not upper, unitriangular)"
+        ".matmul(result.mH)), upper, unitriangular)",
+        "B": "_solve_triangular(A.mH, grad, not upper, unitriangular)",
+    },
+    shape="[*broadcast(A[:-2], B[:-2]), *B[-2:]]",
+    result="B",
+)
+
+
+def _triangle(self: Any, upper: Any, without_diagonal: Any) -> Any:
+    if upper:
+        return self.triu(1 if without_diagonal else 0)
+    return self.tril(-1 if without_diagonal else 0)
+
+
+backward_op(
+    "_triangle(Tensor self, bool upper, bool without_diagonal) -> Tensor",
+    doc="One triangle of the matrices, zeros in the other.",
+    compose=_triangle,
+)
+
+
+def _solve_triangular(self: Any, B: Any, upper: Any, left: Any, unitriangular: Any) -> Any:
+    if left:
+        return ops._solve_triangular(self, B, upper, unitriangular)
+    return ops._solve_triangular(
+        self.transpose(-2, -1), B.transpose(-2, -1), not upper, unitriangular
+    ).transpose(-2, -1)
+
+
+op(
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, "
+    "bool unitriangular=False) -> Tensor",
+    doc="X with self @ X = B for triangular matrices (left=False: X @ self = B).",
+    compose=_solve_triangular,
+    variants="",
+    out="out",
+)
