@@ -269,3 +269,7 @@ def test_containers_by_their_node_type() -> None:
 def test_no_tensor_is_a_wrapper() -> None:
     dispatch = importlib.import_module("weft.utils._python_dispatch")
     assert not dispatch.is_traceable_wrapper_subclass(weft.ones(1))
+
+
+def test_capability_of_the_cpu() -> None:
+    assert weft.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
