@@ -218,6 +218,10 @@ KEYS = """
     except NotImplementedError as error:
         print(error)
     print(isinstance(ReduceOp.SUM, ReduceOp.RedOpType), ReduceOp.RedOpType.SUM == ReduceOp.SUM)
+    print(hasattr(torch.ops.aten, "_pin_memory"), torch.ops.aten._pin_memory.default)
+    active = torch._C._are_functorch_transforms_active
+    torch.vmap(lambda x: print(active(), end=" ") or x)(x)
+    print(active())
     print([Shard(0), Replicate(), Partial("avg")], Shard(1).is_shard(0), Shard(1) == Shard(1))
 """
 
@@ -231,5 +235,7 @@ def test_names_that_libraries_import(tmp_path: Path) -> None:
         "torch.bfloat16",
         "_ExcludeDispatchKeyGuard: expected keys of autocast, got CPU",
         "True True",
+        "False <torch.ops.aten._pin_memory.default, which weft lacks>",
+        "True False",
         "[S(0), R, P(avg)] False True",
     ]

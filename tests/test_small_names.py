@@ -240,3 +240,24 @@ def test_private_names(installed: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_containers_by_their_node_type() -> None:
+    tree, pair = weft.utils._pytree, namedtuple("pair", "a b")
+    value = pair([1, 2], {"c": 3})
+    kind = tree._get_node_type(value)
+    assert kind is namedtuple and tree._get_node_type([1]) is list
+    assert tree._get_node_type(1) not in tree.SUPPORTED_NODES
+    parts, context = tree.SUPPORTED_NODES[kind].flatten_fn(value)
+    assert tree.SUPPORTED_NODES[kind].unflatten_fn(parts, context) == value
+    leaves, spec = tree.tree_flatten(value)
+    assert spec.type is kind and tree.tree_unflatten(leaves, spec) == value
+
+
+def test_no_tensor_is_a_wrapper() -> None:
+    dispatch = importlib.import_module("weft.utils._python_dispatch")
+    assert not dispatch.is_traceable_wrapper_subclass(weft.ones(1))
+
+
+def test_capability_of_the_cpu() -> None:
+    assert weft.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")

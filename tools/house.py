@@ -120,7 +120,7 @@ PURPOSES = (
     Purpose(
         "weft under the name torch",
         1_210,
-        1_250,
+        1_270,
         "src/weft/compat/* src/weft/hub.py src/weft/futures.py "
         "src/weft/nn/modules/utils.py src/weft/nn/modules/syncbatchnorm.py",
     ),
@@ -161,7 +161,7 @@ PURPOSES = (
     Purpose(
         "operators that programs define",
         1_650,
-        1_650,
+        1_660,
         "src/weft/library/* src/weft/ops.py",
     ),
     Purpose(

@@ -18,6 +18,7 @@ from weft._runtime.public import weft
 from weft.compat import names
 from weft.compat.absent import is_mention, placeholder
 from weft.compat.overlay.torch_version import __version__
+from weft.library._overloads import set_absent
 
 _OVERLAY = "weft.compat.overlay"
 
@@ -221,6 +222,13 @@ def _from_weft(wanted: str) -> Any:
     return value
 
 
+def _absent_operator(place: str) -> Any:
+    """A placeholder for an operator of PyTorch's own use, "torch.ops.aten._pin_memory", where a
+    library mentions it."""
+    is_inner = place.startswith("torch.ops.aten._")
+    return placeholder(place) if is_inner and is_mention(3) else None
+
+
 def _rename_types(modules: Iterable[ModuleType]) -> None:
     """Lets `type(x).__module__` begin with torch, by which some libraries know tensors."""
     for module in modules:
@@ -255,3 +263,4 @@ def install_as_torch() -> None:
     sys.modules["torch"] = root
     sys.meta_path.insert(0, finder)
     _rename_types((weft, weft.nn.parameter))
+    set_absent(_absent_operator)

@@ -223,16 +223,32 @@ class Namespace(ModuleType):
         super().__init__(f"weft.ops.{name}")
         self._namespace = name
 
-    def __getattr__(self, name: str) -> OpOverloadPacket:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         found = _packet(self._namespace, name)
         if found is None:
+            stand_in = _absent(f"torch.ops.{self._namespace}.{name}")
+            if stand_in is not None:
+                return stand_in
             raise AttributeError(
                 f"'_OpNamespace' '{self._namespace}' object has no attribute '{name}'"
             )
         setattr(self, name, found)
         return found
+
+
+def _no_stand_in(place: str) -> Any:
+    return None
+
+
+_absent: Callable[[str], Any] = _no_stand_in
+
+
+def set_absent(stand_in: Callable[[str], Any]) -> None:
+    """Lets `stand_in` answer for operators that are not there; None where it has no answer."""
+    global _absent
+    _absent = stand_in
 
 
 _namespaces: dict[str, Namespace] = {}

@@ -12,7 +12,7 @@ everything else is a leaf, None too.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -47,8 +47,8 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 class _Kind(NamedTuple):
-    flatten: Callable[[Any], tuple[list[Any], Any]]
-    unflatten: Callable[[Iterable[Any], Any], Any]
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,12 @@ SUPPORTED_NODES: dict[Any, _Kind] = {
     ),
     list: _Kind(lambda x: (list(x), None), lambda values, _: list(values)),
     tuple: _Kind(lambda x: (list(x), None), lambda values, _: tuple(values)),
+    namedtuple: _Kind(
+        lambda x: (list(x), type(x)),
+        # Results of operators (torch.return_types.max) take their values as one argument.
+        lambda values, kind: kind(*values) if hasattr(kind, "_fields") else kind(values),
+    ),
 }
-_NAMED_TUPLE = _Kind(
-    lambda x: (list(x), type(x)),
-    # Results of operators (torch.return_types.max) take their values as one argument.
-    lambda values, kind: kind(*values) if hasattr(kind, "_fields") else kind(values),
-)
 
 
 def register_pytree_node(
@@ -121,9 +121,15 @@ def register_pytree_node(
 def _kind_of(tree: Any, is_leaf: IsLeaf) -> tuple[Any, _Kind | None]:
     if is_leaf is not None and is_leaf(tree):
         return None, None
-    if type(tree) in SUPPORTED_NODES:
-        return type(tree), SUPPORTED_NODES[type(tree)]
-    return (tuple, _NAMED_TUPLE) if _named(tree) else (None, None)
+    node_type = _get_node_type(tree)
+    return node_type, SUPPORTED_NODES.get(node_type)
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The key of a value among SUPPORTED_NODES, if it is a container: its class, or namedtuple."""
+    if type(tree) not in SUPPORTED_NODES and _named(tree):
+        return namedtuple
+    return type(tree)
 
 
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
@@ -137,8 +143,7 @@ def _flatten(tree: Any, is_leaf: IsLeaf, leaves: list[Any]) -> TreeSpec:
     if how is None:
         leaves.append(tree)
         return LeafSpec()
-    parts, context = how.flatten(tree)
-    kind = "namedtuple" if how is _NAMED_TUPLE else kind
+    parts, context = how.flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten(part, is_leaf, leaves) for part in parts])
 
 
@@ -155,8 +160,10 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
 def _unflatten(leaves: Any, spec: TreeSpec) -> Any:
     if spec.type is None:
         return next(leaves)
-    how = _NAMED_TUPLE if spec.type == "namedtuple" else SUPPORTED_NODES[spec.type]
-    return how.unflatten([_unflatten(leaves, child) for child in spec.children_specs], spec.context)
+    how = SUPPORTED_NODES[spec.type]
+    return how.unflatten_fn(
+        [_unflatten(leaves, child) for child in spec.children_specs], spec.context
+    )
 
 
 def tree_leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
@@ -299,7 +306,7 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
     kind, how = _kind_of(tree, is_leaf)
     if how is None:
         return [((), tree)]
-    parts, context = how.flatten(tree)
+    parts, context = how.flatten_fn(tree)
     found = []
     for step, part in zip(_steps(tree, kind, how, parts, context), parts):
         found += [((step, *path), leaf) for path, leaf in tree_leaves_with_path(part, is_leaf)]
@@ -307,7 +314,7 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
 
 
 def _steps(tree: Any, kind: Any, how: _Kind, parts: list[Any], context: Any) -> list[Any]:
-    if how is _NAMED_TUPLE and hasattr(tree, "_fields"):
+    if kind is namedtuple and hasattr(tree, "_fields"):
         return [GetAttrKey(name) for name in tree._fields]
     if kind in (dict, OrderedDict):
         return [MappingKey(key) for key in context]

@@ -41,6 +41,11 @@ def _get_tracing_state() -> Any:
     return weft.jit.is_tracing() or None
 
 
+def _are_functorch_transforms_active() -> bool:
+    """Whether vmap, or a trace, sees the operators of this thread."""
+    return _C._recorder() is not None
+
+
 def _get_privateuse1_backend_name() -> str:
     """The name of the device that an extension may add, before one has."""
     return "privateuseone"
