@@ -248,7 +248,7 @@ def _load_and_run(kind: str, path: str) -> tuple[str, str]:
 
 
 def _has_endless_loop(path: str) -> bool:
-    """Whether the code of an archive has a loop without an end, which may run as long as it likes."""
+    """Whether the code of an archive has a loop without an end: it may run as long as it likes."""
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".py")]
         return any(b"while True:" in archive.read(name) for name in names)

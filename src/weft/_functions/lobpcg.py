@@ -159,7 +159,7 @@ def lobpcg(
     run = _Eigenpairs.apply if needs_grad else _iterate
     A = (A + A.mT) / 2 if needs_grad else A
     if A.dim() == 2:
-        return tuple(run(A, B, X, k, iK, *rest))  # type: ignore[return-value]
+        return tuple(run(A, B, X, k, iK, *rest))
     matrices = [None if each is None else _matrices(each, A) for each in (A, B, X, iK)]
     pairs = [
         run(a, b, x, k, preconditioner, *rest)
