@@ -181,8 +181,9 @@ def check_memory() -> None:
         model(x).sum().backward()
         optimizer.step()
     found = memory.stats()
-    # Gradients and two moments; the next layer, its gradient, and what is sent and received.
-    assert found["bytes_in_use"] - before < 3 * shards + layer_bytes, found
+    # Gradients and two moments, and perhaps a layer that is gathered, with the rows that are sent;
+    # at the peak the next layer, its gradient, and what is sent and received.
+    assert found["bytes_in_use"] - before < 3 * shards + 2 * layer_bytes, found
     assert found["peak_bytes_in_use"] - before < 3 * shards + 6 * layer_bytes, found
 
 
