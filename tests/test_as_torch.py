@@ -139,13 +139,13 @@ ABSENT = """
     class Layer(nested_tensor, torch.nn.Module):
         pass
 
-    def f(x: torch.masked.MaskedTensor | None, dim: torch.export.Dim = torch.lobpcg.default): ...
+    def f(x: torch.masked.MaskedTensor | None, dim: torch.export.Dim = torch.hspmm.default): ...
 
     assert not isinstance(1, torch.fx.experimental.symbolic_shapes.ShapeEnv)
     # Probes are answered as they are.
-    assert not hasattr(torch, "lobpcg") and getattr(torch, "npu", 0) == 0
+    assert not hasattr(torch, "hspmm") and getattr(torch, "npu", 0) == 0
     assert not hasattr(torch, "nonsense") and hasattr(torch, "compile")
-    for use in (Layer, torch.lobpcg, lambda: bool(torch.export.Dim), lambda: f.__defaults__[0] + 1,
+    for use in (Layer, torch.hspmm, lambda: bool(torch.export.Dim), lambda: f.__defaults__[0] + 1,
                 lambda: len(torch.masked.MaskedTensor), lambda: torch.masked.MaskedTensor().x):
         try:
             use()
@@ -176,9 +176,9 @@ def test_absent_names_can_be_mentioned_and_not_used(tmp_path: Path) -> None:
     assert done.stderr == ""
     places = (
         "nested.nested_tensor",
-        "lobpcg",
+        "hspmm",
         "export.Dim",
-        "lobpcg.default",
+        "hspmm.default",
         "masked.MaskedTensor",
     )
     lacks = "expected a name that weft has, got one it has not yet"

@@ -135,9 +135,8 @@ def _scaled_mm(
 op(
     "_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, "
     "Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
-    doc="The product of matrices of floats of one byte, in float32: times the scales, plus bias, "
-    "rounded to out_dtype (None: that of self). Scales have one element, or one for each row of "
-    "self and each column of mat2.",
+    doc="The product of matrices of floats of one byte, times scales (of one element, or for each "
+    "row of self and column of mat2), plus bias, in out_dtype (None: that of self).",
     compose=_scaled_mm,
     variants="f",
     tags=("nondifferentiable",),
