@@ -341,7 +341,7 @@ def value_for(arg: Arg, dtype: Any, shape: tuple[int, ...]) -> Any:
         "high": 5,
         "num_samples": 1,
         "k": 1,
-        "p": 1,
+        "p": 1 if arg.type == "int" else 0.5,
         "size": 1,
         "step": 1,
     }

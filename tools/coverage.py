@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib.util
+import importlib
 import sys
 import warnings
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import weft
 import weft.compat.torch as torch
 from weft.compat import names
 
@@ -87,9 +88,13 @@ def is_real(module: str, name: str) -> bool:
     try:
         return getattr(importlib.import_module(module), name, ABSENT) is not ABSENT
     except ModuleNotFoundError:
-        spec = importlib.util.find_spec(module.replace("torch", "weft", 1))
-        assert spec is not None and spec.origin is not None
-        return f'"{name}"' in Path(spec.origin).read_text()
+        return f'"{name}"' in source(module).read_text()
+
+
+def source(module: str) -> Path:
+    """The file of a module that may not be importable."""
+    path = Path(weft.__file__).parent.joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def page() -> str:

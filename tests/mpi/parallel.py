@@ -166,7 +166,7 @@ def check_fully_shard_of_shared_parameters() -> None:
 
 def check_memory() -> None:
     """A step of Adam holds the shards, their gradients and state, and some whole layers."""
-    width, depth = 128, 12
+    width, depth = 128, 16
     model = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(depth)))
     for layer in model:
         fully_shard(layer)
@@ -181,10 +181,11 @@ def check_memory() -> None:
         model(x).sum().backward()
         optimizer.step()
     found = memory.stats()
-    # Gradients and two moments, and perhaps a layer that is gathered, with the rows that are sent;
-    # at the peak the next layer, its gradient, and what is sent and received.
+    # Gradients and two moments, and perhaps a layer that is gathered, with the rows that are sent.
+    # At the peak: the layer and its gradient, the next layer and the rows sent for it, and of the
+    # last layer the gradient, the copy that is sent and the rows received; one more for a race.
     assert found["bytes_in_use"] - before < 3 * shards + 2 * layer_bytes, found
-    assert found["peak_bytes_in_use"] - before < 3 * shards + 6 * layer_bytes, found
+    assert found["peak_bytes_in_use"] - before < 3 * shards + 8 * layer_bytes, found
 
 
 def check_overlap() -> None:

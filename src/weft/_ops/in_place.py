@@ -58,7 +58,7 @@ for _name in ("cumsum", "cumprod"):  # whose results are int64 for integers by d
         call=f"{_name}(self, dim, dtype=self.dtype if dtype is None else dtype)",
     )
 _in_place("i0()", variants="fm")
-_in_place("erfinv()", variants="fm")
+_in_place("erfinv()", variants="m")
 _in_place("digamma()")
 _in_place("polygamma(int n)", call="polygamma(n, self)")
 _in_place("mvlgamma(int p)")
