@@ -25,6 +25,7 @@ GROUPS = (
     "conv",
     "fft",
     "mlp",
+    "models",
     "memory",
     "loader",
     "distributed",

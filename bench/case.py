@@ -13,7 +13,8 @@ class Case:
 
     statement: Python code that sees the names `setup(torch)` returns and `torch` itself, where
     torch is weft or PyTorch. Being a statement and not a function, it is timed without a call.
-    seconds: how long to measure each library; needs: the option without which the case is left out.
+    seconds: how long to measure each library; needs: the option without which the case is left out;
+    middle: the median of the samples counts, not the best.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Case:
     setup: Callable[[Any], dict[str, Any]] = lambda torch: {}
     seconds: float = 0.25
     needs: str = ""
+    middle: bool = False
 
 
 @dataclass
@@ -53,6 +55,8 @@ class Group:
         setup: Any = None,
         seconds: float = 0.25,
         needs: str = "",
+        middle: bool = False,
     ) -> None:
         """Adds a case; see Case."""
-        self.cases.append(Case(name, statement, setup or (lambda torch: {}), seconds, needs))
+        made = Case(name, statement, setup or (lambda torch: {}), seconds, needs, middle)
+        self.cases.append(made)

@@ -1,108 +1,91 @@
-"""Modules in the manner of well-known ones, of weft's layers, and their archives."""
+"""Whole networks: eager mode, frozen programs beside other engines, training steps; medians."""
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Callable
+from statistics import median
+from timeit import repeat
+from typing import Any
 
-import weft
-from weft import Tensor, nn
+from bench.case import Group
+from bench.engines import ENGINES, frozen
+from bench.jit import warm
+from bench.mlp import training
+from bench.networks import INFERENCE, archive, input_of, networks
 
-
-class Block(nn.Module):
-    """The residual block of ResNet: two convolutions of 3x3, or with `bottleneck` one between two
-    of 1x1."""
-
-    def __init__(self, inside: int, width: int, stride: int, bottleneck: bool) -> None:
-        super().__init__()
-        outside = width * 4 if bottleneck else width
-        # Channels, size and stride of each convolution.
-        convolutions = [(width, 3, stride), (outside, 3, 1)]
-        if bottleneck:
-            convolutions = [(width, 1, 1), (width, 3, stride), (outside, 1, 1)]
-        layers: list[nn.Module] = []
-        channels = inside
-        for target, size, step in convolutions:
-            layers += [
-                nn.Conv2d(channels, target, size, step, size // 2, bias=False),
-                nn.BatchNorm2d(target),
-                nn.ReLU(),
-            ]
-            channels = target
-        self.body = nn.Sequential(*layers[:-1])
-        self.shortcut = nn.Sequential()
-        if stride != 1 or inside != outside:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside)
-            )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.relu(self.body(x) + self.shortcut(x))
+group = Group("models")
+SECONDS = 2.0
 
 
-class ResNet(nn.Module):
-    """Images to 1,000 classes; `depths`: blocks of each of the four stages."""
+def _inference(torch: Any, run: Callable[[Any], Any], name: str) -> Callable[[], Any]:
+    """The call that is timed; its result is compared with that of the archive, unfrozen."""
+    x = input_of(torch, name)
 
-    def __init__(self, depths: tuple[int, ...], bottleneck: bool) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
-            nn.Conv2d(3, 64, 7, 2, 3, bias=False),
-            nn.BatchNorm2d(64),
-            nn.ReLU(),
-            nn.MaxPool2d(3, 2, 1),
+    def infer() -> Any:
+        with torch.no_grad():
+            return run(x)
+
+    with torch.no_grad():
+        expected = torch.jit.load(str(archive(name)))(x)
+    if not torch.allclose(infer(), expected, rtol=1e-3, atol=1e-3):
+        raise AssertionError("expected the result of the archive, got another")
+    return infer
+
+
+def _eager(name: str) -> Callable[[Any], dict[str, Any]]:
+    """In the layout of memory that is faster for the library: rows of pixels, or channels last."""
+
+    def setup(torch: Any) -> dict[str, Any]:
+        module = networks(torch)[name].make().eval()
+        module.load_state_dict(torch.jit.load(str(archive(name))).state_dict())
+        infer = _inference(torch, module, name)
+        if len(networks(torch)[name].sizes) != 4:
+            return {"infer": infer}
+        moved = networks(torch)[name].make().eval()
+        moved.load_state_dict(module.state_dict())
+        moved = moved.to(memory_format=torch.channels_last)
+        last = _inference(
+            torch, lambda x: moved(x.contiguous(memory_format=torch.channels_last)), name
         )
-        blocks, inside = [], 64
-        for stage, depth in enumerate(depths):
-            width = 64 * 2**stage
-            for index in range(depth):
-                blocks.append(Block(inside, width, 2 if stage and not index else 1, bottleneck))
-                inside = width * 4 if bottleneck else width
-        self.blocks = nn.Sequential(*blocks)
-        self.head = nn.Linear(inside, 1000)
+        return {"infer": min(infer, last, key=lambda f: median(repeat(f, number=1, repeat=5)))}
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.blocks(self.stem(x)).mean([2, 3]))
+    return setup
 
 
-class Encoder(nn.Module):
-    """A transformer encoder of four layers."""
+def _beside(name: str, engine: str) -> Callable[[Any], dict[str, Any]]:
+    """A frozen program of weft beside another engine."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        layer = nn.TransformerEncoderLayer(256, 8, 1024, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+    def setup(torch: Any) -> dict[str, Any]:
+        load = frozen if torch.__name__ == "weft" else ENGINES[engine]
+        run = load(torch, str(archive(name)), input_of(torch, name))
+        infer = _inference(torch, run, name)
+        warm(torch, infer, ())
+        return {"infer": infer}
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.encoder(x)
-
-
-class Recurrent(nn.Module):
-    """An LSTM of two layers; the class of a sequence."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(128, 256, 2, batch_first=True)
-        self.head = nn.Linear(256, 10)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.lstm(x)[0][:, -1])
+    return setup
 
 
-# By name: the module, and the shape of its input.
-MODELS = {
-    "ResNet-18": (lambda: ResNet((2, 2, 2, 2), False), (1, 3, 224, 224)),
-    "ResNet-50": (lambda: ResNet((3, 4, 6, 3), True), (1, 3, 224, 224)),
-    "transformer encoder": (Encoder, (4, 64, 256)),
-    "LSTM": (Recurrent, (4, 50, 128)),
-}
-_FOLDER = TemporaryDirectory(prefix="weft-bench-")
+def _training(name: str) -> Callable[[Any], dict[str, Any]]:
+    """A step of Adam; GPT tells the next token."""
+
+    def setup(torch: Any) -> dict[str, Any]:
+        network, x = networks(torch)[name].make(), input_of(torch, name)
+        optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+        with torch.no_grad():
+            shape = network(x).shape
+        if len(shape) == 3:  # a class for each token, as for each pixel
+            inner = network
+            network = torch.nn.Sequential(inner, torch.nn.Flatten(0, 1))
+            shape = (shape[0] * shape[1], shape[2])
+        y = torch.randint(0, shape[1], (shape[0], *shape[2:]))
+        return training(torch, network, optimizer, x, y)
+
+    return setup
 
 
-@cache
-def archive(name: str) -> Path:
-    """The file of a model's archive, ready for inference; it lives as long as the process."""
-    weft.manual_seed(0)
-    path = Path(_FOLDER.name) / f"{name}.pt"
-    weft.jit.save(weft.jit.script(MODELS[name][0]().eval()), path)
-    return path
+for _name in INFERENCE:
+    group.add(f"{_name} | eager", "infer()", _eager(_name), SECONDS, middle=True)
+    for _engine in ENGINES:
+        group.add(f"{_name} | {_engine}", "infer()", _beside(_name, _engine), SECONDS, middle=True)
+for _name in ("ResNet-18, batch 8", "GPT, batch 8", "LSTM", "U-Net, batch 4"):
+    group.add(f"{_name} | training", "step()", _training(_name), SECONDS, middle=True)

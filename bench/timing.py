@@ -1,10 +1,11 @@
-"""How a case is timed: libraries in alternation, calibrated loops, the best of many samples."""
+"""How a case is timed: libraries in alternation, calibrated loops, the best or the middle one."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
+from statistics import median
 from timeit import Timer
 from typing import Any
 
@@ -23,7 +24,8 @@ class Stopwatch:
         names = {"torch": library, **case.setup(library)}
         self.timer = Timer(case.statement, globals=names)
         self.loops = 1
-        self.best = float("inf")
+        self.statistic = median if case.middle else min
+        self.samples: list[float] = []
         self._calibrate()
 
     def _calibrate(self) -> None:
@@ -38,8 +40,12 @@ class Stopwatch:
         time.sleep(PAUSE_SECONDS)
         self.timer.timeit(1)  # outside the sample: it wakes this library's threads
         taken = self.timer.timeit(self.loops)
-        self.best = min(self.best, taken / self.loops)
+        self.samples.append(taken / self.loops)
         return taken
+
+    def seconds(self) -> float:
+        """The best of the samples, or their median, as the case says."""
+        return self.statistic(self.samples)
 
 
 def time_case(case: Case, libraries: dict[str, Any]) -> dict[str, float | str]:
@@ -56,7 +62,7 @@ def time_case(case: Case, libraries: dict[str, Any]) -> dict[str, float | str]:
     while watches and (spent < budget or samples < LEAST_SAMPLES):
         spent += sum(watch.sample() for watch in watches.values())
         samples += 1
-    return {**results, **{name: watch.best for name, watch in watches.items()}}
+    return {**results, **{name: watch.seconds() for name, watch in watches.items()}}
 
 
 def run_probe(probe: Probe, libraries: list[str]) -> dict[str, float | str]:
