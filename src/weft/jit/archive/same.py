@@ -46,7 +46,7 @@ _WRITTEN: tuple[tuple[str, Any, str], ...] = (
         """bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u
         chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he
         laguerre_polynomial_l legendre_polynomial_p modified_bessel_k0 modified_bessel_k1
-        multigammaln scaled_modified_bessel_k0 scaled_modified_bessel_k1
+        scaled_modified_bessel_k0 scaled_modified_bessel_k1
         shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u
         shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w spherical_bessel_j0""",
     ),
@@ -97,8 +97,8 @@ _READ: tuple[tuple[str, Any, str], ...] = (
         "special_",
         weft.special,
         """digamma erf erfc erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 log1p log_softmax
-        logit logsumexp modified_bessel_i0 modified_bessel_i1 polygamma psi round sinc softmax
-        xlogy""",
+        logit logsumexp modified_bessel_i0 modified_bessel_i1 multigammaln polygamma psi round sinc
+        softmax xlogy""",
     ),
 )
 _BITWISE = {
