@@ -41,6 +41,11 @@ class Neighbours:
                     self._ranks[descriptor] = rank
                     self._poll.register(descriptor, select.POLLIN)
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._ranks)
+
     def ended(self) -> list[int]:
         """The ranks whose processes have ended."""
         return sorted(self._ranks[descriptor] for descriptor, _ in self._poll.poll(0))

@@ -13,6 +13,7 @@ none.
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from weft.distributed.neighbours import Neighbours
 
 _GRACE = 5.0  # seconds before the timeout at which others are asked
 _LAST_MEETING = 3.0  # seconds for others to print their errors
+_SPIN = 0.001  # seconds without sleep: a sleep of none, too, may cost a turn of the scheduler
 _LOOK = 0.02  # seconds between two looks for messages
 _LAST_WORDS = 1.0  # seconds in which what a process sent before its end arrives
 
@@ -71,9 +73,12 @@ class Watch:
     def _wait(self, is_done: Callable[[], bool], waiting: Waiting, timeout: float) -> None:
         start = now = time.monotonic()
         look, ask = start + _LOOK, start + max(timeout - _GRACE, timeout * 0.75)
+        # Where processes share a processor, the one that is waited for needs it.
+        busy = start + (_SPIN if self._neighbours.count < (os.cpu_count() or 1) else 0.0)
         self._lost_at = float("inf")
         while not is_done():
-            time.sleep(0 if now - start < 0.2 else 0.0005)
+            if now >= busy:
+                time.sleep(0 if now < start + 0.2 else 0.0005)
             now = time.monotonic()
             if now >= look:
                 self._look(now)
