@@ -22,6 +22,13 @@ AutogradMeta* current_meta(const Tensor& tensor) {
   return meta;
 }
 
+// From here on writes through `tensor`, and what is made of it, have a count of their own.
+void count_apart(const Tensor& tensor, uint32_t from) {
+  if (tensor.impl()->inference) return;  // counts no writes that anybody could ask for
+  ensure_meta(tensor).writes = make_ref<WriteCount>(from);
+  tensor.impl()->counts_apart = true;
+}
+
 }  // namespace
 
 AutogradMeta& ensure_meta(const Tensor& tensor) {
@@ -116,10 +123,26 @@ Tensor view_base(const Tensor& tensor) {
   return meta ? meta->base : Tensor();
 }
 
-Tensor detach(const Tensor& tensor) {
-  Tensor result(tensor.storage(), tensor.layout(), tensor.dtype());
-  result.impl()->inference = tensor.impl()->inference;
+Tensor detach(const Tensor& tensor) { return tensor.alias(tensor.layout(), tensor.dtype()); }
+
+Tensor data(const Tensor& tensor) {
+  Tensor result = detach(tensor);
+  count_apart(result, 0);
   return result;
+}
+
+void set_data(const Tensor& tensor, const Tensor& source) {
+  count_apart(tensor, tensor.version());
+  TensorImpl* target = tensor.impl();
+  target->storage = source.storage();
+  target->layout = source.layout();
+  target->dtype = source.dtype();
+  data_changed(tensor);
+}
+
+void data_changed(const Tensor& tensor) {
+  const AutogradMeta* meta = meta_of(tensor);
+  if (meta && meta->leaf && meta->node) static_cast<AccumulateGrad&>(*meta->node).describe(tensor);
 }
 
 void detach_(const Tensor& tensor) {
@@ -132,11 +155,6 @@ void detach_(const Tensor& tensor) {
   meta->leaf = true;
   meta->requires_grad = false;
   meta->retains_grad = false;
-}
-
-void data_changed(const Tensor& tensor) {
-  const AutogradMeta* meta = meta_of(tensor);
-  if (meta && meta->leaf && meta->node) static_cast<AccumulateGrad&>(*meta->node).describe(tensor);
 }
 
 bool wants_grad(const TensorList& tensors) {

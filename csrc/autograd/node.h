@@ -155,6 +155,12 @@ class AutogradMeta final : public AutogradMetaBase {
   bool retains_grad = false;
   bool made_without_grad = false;  // a view made under no_grad
 
+  std::unique_ptr<AutogradMetaBase> sharing_writes() const override {
+    auto other = std::make_unique<AutogradMeta>();
+    other->writes = writes;
+    return other;
+  }
+
   static void* operator new(size_t size) { return pool_allocate(size); }
   static void operator delete(void* block, size_t size) { pool_free(block, size); }
 };
@@ -192,7 +198,11 @@ Tensor view_base(const Tensor& tensor);  // undefined when not a view
 Tensor detach(const Tensor& tensor);
 // Drops the history in place; RuntimeError for a view.
 void detach_(const Tensor& tensor);
-// To be called when a leaf gets other contents of another shape or dtype (`p.data = ...`).
+// x.data: the same elements without history, whose writes x and its saved values do not notice.
+Tensor data(const Tensor& tensor);
+// x.data = source: memory, shape and dtype of `source`; history and count of writes stay.
+void set_data(const Tensor& tensor, const Tensor& source);
+// To be called when a leaf gets other contents of another shape or dtype.
 void data_changed(const Tensor& tensor);
 
 // ---- used by generated operator functions ----

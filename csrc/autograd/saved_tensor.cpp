@@ -2,6 +2,7 @@
 
 #include "autograd/node.h"
 #include "autograd/saved_hooks.h"
+#include "autograd/views.h"
 
 namespace weft::autograd {
 
@@ -13,21 +14,20 @@ namespace {
 // `tensor` as a tensor of its own, with `edge` as its history.
 Tensor with_edge(const Tensor& tensor, Edge edge) {
   Tensor result = detach(tensor);
-  auto meta = std::make_unique<AutogradMeta>();
-  meta->leaf = edge.node->is_accumulator;
-  meta->node = std::move(edge.node);
-  meta->index = edge.index;
-  meta->requires_grad = true;
-  result.impl()->autograd = std::move(meta);
+  AutogradMeta& meta = ensure_meta(result);
+  meta.leaf = edge.node->is_accumulator;
+  meta.node = std::move(edge.node);
+  meta.index = edge.index;
+  meta.requires_grad = true;
   return result;
 }
 
 // The edge that a SavedTensor keeps in place of a tensor that a hook packed.
 Edge pack(const Tensor& tensor, bool is_result) {
   NoGradGuard guard;
-  const uint32_t before = tensor.storage()->version();
+  const uint32_t before = tensor.version();
   std::unique_ptr<PackedValue> packed = pack_saved(detach(tensor));
-  WEFT_CHECK(tensor.storage()->version() == before,
+  WEFT_CHECK(tensor.version() == before,
              "saved_tensors_hooks: expected a pack hook that leaves its input as it is, got one "
              "that changes it in place");
   Edge history = is_result ? Edge{} : gradient_edge(tensor);
@@ -52,7 +52,7 @@ void SavedTensor::save(const Tensor& tensor, bool is_result, const char* name,
     edge_ = pack(tensor, is_result);
     return;
   }
-  version_ = tensor.storage()->version();
+  version_ = tensor.version();
   result_index_ = result_index;
   is_result_ = is_result;
   const AutogradMeta* meta = meta_of(tensor);
@@ -76,7 +76,7 @@ Tensor SavedTensor::unpack(const Node* owner, Ref<Node> grad_fn_if_result) const
     Edge edge = is_result_ ? Edge{std::move(grad_fn_if_result), result_index_} : packed.edges[0];
     return edge && grad_enabled() ? with_edge(tensor, std::move(edge)) : tensor;
   }
-  const uint32_t now = tensor_.storage()->version();
+  const uint32_t now = tensor_.version();
   WEFT_CHECK(now == version_, owner->name(), ": expected saved tensor ", name_ ? "'" : "",
              name_ ? name_ : "", name_ ? "' " : "", "at version ", version_, ", got version ", now,
              "; it was changed in place after being saved");

@@ -17,6 +17,46 @@ TEST(saved_tensor_version) {
   CHECK_EQ((run_backward(z), values(grad(x))), std::vector<double>{3});  // b does not want one
 }
 
+TEST(saved_tensor_does_not_notice_writes_through_data) {
+  const Tensor x = make({2}, true), b = make({3});
+  const Tensor before = data(b);
+  const Tensor y = mul(x, b);
+  data(b).check_writable("add_");
+  const Tensor view = before.with_layout(before.layout());
+  detach(view).check_writable("add_");
+  CHECK_EQ(b.version(), 0);
+  CHECK_EQ(before.version(), 1);  // of its view, not of the other .data
+  CHECK_EQ(view.version(), 1);
+  CHECK_EQ(data(before).version(), 0);
+  CHECK_EQ((run_backward(y), values(grad(x))), std::vector<double>{3});
+  const Tensor z = mul(x, b);
+  detach(b).check_writable("add_");
+  CHECK_THROWS_MSG(
+      run_backward(z),
+      "MulBackward0: expected saved tensor 'other' at version 0, got version 1; it was "
+      "changed in place after being saved");
+  const Tensor w = mul(x, before);
+  view.check_writable("add_");
+  CHECK_THROWS_MSG(
+      run_backward(w),
+      "MulBackward0: expected saved tensor 'other' at version 1, got version 2; it was "
+      "changed in place after being saved");
+}
+
+TEST(set_data_keeps_the_count_of_writes) {
+  const Tensor x = make({2}), y = make({3, 4});
+  x.bump_version();
+  y.bump_version();
+  y.bump_version();
+  set_data(x, y);
+  CHECK_EQ(x.sizes(), y.sizes());
+  CHECK_EQ(x.version(), 1);
+  x.bump_version();
+  CHECK_EQ(x.version(), 2);
+  CHECK_EQ(detach(x).version(), 2);
+  CHECK_EQ(y.version(), 2);
+}
+
 TEST(saved_result_does_not_own_its_node) {
   struct Square final : Node {
     Square() { ++live_nodes; }

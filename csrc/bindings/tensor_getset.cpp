@@ -38,7 +38,7 @@ PyObject* get_version(PyObject* self, void*) {
     WEFT_CHECK(!t.impl()->inference,
                "_version: expected a tensor made outside of inference mode, got one made inside: "
                "inference tensors do not track version counter");
-    return PyLong_FromUnsignedLong(t.storage()->version());
+    return PyLong_FromUnsignedLong(t.version());
   });
 }
 PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
@@ -93,18 +93,13 @@ PyObject* get_base(PyObject* self, void*) {
   return get(self, [](const Tensor& t) { return wrap(autograd::view_base(t)); });
 }
 PyObject* get_data(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap(autograd::detach(t)); });
+  return get(self, [](const Tensor& t) { return wrap(autograd::data(t)); });
 }
 int set_data(PyObject* self, PyObject* value, void*) {
   return guarded([&] {
     WEFT_CHECK_TYPE(value && is_tensor(value), "data: expected a Tensor, got ",
                     value ? short_type_name(value) : "del");
-    TensorImpl* target = unwrap(self).impl();
-    const Tensor source = unwrap(value);
-    target->storage = source.storage();
-    target->layout = source.layout();
-    target->dtype = source.dtype();
-    autograd::data_changed(unwrap(self));
+    autograd::set_data(unwrap(self), unwrap(value));
     return 0;
   });
 }
@@ -206,7 +201,7 @@ PyGetSetDef tensor_getset[] = {
     {"is_meta", Overridable<"is_meta", get_is_meta>::call, nullptr, "Whether it has no elements.",
      nullptr},
     {"_version", Overridable<"_version", get_version>::call, nullptr,
-     "Writes to the storage so far.", nullptr},
+     "Writes so far, also through views and detach(); .data has a count of its own.", nullptr},
     {"_base", Overridable<"_base", get_base>::call, nullptr, "The tensor it is a view of, or None.",
      nullptr},
     {"__dict__", tensor_get_dict, PyObject_GenericSetDict, nullptr, nullptr},

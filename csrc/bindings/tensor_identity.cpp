@@ -71,6 +71,7 @@ Tensor heir_of(TensorImpl* dying, PyObject* wrapper) {
   heir->dtype = dying->dtype;
   heir->inference = dying->inference;
   heir->autograd = std::move(dying->autograd);
+  heir->counts_apart = dying->counts_apart;
   heir->wrapper = {wrapper, false};
   return Tensor(std::move(heir));
 }

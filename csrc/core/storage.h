@@ -46,8 +46,8 @@ class Storage final : public RefCounted {
   bool has(StorageFlags flag) const noexcept { return flags_ & flag; }
   void set(StorageFlags flag) noexcept { flags_ |= flag; }
 
-  // Counts writes through any tensor over this storage; autograd compares it to catch
-  // in-place changes of saved values.
+  // Counts writes through the tensors over this storage, but for those that count apart
+  // (TensorImpl::counts_apart); autograd compares it to catch in-place changes of saved values.
   uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
 

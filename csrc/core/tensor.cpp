@@ -69,6 +69,17 @@ int64_t Tensor::stride(int64_t dim) const {
   return strides()[static_cast<size_t>(wrap_dim("stride", dim, this->dim()))];
 }
 
+Tensor Tensor::alias(Layout layout, DType dtype) const {
+  Tensor result(storage(), std::move(layout), dtype);
+  TensorImpl& impl = *result.impl_;
+  impl.inference = impl_->inference;
+  if (impl_->counts_apart) [[unlikely]] {
+    impl.autograd = impl_->autograd->sharing_writes();
+    impl.counts_apart = true;
+  }
+  return result;
+}
+
 Tensor Tensor::with_layout(Layout layout, const char* op) const {
   const Layout::Extent extent = layout.extent();
   const auto capacity = static_cast<int64_t>(storage()->nbytes() / item_size());
@@ -76,13 +87,7 @@ Tensor Tensor::with_layout(Layout layout, const char* op) const {
              ": expected a view inside the storage of ", capacity, " elements, got sizes ",
              AsTuple{layout.sizes}, ", strides ", AsTuple{layout.strides}, ", offset ",
              layout.offset);
-  Tensor view(Ref<TensorImpl>(TensorImpl::create()));
-  TensorImpl& impl = *view.impl_;
-  impl.storage = storage();
-  impl.layout = std::move(layout);
-  impl.dtype = dtype();
-  impl.inference = impl_->inference;
-  return view;
+  return alias(std::move(layout), dtype());
 }
 
 void Tensor::check_writable(const char* op) const {

@@ -5,6 +5,7 @@
 // argument, a gradient that is zero).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,9 +17,24 @@
 
 namespace weft {
 
+// A count of writes that some of the tensors over a storage share.
+class WriteCount final : public RefCounted {
+ public:
+  explicit WriteCount(uint32_t count) : count_(count) {}
+  uint32_t get() const noexcept { return count_.load(std::memory_order_relaxed); }
+  void bump() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint32_t> count_;
+};
+
 // What the autograd layer attaches; core only owns and destroys it.
 struct AutogradMetaBase {
   virtual ~AutogradMetaBase() = default;
+  // A new state, for a tensor whose writes are counted with those of this one.
+  virtual std::unique_ptr<AutogradMetaBase> sharing_writes() const = 0;
+
+  Ref<WriteCount> writes;  // of a tensor that `counts_apart`
 };
 
 // What a Python wrapper needs from the object it wraps; filled in by the bindings.
@@ -34,7 +50,8 @@ class TensorImpl final : public RefCounted {
   Ref<Storage> storage;
   Layout layout;
   DType dtype = DType::F32;
-  bool inference = false;  // made under inference_mode
+  bool inference = false;     // made under inference_mode
+  bool counts_apart = false;  // autograd->writes counts its writes, not the storage
   std::unique_ptr<AutogradMetaBase> autograd;
   WrapperSlot wrapper;
 
@@ -88,14 +105,29 @@ class Tensor {
     return static_cast<T*>(data());
   }
 
-  // A new tensor over the same storage: a view. Raises RuntimeError naming `op` when the layout
+  // A new tensor over the same storage, which counts writes with this one. The layout is trusted.
+  Tensor alias(Layout layout, DType dtype) const;
+  // The same, checked: a view. Raises RuntimeError naming `op` when the layout
   // reaches outside the storage.
   Tensor with_layout(Layout layout, const char* op = "as_strided") const;
 
   // Every write goes through here first: raises RuntimeError "<op>: expected a writable tensor, got
   // a read-only one" and bumps the version.
   void check_writable(const char* op) const;
-  void bump_version() const { impl_->storage->bump_version(); }
+  void bump_version() const {
+    if (impl_->counts_apart) [[unlikely]] {
+      impl_->autograd->writes->bump();
+    } else {
+      impl_->storage->bump_version();
+    }
+  }
+  // Writes so far through the tensors that count with this one: all over the storage, but for
+  // x.data and its views, which count among themselves.
+  uint32_t version() const noexcept {
+    if (impl_->counts_apart) [[unlikely]]
+      return impl_->autograd->writes->get();
+    return impl_->storage->version();
+  }
 
   // The one element as a number; RuntimeError unless numel() == 1.
   Scalar item() const;

@@ -73,7 +73,7 @@ Tensor as_real(const Tensor& self) {
   layout.offset *= 2;
   layout.sizes.push_back(2);
   layout.strides.push_back(1);
-  return Tensor(self.storage(), std::move(layout), real_of(self.dtype()));
+  return self.alias(std::move(layout), real_of(self.dtype()));
 }
 
 template <class T>

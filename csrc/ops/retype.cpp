@@ -49,8 +49,7 @@ Tensor over(const char* op, const Tensor& self, DType dtype, Layout layout) {
   const auto address = reinterpret_cast<uintptr_t>(self.storage()->address());
   WEFT_CHECK(address % alignment == 0, op, ": expected memory aligned to ", alignment,
              " bytes for ", dtype, ", got address ", self.storage()->address());
-  Tensor whole(self.storage(), Layout::contiguous(Dims{0}), dtype);
-  whole.impl()->inference = self.impl()->inference;
+  const Tensor whole = self.alias(Layout::contiguous(Dims{0}), dtype);
   return whole.with_layout(std::move(layout), op);
 }
 
