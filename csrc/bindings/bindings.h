@@ -46,6 +46,9 @@ bool to_int(PyObject* object, int64_t* value);
 bool to_bool(PyObject* object, bool* value);
 bool to_double(PyObject* object, double* value);
 PyObject* from_scalar(const Scalar& scalar);  // new reference
+// A number that meets `other` as a 0-d tensor of the dtype they promote to. RuntimeError naming
+// `op` when the dtype has no such number.
+Tensor number_beside(const char* op, const Scalar& number, const Tensor& other);
 PyObject* element_to_python(DType dtype,
                             const void* element);  // new reference; null: exception set
 

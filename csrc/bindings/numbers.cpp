@@ -5,6 +5,7 @@
 #include "bindings/tensor_object.h"
 #include "bindings/trace.h"
 #include "core/error.h"
+#include "ops/copy.h"
 
 namespace weft::py {
 namespace {
@@ -57,6 +58,17 @@ bool to_scalar(PyObject* object, Scalar* scalar) {
     return is_numpy_scalar(object) && numpy_scalar_value(object, scalar);
   }
   return true;
+}
+
+// A bool stays one: some operators refuse it beside anything.
+Tensor number_beside(const char* op, const Scalar& number, const Tensor& other) {
+  DType dtype = number.dtype();
+  const bool counts = number.category() > category(other.dtype());
+  if (number.category() != DTypeCategory::Bool) {
+    dtype = counts ? promote(dtype, other.dtype()) : other.dtype();
+  }
+  check_range(number, dtype, op);
+  return Tensor::scalar(number, dtype);
 }
 
 bool is_number(PyObject* object) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string_view>
 
 #include "autograd/node.h"
 #include "bindings/bindings.h"
@@ -20,6 +21,13 @@
 
 namespace weft::py {
 namespace {
+
+// Functions that take a number first, where their schemas have tensors only; add(2, x).
+constexpr std::string_view kNumberFirst[] = {
+    "add",         "sub",        "subtract",    "mul",          "multiply",
+    "div",         "divide",     "true_divide", "floor_divide", "remainder",
+    "bitwise_and", "bitwise_or", "bitwise_xor",
+};
 
 struct OpGroup {
   const char* name;
@@ -168,10 +176,43 @@ Arguments arguments_of(const CallArgs& call) {
   return {nullptr, call.args, call.count, call.names};
 }
 
-// No signature fits: tensors of classes that answer for themselves are among what does not.
-[[gnu::noinline, gnu::cold]] PyObject* run_overridden(PyObject* self, OpGroup& group,
-                                                      const CallArgs& call) {
+PyObject* run_recorded(PyObject* self, OpGroup& group, const CallArgs& call);
+
+bool starts_with_number(const OpGroup& group, const CallArgs& call) {
+  return !group.method && std::ranges::find(kNumberFirst, group.name) != std::end(kNumberFirst) &&
+         call.count >= 2 && is_number(call.args[0]) && is_plain_tensor(call.args[1]);
+}
+
+// The tensor in place of a number. Made by an operator while a trace records: a tensor of unknown
+// origin would be a constant that the trace warns of.
+Object number_operand(const char* op, const Scalar& number, const Tensor& other) {
+  const Tensor operand = number_beside(op, number, other);
+  if (!trace_records()) return Object::checked(wrap(operand));
+  const Object weft = Object::checked(PyImport_ImportModule("weft"));
+  const Object make = Object::checked(PyObject_GetAttrString(weft.get(), "scalar_tensor"));
+  const Object value = Object::checked(from_scalar(number));
+  const Object args = Object::checked(PyTuple_Pack(1, value.get()));
+  const Object names = Object::checked(PyDict_New());
+  check_status(PyDict_SetItemString(names.get(), "dtype", dtype_object(operand.dtype())));
+  return Object::checked(PyObject_Call(make.get(), args.get(), names.get()));
+}
+
+// add(2, x): the number as a tensor, and the call again.
+PyObject* run_number_first(PyObject* self, OpGroup& group, const CallArgs& call) {
+  Scalar number;
+  if (!to_scalar(call.args[0], &number)) raise_mismatch(group.name, group.signatures, call);
+  const Object first = number_operand(group.name, number, unwrap(call.args[1]));
+  std::vector<PyObject*> args(call.args, call.args + call.count + call.name_count());
+  args[0] = first.get();
+  return run_recorded(self, group, {args.data(), call.count, call.names});
+}
+
+// No signature fits: tensors of classes that answer for themselves are among what does not, or a
+// number stands first.
+[[gnu::noinline, gnu::cold]] PyObject* run_unfit(PyObject* self, OpGroup& group,
+                                                 const CallArgs& call) {
   if (any_overrides(arguments_of(call))) return ask_function(self, arguments_of(call));
+  if (starts_with_number(group, call)) return run_number_first(self, group, call);
   raise_mismatch(group.name, group.signatures, call);
 }
 
@@ -181,7 +222,7 @@ Arguments arguments_of(const CallArgs& call) {
   for (Signature& signature : group.signatures) {
     if (bind_call(signature, call, frame, nullptr)) return run(signature, frame);
   }
-  return run_overridden(self, group, call);
+  return run_unfit(self, group, call);
 }
 
 // Binding runs unrecorded as well: it may ask tensors for their numbers.
@@ -201,16 +242,20 @@ Arguments arguments_of(const CallArgs& call) {
       break;
     }
   }
-  if (!schema) return run_overridden(self, group, call);
+  if (!schema) return run_unfit(self, group, call);
   if (performs) return trace_perform(schema, given.get()).release();
   return trace_operator(schema, given.get(), result.get()).release();
+}
+
+PyObject* run_recorded(PyObject* self, OpGroup& group, const CallArgs& call) {
+  return trace_records() ? run_traced(self, group, call) : run_first(self, group, call);
 }
 
 // Somebody traces, or has a mode; perhaps another thread.
 [[gnu::noinline, gnu::cold]] PyObject* run_watched(PyObject* self, OpGroup& group,
                                                    const CallArgs& call) {
   if (function_mode_asks()) return ask_function(self, arguments_of(call));
-  return trace_records() ? run_traced(self, group, call) : run_first(self, group, call);
+  return run_recorded(self, group, call);
 }
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {

@@ -25,9 +25,6 @@ Tensor run(bool large, Fn&& fn) {
   return fn();
 }
 
-// A 0-d tensor that takes part in promotion as a number does.
-Tensor as_tensor(const Scalar& number) { return Tensor::scalar(number, number.dtype()); }
-
 // An operator: how it is computed from two tensors, a tensor and a number, a number and a tensor.
 #define WEFT_BINARY(Name, TENSOR, NUMBER, REFLECTED)                           \
   struct Name {                                                                \
@@ -40,16 +37,19 @@ WEFT_BINARY(Sub, ops::sub(a, b), ops::sub(a, b), ops::rsub(b, a))
 WEFT_BINARY(Mul, ops::mul(a, b), ops::mul(a, b), ops::mul(b, a))
 WEFT_BINARY(Div, ops::div(a, b), ops::div(a, b), ops::mul(ops::reciprocal(b), a))
 WEFT_BINARY(FloorDiv, ops::div(a, b, "floor"), ops::div(a, b, "floor"),
-            ops::div(as_tensor(a), b, "floor"))
-WEFT_BINARY(Remainder, ops::remainder(a, b), ops::remainder(a, b), ops::remainder(as_tensor(a), b))
+            ops::div(number_beside("floor_divide", a, b), b, "floor"))
+WEFT_BINARY(Remainder, ops::remainder(a, b), ops::remainder(a, b),
+            ops::remainder(number_beside("remainder", a, b), b))
 WEFT_BINARY(Pow, ops::pow(a, b), ops::pow(a, b), ops::pow(a, b))
 WEFT_BINARY(And, ops::bitwise_and(a, b), ops::bitwise_and(a, b), ops::bitwise_and(b, a))
 WEFT_BINARY(Or, ops::bitwise_or(a, b), ops::bitwise_or(a, b), ops::bitwise_or(b, a))
 WEFT_BINARY(Xor, ops::bitwise_xor(a, b), ops::bitwise_xor(a, b), ops::bitwise_xor(b, a))
-WEFT_BINARY(LeftShift, ops::bitwise_left_shift(a, b), ops::bitwise_left_shift(a, as_tensor(b)),
-            ops::bitwise_left_shift(as_tensor(a), b))
-WEFT_BINARY(RightShift, ops::bitwise_right_shift(a, b), ops::bitwise_right_shift(a, as_tensor(b)),
-            ops::bitwise_right_shift(as_tensor(a), b))
+WEFT_BINARY(LeftShift, ops::bitwise_left_shift(a, b),
+            ops::bitwise_left_shift(a, number_beside("bitwise_left_shift", b, a)),
+            ops::bitwise_left_shift(number_beside("bitwise_left_shift", a, b), b))
+WEFT_BINARY(RightShift, ops::bitwise_right_shift(a, b),
+            ops::bitwise_right_shift(a, number_beside("bitwise_right_shift", b, a)),
+            ops::bitwise_right_shift(number_beside("bitwise_right_shift", a, b), b))
 #undef WEFT_BINARY
 
 template <class Op>
