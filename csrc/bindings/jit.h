@@ -8,7 +8,7 @@
 
 namespace weft::py {
 
-// ---- values across the border (jit_convert.cpp) ----
+// ---- values across the border (jit_convert.cpp, jit_results.cpp) ----
 
 // A value of the type from a Python object; containers are copied, class instances are shared.
 // False: the object is not of the type (no exception set).
