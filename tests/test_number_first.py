@@ -20,7 +20,9 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "floor_divide": operator.floordiv,
     "remainder": operator.mod,
 }
-DIVISION = dict.fromkeys(("div", "divide", "true_divide"), operator.truediv)
+DIVISION: dict[str, Callable[[Any, Any], Any]] = dict.fromkeys(
+    ("div", "divide", "true_divide"), operator.truediv
+)
 BITWISE: dict[str, Callable[[Any, Any], Any]] = {
     "bitwise_and": operator.and_,
     "bitwise_or": operator.or_,
@@ -28,6 +30,7 @@ BITWISE: dict[str, Callable[[Any, Any], Any]] = {
     "bitwise_left_shift": operator.lshift,
     "bitwise_right_shift": operator.rshift,
 }
+FUNCTIONS = ARITHMETIC | DIVISION | BITWISE
 
 # number, dtype of the tensor, dtype of the result
 PROMOTIONS: list[tuple[complex, str, str]] = [
@@ -43,9 +46,9 @@ PROMOTIONS: list[tuple[complex, str, str]] = [
 
 @both
 @pytest.mark.parametrize("shape", [(), (3,)], ids=str)
-@pytest.mark.parametrize("name", {**ARITHMETIC, **DIVISION, **BITWISE})
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_dtypes(name: str, shape: tuple[int, ...], lib: Any) -> None:
-    function = {**ARITHMETIC, **DIVISION, **BITWISE}[name]
+    function = FUNCTIONS[name]
     for number, given, made in PROMOTIONS:
         integral = isinstance(number, int) and "int" in given
         if name in BITWISE and not integral:
@@ -62,7 +65,7 @@ def test_values_and_dtypes(name: str, shape: tuple[int, ...], lib: Any) -> None:
 @both
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
 def test_complex_numbers(name: str, lib: Any) -> None:
-    function = {**ARITHMETIC, **DIVISION}[name]
+    function = FUNCTIONS[name]
     for given, made in (
         ("int32", "complex64"),
         ("float32", "complex64"),
@@ -117,5 +120,6 @@ def test_functions_of_tensors_refuse_it(name: str, lib: Any) -> None:
 
 
 def test_a_number_beyond_the_dtype() -> None:
+    remainder: Any = weft.remainder
     with pytest.raises(RuntimeError, match=r"remainder: .*1000"):
-        weft.remainder(1000, weft.tensor([2], dtype=weft.uint8))
+        remainder(1000, weft.tensor([2], dtype=weft.uint8))

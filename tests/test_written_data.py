@@ -130,7 +130,7 @@ def test_complex_data(lib: Any) -> None:
 def test_a_wrapper_found_by_a_weak_reference_keeps_the_count(lib: Any) -> None:
     holder = [lib.zeros(2).data]
     holder[0].add_(1)
-    found = weakref.ref(holder[0])()
+    found: Any = weakref.ref(holder[0])()
     holder.clear()
     gc.collect()
     found.add_(1)
