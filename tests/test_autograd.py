@@ -309,6 +309,7 @@ class TestHooks:
         h.register_hook(lambda grad: grad * 10)
         seen: list[float] = []
         handle = x.register_hook(lambda grad: seen.append(grad.item()))
+        assert isinstance(handle, weft.utils.hooks.RemovableHandle)
         h.sum().backward(retain_graph=True)
         assert h.grad.tolist() == [10] and x.grad.tolist() == [60] and seen == [60]
         handle.remove()

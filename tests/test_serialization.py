@@ -547,6 +547,17 @@ def test_own_classes_are_only_made_and_given_state(pickled: bytes) -> None:
         weft.load(archive(pickled), weights_only=False)
 
 
+@pytest.mark.parametrize(
+    ("pickled", "name"),
+    [(b"ctorch.nn.functional\nsilu\n", "silu"), (b"ctorch._C._nn\ngelu\n", "gelu")],
+)
+def test_activations_of_layers_are_found_where_pytorch_names_them(
+    pickled: bytes, name: str
+) -> None:
+    found = weft.load(archive(pickled), weights_only=False)
+    assert found is getattr(weft.nn.functional, name)
+
+
 def test_safe_globals_are_kept_until_they_are_cleared() -> None:
     functions = weft.serialization
     functions.add_safe_globals([Plain])

@@ -6,6 +6,7 @@ Everything here is off the hot path; it is attached to the C type when weft is i
 from __future__ import annotations
 
 import copy
+import copyreg
 import functools
 import weakref
 from _pickle import PickleBuffer  # pickle itself takes long to import
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from weft import _C, _exports
 from weft._C import Size, Tensor
-from weft._runtime import default_device, lazy, torch_function
+from weft._runtime import default_device, lazy, pickled_functions, torch_function
 from weft.storage import TypedStorage, UntypedStorage
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -298,6 +299,7 @@ for _name, _method in _METHODS.items():
 torch_function.install()
 default_device.install()
 Tensor.__module__ = "weft"
+copyreg.pickle(_C._OpFunction, pickled_functions.reduced)
 
 
 setattr(Tensor, "name", property(lambda self: None, doc="None: tensors have no names."))  # noqa: B010

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.hooks import RemovableHandle
 
 _autograd = _C._autograd
 Node = _autograd.Node
@@ -107,7 +108,7 @@ class allow_mutation_on_saved_tensors:
         allow_mutation_on_saved_tensors._active = self._open = False
 
 
-class HookHandle:
+class HookHandle(RemovableHandle):
     """Removes a hook again: `handle.remove()`, or at the end of a `with` block."""
 
     __slots__ = ("_node", "id")
@@ -120,12 +121,6 @@ class HookHandle:
         """Removes the hook; a second call does nothing."""
         self._node._remove_hook(self.id)
 
-    def __enter__(self) -> HookHandle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
-
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
     """Calls `hook(grad)` whenever the gradient of this tensor is known.
@@ -136,7 +131,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hook
     return HookHandle(*_autograd.register_hook(self, hook))
 
 
-class MultiHookHandle:
+class MultiHookHandle(RemovableHandle):
     """Removes the hooks of several tensors again: `handle.remove()`, or by a `with` block."""
 
     __slots__ = ("_handles",)
@@ -148,12 +143,6 @@ class MultiHookHandle:
         """Removes the hooks; a second call does nothing."""
         for handle in self._handles:
             handle.remove()
-
-    def __enter__(self) -> MultiHookHandle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
 
 
 class _Gathered:

@@ -79,7 +79,7 @@ def allowed(module: str, name: str) -> Any:
 
 def own(module: str, name: str) -> Any:
     """The layer or activation of the library that PyTorch has under this name, or None."""
-    if module == "torch.nn.functional":
+    if module in ("torch.nn.functional", "torch._C._nn"):
         return getattr(functional, name) if name in _ACTIVATIONS else None
     if not module.startswith("torch.nn.modules."):
         return None

@@ -59,7 +59,7 @@ class _ConvNd(Module):
         self.kernel_size = _each(kernel_size, self._dims)
         self.stride = _each(stride, self._dims)
         self.dilation = _each(dilation, self._dims)
-        self.padding = padding if isinstance(padding, str) else _each(padding, self._dims)
+        self.padding: Any = padding if isinstance(padding, str) else _each(padding, self._dims)
         self._reversed_padding_repeated_twice = self._sides()
         self.output_padding = (0,) * self._dims  # only transposed ones are given another
         self.groups = groups
