@@ -195,9 +195,13 @@ def _new_tensor(
     )
 
 
-def _new(self: Tensor, *args: Any) -> Tensor:
-    """Tensor(*args) of this tensor's dtype."""
-    return Tensor(*args).to(self.dtype)
+def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of this one's dtype: new memory of the sizes given, or a copy of a sequence.
+
+    A storage, or a tensor of the same dtype, is memory that it lies over.
+    """
+    constructed = lazy.value("weft._tensor.legacy_types", "constructed")
+    return constructed("new", self.dtype, args, self.device if device is None else device)
 
 
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
