@@ -24,4 +24,4 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
             f"skip_init: expected a module that takes a device, got {module_cls.__name__}"
         )
     device = kwargs.pop("device", "cpu")
-    return module_cls(*args, **kwargs, device="meta").to_empty(device=device)
+    return module_cls(*args, **{**kwargs, "device": "meta"}).to_empty(device=device)
