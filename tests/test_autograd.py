@@ -342,6 +342,10 @@ class TestHooks:
         x.register_post_accumulate_grad_hook(seen.append)
         (x * 4).sum().backward()
         assert seen[0] is x and x.grad.tolist() == [4]
+        handle = x.register_post_accumulate_grad_hook(lambda tensor: tensor.grad)
+        with pytest.raises(RuntimeError, match="expected a hook that returns None, got Tensor"):
+            x.sum().backward()
+        assert repr(handle).startswith("<weft.autograd.graph.HookHandle object")
 
     def test_node_hooks(self) -> None:
         x = leaf(3)

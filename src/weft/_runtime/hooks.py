@@ -12,6 +12,8 @@ _next_id = itertools.count()
 class RemovableHandle:
     """Takes its hook out of the dictionary it was put in; also works as a `with` block."""
 
+    __module__ = "weft.utils.hooks"  # where programs find it
+
     def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
         self.id = next(_next_id)
         extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()

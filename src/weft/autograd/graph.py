@@ -192,13 +192,19 @@ def register_multi_grad_hook(
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> HookHandle:
-    """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf."""
+    """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf.
+
+    Raises RuntimeError during backward where the hook returns something.
+    """
     tensor = weakref.ref(self)
 
     def run() -> None:
         target = tensor()
-        if target is not None:
-            hook(target)
+        if target is not None and (got := hook(target)) is not None:
+            raise RuntimeError(
+                "register_post_accumulate_grad_hook: expected a hook that returns None, "
+                f"got {type(got).__name__}"
+            )
 
     if not callable(hook):
         got = type(hook).__name__
