@@ -191,7 +191,7 @@ def register_multi_grad_hook(
     return MultiHookHandle([register_hook(t, hook_of(i)) for i, t in enumerate(tensors)])
 
 
-def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> HookHandle:
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> HookHandle:
     """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf.
 
     Raises RuntimeError during backward where the hook returns something.
