@@ -526,6 +526,12 @@ def test_objects_come_back_where_they_are_allowed() -> None:
         through(net, weights_only=False)
 
 
+def test_options_of_a_loss_are_saved_with_it() -> None:
+    options = weft.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+    loss = through(weft.nn.LinearCrossEntropyLoss(3, 2, options=options), weights_only=False)
+    assert loss.options == options and loss.options is not options
+
+
 @pytest.mark.parametrize(
     "pickled",
     [

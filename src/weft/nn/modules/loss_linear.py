@@ -12,7 +12,7 @@ from weft.nn.modules.linear import Linear
 from weft.nn.modules.loss import _WeightedLoss
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class LinearCrossEntropyOptions:
     """How PyTorch cuts the logits into chunks. Here all logits are made at once.
 
