@@ -309,6 +309,7 @@ class TestHooks:
         h.register_hook(lambda grad: grad * 10)
         seen: list[float] = []
         handle = x.register_hook(lambda grad: seen.append(grad.item()))
+        assert isinstance(handle, weft.utils.hooks.RemovableHandle)
         h.sum().backward(retain_graph=True)
         assert h.grad.tolist() == [10] and x.grad.tolist() == [60] and seen == [60]
         handle.remove()
@@ -341,6 +342,10 @@ class TestHooks:
         x.register_post_accumulate_grad_hook(seen.append)
         (x * 4).sum().backward()
         assert seen[0] is x and x.grad.tolist() == [4]
+        handle = x.register_post_accumulate_grad_hook(lambda tensor: tensor.grad)
+        with pytest.raises(RuntimeError, match="expected a hook that returns None, got Tensor"):
+            x.sum().backward()
+        assert repr(handle).startswith("<weft.autograd.graph.HookHandle object")
 
     def test_node_hooks(self) -> None:
         x = leaf(3)

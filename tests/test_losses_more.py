@@ -108,6 +108,35 @@ def test_loss(case: Any) -> None:
         function(*inputs, *fixed, **options, reduction="most")
 
 
+@pytest.mark.parametrize("beyond", [(), (4,), (2, 3)])
+@pytest.mark.parametrize("classes", [True, False])
+def test_linear_cross_entropy_is_that_of_the_logits(beyond: tuple[int, ...], classes: bool) -> None:
+    weft.manual_seed(0)
+    loss = nn.LinearCrossEntropyLoss(
+        3, 5, out_features=beyond, bias=True, weight=weft.rand(5), label_smoothing=0.1
+    ).double()
+    assert list(loss.state_dict()) == ["weight", "linear.weight", "linear.bias"]
+    x = weft.randn(6, 3, dtype=weft.float64, requires_grad=True)
+    target = weft.randint(0, 5, (6, *beyond)) if classes else weft.rand(6, 5, *beyond).softmax(1)
+    logits = loss.linear(x).reshape(6, 5, *beyond)
+    expected = F.cross_entropy(logits, target, loss.weight, label_smoothing=0.1)
+    assert weft.allclose(loss(x, target), expected)
+    assert gradcheck(lambda x: loss(x, target), [x])
+
+
+def test_linear_cross_entropy_refuses() -> None:
+    x, w, target = weft.ones(2, 3), weft.ones(4, 3), weft.zeros(2, dtype=weft.int64)
+    assert F.linear_cross_entropy(x[0], w, target[0]).item() == pytest.approx(np.log(4))
+    for given, text in (
+        ({"input": x[None]}, r"expected input \[n, k\] for linear_weight .*got \(1, 2, 3\)"),
+        ({"linear_weight": w[0]}, r"got \(2, 3\) and \(3,\)"),
+        ({"linear_bias": weft.ones(3)}, r"expected linear_bias of shape \(4,\), got \(3,\)"),
+        ({"target": weft.ones(2, 4), "ignore_index": -1}, "expected classes as target with ign"),
+    ):
+        with pytest.raises(RuntimeError, match=f"linear_cross_entropy: .*{text}"):
+            F.linear_cross_entropy(**{"input": x, "linear_weight": w, "target": target, **given})
+
+
 def test_layers_call_the_functions() -> None:
     x, y, z, signs = (weft.from_numpy(a) for a in (X, Y, Z, SIGNS))
     labels, many = weft.from_numpy(LABELS), weft.from_numpy(MANY)

@@ -155,6 +155,7 @@ def test_load_state_dict_names_every_problem() -> None:
     state["b.weight"] = weft.zeros(1, 3)
     keys = net.load_state_dict(state, strict=False)
     assert (keys.missing_keys, keys.unexpected_keys) == (["a.bias"], ["c.weight"])
+    assert repr(keys).startswith("_IncompatibleKeys(missing_keys=['a.bias'], unexp")
 
 
 def test_load_by_assignment_takes_the_tensors() -> None:
@@ -269,7 +270,9 @@ def test_containers() -> None:
         layers[3]
     table = nn.ModuleDict({"a": nn.ReLU()})
     table["b"] = nn.Tanh()
-    assert list(table) == ["a", "b"] and "a" in table and table.pop("a") is not None
+    assert list(table) == ["a", "b"] and "a" in table
+    assert table.keys() & {"b", "c"} == {"b"} and repr(table.keys()) == "dict_keys(['a', 'b'])"
+    assert table.pop("a") is not None
     net = nn.Sequential(nn.Linear(1, 1), nn.ReLU())
     assert len(net[:1]) == 1 and isinstance(net[:1], nn.Sequential)
     assert len(nn.ParameterList([weft.ones(2), weft.ones(3)])) == 2

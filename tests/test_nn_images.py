@@ -705,6 +705,26 @@ def test_groups_bias_and_layers_of_convolutions() -> None:
         nn.Conv2d(1, 1, 3, padding_mode="mirror")
 
 
+@pytest.mark.parametrize("padding_mode", ["zeros", "circular"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_padding_same_keeps_the_size_for_even_kernels_too(dims: int, padding_mode: str) -> None:
+    kernel = (2, 3, 4)[-dims:]
+    layer = getattr(nn, f"Conv{dims}d")(
+        2, 3, kernel, padding="same", dilation=2 if dims == 1 else 1, padding_mode=padding_mode
+    )
+    assert layer.padding == "same" and ", padding=same" in repr(layer)
+    around = {1: (3, 3), 2: (1, 2, 1, 1), 3: (1, 2, 1, 1, 0, 1)}[dims]  # one more behind
+    x = weft.from_numpy(_array(1, 2, *[6] * dims)).float()
+    padded = F.pad(x, around, "constant" if padding_mode == "zeros" else padding_mode)
+    conv = getattr(F, f"conv{dims}d")
+    expected = conv(padded, layer.weight, layer.bias, dilation=layer.dilation).detach()
+    for got in (layer(x), weft.jit.script(layer)(x)):
+        assert got.shape == (1, 3, *[6] * dims)
+        np.testing.assert_allclose(got.detach().numpy(), expected.numpy(), atol=1e-6)
+    with pytest.raises(ValueError, match="or 'same' with stride 1, got 'same'"):
+        type(layer)(2, 3, kernel, stride=2, padding="same")
+
+
 @pytest.mark.parametrize(
     "name",
     ["dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"],

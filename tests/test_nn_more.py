@@ -283,10 +283,37 @@ def test_recurrent_errors() -> None:
         nn.GRU(3, 4, proj_size=2)
     with pytest.raises(ValueError, match="LSTM: expected dropout between 0 and 1, got 2"):
         nn.LSTM(3, 4, dropout=2)
+    for name in ("input_size", "hidden_size", "num_layers"):
+        sizes = {"input_size": 3, "hidden_size": 4}
+        with pytest.raises(ValueError, match=f"GRU: expected {name} above 0, got 0"):
+            nn.GRU(**{**sizes, name: 0})
+        with pytest.raises(TypeError, match=f"RNN: expected {name} as an int, got 2.0"):
+            nn.RNN(**{**sizes, name: 2.0})
+    for name in ("bias", "batch_first"):
+        with pytest.raises(TypeError, match=f"LSTM: expected {name} as a bool, got 1"):
+            nn.LSTM(3, 4, **{name: 1})
     with pytest.raises(RuntimeError, match="RNN: expected at least 1 step, got 0"):
         nn.RNN(3, 4)(weft.zeros(0, 2, 3))
     with pytest.warns(UserWarning, match="expected num_layers above 1, got 1"):
         nn.LSTM(3, 4, dropout=0.5)
+
+
+@pytest.mark.parametrize("kind", ["RNNCell", "GRUCell", "LSTMCell"])
+def test_cells_refuse_states_that_would_broadcast(kind: str) -> None:
+    cell = getattr(nn, kind)(3, 4)
+    for inputs, state, error in (
+        ((2, 3), (1, 2, 4), ValueError),
+        ((2, 3), (1, 4), RuntimeError),
+        ((2, 3), (4,), RuntimeError),
+        ((3,), (1, 4), RuntimeError),
+        ((2, 3), (2, 1), RuntimeError),
+    ):
+        hidden = weft.zeros(state)
+        given = (weft.zeros(*inputs[:-1], 4), hidden) if kind == "LSTMCell" else hidden
+        with pytest.raises(
+            error, match=rf"{kind}: expected a hidden state of .*, got \({state[0]},"
+        ):
+            cell(weft.ones(inputs), given)
 
 
 # Attention ----------------------------------------------------------------------------------------
@@ -484,8 +511,15 @@ def test_messages_name_the_function() -> None:
         F.glu(weft.randn(3))
     with pytest.raises(RuntimeError, match="prelu: expected 1 or 3 weights"):
         F.prelu(weft.randn(2, 3), weft.ones(2))
-    with pytest.raises(ValueError, match="huber_loss: expected delta > 0"):
+    with pytest.raises(RuntimeError, match="huber_loss: expected delta > 0"):
         F.huber_loss(weft.randn(2), weft.randn(2), delta=0)
+    with pytest.raises(TypeError, match="HuberLoss: expected delta as a number, got 1j"):
+        nn.HuberLoss(delta=1j)
+    with pytest.raises(ValueError, match="batch_norm: expected eps > 0 when training, got 0"):
+        nn.BatchNorm1d(3, eps=0.0)(weft.randn(2, 3))
+    chances = weft.full((2, 3), 1 / 3)
+    with pytest.raises(RuntimeError, match="cross_entropy: expected classes as target with ignor"):
+        F.cross_entropy(chances, chances, ignore_index=1)
     with pytest.raises(ValueError, match="kl_div: expected reduction"):
         F.kl_div(weft.randn(2), weft.rand(2), reduction="max")
     with pytest.raises(TypeError, match="ELU: expected arguments"):

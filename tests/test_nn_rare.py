@@ -149,3 +149,20 @@ def test_gradients_clipped_by_a_norm_that_is_known(lib: Any) -> None:
     p.grad = lib.tensor([3.0, 4.0])
     lib.nn.utils.clip_grads_with_norm_([p], 2.5, lib.tensor(5.0))
     np.testing.assert_allclose(p.grad.numpy(), [1.5, 2.0], rtol=1e-5)
+
+
+def test_skipped_initialisation_draws_nothing() -> None:
+    weft.manual_seed(0)
+    state = weft.get_rng_state()
+    layer = weft.nn.utils.skip_init(weft.nn.Linear, 3, 2, dtype=weft.float64)
+    assert weft.equal(weft.get_rng_state(), state)
+    assert layer.weight.shape == (2, 3) and layer.weight.dtype is weft.float64
+    assert layer.weight.device.type == "cpu" and layer.weight.requires_grad
+    with pytest.raises(
+        RuntimeError, match="skip_init: expected a module that takes a device, got ReLU"
+    ):
+        weft.nn.utils.skip_init(weft.nn.ReLU)
+    with pytest.raises(
+        RuntimeError, match="skip_init: expected a class of modules, got <class 'int"
+    ):
+        weft.nn.utils.skip_init(int, 3)

@@ -600,6 +600,22 @@ def test_a_schedule_that_is_resumed_begins_with_the_rate_there_is(make: Any, exp
     assert [*rates, *schedule.get_last_lr()] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("total", range(8))
+def test_a_line_stays_where_it_ends(total: int) -> None:
+    optimizer = SGD([parameter(1.0)], lr=0.3)
+    schedule = lr_scheduler.LinearLR(optimizer, total_iters=total)
+    rates = []
+    for _ in range(total + 2):
+        optimizer.step()
+        schedule.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    if total:
+        assert rates == sorted(rates) and rates[-1] == pytest.approx(0.3, rel=1e-15)
+        assert rates[total - 1 :] == [rates[-1]] * 3
+    else:
+        assert rates == [0.3 / 3] * 2
+
+
 def test_objects_that_compute_rates_are_saved_with_their_attributes() -> None:
     schedules = [
         partial(lr_scheduler.LambdaLR, lr_lambda=Decay(0.5)),

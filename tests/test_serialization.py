@@ -526,6 +526,12 @@ def test_objects_come_back_where_they_are_allowed() -> None:
         through(net, weights_only=False)
 
 
+def test_options_of_a_loss_are_saved_with_it() -> None:
+    options = weft.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+    loss = through(weft.nn.LinearCrossEntropyLoss(3, 2, options=options), weights_only=False)
+    assert loss.options == options and loss.options is not options
+
+
 @pytest.mark.parametrize(
     "pickled",
     [
@@ -545,6 +551,17 @@ def test_objects_come_back_where_they_are_allowed() -> None:
 def test_own_classes_are_only_made_and_given_state(pickled: bytes) -> None:
     with pytest.raises(LoadError):
         weft.load(archive(pickled), weights_only=False)
+
+
+@pytest.mark.parametrize(
+    ("pickled", "name"),
+    [(b"ctorch.nn.functional\nsilu\n", "silu"), (b"ctorch._C._nn\ngelu\n", "gelu")],
+)
+def test_activations_of_layers_are_found_where_pytorch_names_them(
+    pickled: bytes, name: str
+) -> None:
+    found = weft.load(archive(pickled), weights_only=False)
+    assert found is getattr(weft.nn.functional, name)
 
 
 def test_safe_globals_are_kept_until_they_are_cleared() -> None:

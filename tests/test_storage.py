@@ -22,6 +22,7 @@ def test_one_storage_under_all_views() -> None:
     for view in (x.view(12), x.t(), x[1:], x[:, ::2], x.detach(), x.view(weft.uint8)):
         assert view.untyped_storage() is s  # as long as `s` lives
         assert view.storage().data_ptr() == x.storage().data_ptr()
+        assert view.storage()._cdata == x.untyped_storage()._cdata
     assert x.clone().untyped_storage() != s
     assert weft.is_storage(s) and weft.is_storage(x.storage()) and not weft.is_storage(x)
 
@@ -93,6 +94,37 @@ def test_typed_face() -> None:
     assert x[0].item() == 9 and s == x.storage() and s.untyped() is x.untyped_storage()
     assert s.clone().fill_(2).tolist() == [2] * 4 and x[0].item() == 9
     assert "dtype=torch.float32" in repr(s)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("FloatStorage", weft.float32), ("LongStorage", weft.int64), ("BoolStorage", weft.bool)],
+)
+def test_storages_by_their_types(name: str, dtype: Any) -> None:
+    kind = getattr(weft, name)
+    s = kind([0, 1, 1])
+    assert s.tolist() == [0, 1, 1] and s.dtype is kind.dtype is dtype and len(kind(2)) == 2
+    assert isinstance(s, kind) and isinstance(s, weft.TypedStorage)
+    assert not isinstance(weft.DoubleStorage(1), kind) and s.double().dtype is weft.float64
+    x = getattr(weft, name.replace("Storage", "Tensor"))(s)
+    assert x.dtype is dtype and x.storage() == s and kind(wrap_storage=s.untyped()) == s
+    shared = s._new_shared(4, device="cpu")
+    assert shared.is_shared() and x.new(shared).resize_(2, 2).tolist() == [[0, 0], [0, 0]]
+    assert x.new(s.untyped()).shape == (3,)
+    assert kind(3).copy_(weft.FloatStorage([1, 0, 1])).tolist() == [1, 0, 1]
+    for arguments, error, text in (
+        (("abc",), TypeError, "expected a size or a sequence, got str"),
+        ((1, 2), RuntimeError, r"expected a size or a sequence, got \(1, 2\)"),
+        ((-1,), RuntimeError, r"got \(-1,\)"),
+    ):
+        with pytest.raises(error, match=text):
+            kind(*arguments)
+    with pytest.raises(RuntimeError, match="copy_: expected 3 elements, got 2"):
+        s.copy_(kind(2))
+    with pytest.raises(
+        RuntimeError, match=r"new: expected a storage of .*, got one of torch\.float64"
+    ):
+        x.new(weft.DoubleStorage(1))
 
 
 def test_copies_and_pickles() -> None:

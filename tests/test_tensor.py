@@ -772,3 +772,10 @@ def test_subclass() -> None:
     assert type(weft.ones(2).as_subclass(Mine)) is Mine
     with pytest.raises(TypeError):
         weft.ones(2).as_subclass(int)  # type: ignore[arg-type]
+
+
+def test_new_takes_every_number_of_its_dtype() -> None:
+    x = weft.zeros(2, dtype=weft.int64)
+    assert x.new([2**60 + 1]).tolist() == [2**60 + 1] and x.new(2, 3).shape == (2, 3)
+    assert x.new().shape == (0,) and x.new(x).data_ptr() == x.data_ptr()
+    assert x.to(weft.complex64).new([1j]).tolist() == [1j]

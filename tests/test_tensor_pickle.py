@@ -124,3 +124,14 @@ def test_pickler_of_another_stream() -> None:
     pickle.Pickler(stream).dump({"w": weft.ones(2)})
     stream.seek(0)
     assert pickle.Unpickler(stream).load()["w"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [weft.relu, weft.nn.functional.gelu, weft.nn.functional.linear, weft.linalg.inv, weft.cat],
+)
+def test_functions_of_operators_are_their_names(function: Any) -> None:
+    assert through_pickle(function) is function
+    assert copy.deepcopy(function) is function
+    layer = weft.nn.TransformerEncoderLayer(4, 2, 8, activation=function)
+    assert through_pickle(layer).activation is function

@@ -440,7 +440,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "asarray": (lambda: weft.vmap(lambda x: weft.from_numpy(np.asarray(x)))(X), RuntimeError, ASKS),
     "memoryview": (lambda: weft.vmap(lambda x: list(memoryview(x)))(X), RuntimeError, ASKS),
     "constructor": (lambda: weft.vmap(lambda x: weft.Tensor(x))(X), RuntimeError, ASKS),
-    "new": (lambda: weft.vmap(lambda x: x.new(x))(X), RuntimeError, ASKS),
+    "new": (lambda: weft.vmap(lambda x: x.new(x.tolist()))(X), RuntimeError, ASKS),
     "parameter": (lambda: weft.vmap(lambda x: weft.nn.Parameter(x))(X), RuntimeError, ASKS),
     "tensor": (lambda: weft.vmap(lambda x: weft.tensor([x[0], 1.0]))(X), RuntimeError, ASKS),
     "equal": (lambda: weft.vmap(lambda x: weft.equal(x, x))(X), RuntimeError, ASKS),

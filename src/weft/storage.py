@@ -7,7 +7,7 @@ tensor's dtype. As long as one `UntypedStorage` of a storage lives, asking again
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -278,6 +278,8 @@ class UntypedStorage:
     def _key(self) -> int:
         return self._handle._storage_key()
 
+    _cdata = property(_key)
+
     def __hash__(self) -> int:
         return hash(self._key())
 
@@ -296,13 +298,41 @@ class UntypedStorage:
 
 
 class TypedStorage:
-    """A storage counted in elements of a dtype: PyTorch's older face of the same memory."""
+    """A storage counted in elements of a dtype: PyTorch's older face of the same memory.
+
+    `TypedStorage(n)` is n new elements, `TypedStorage(sequence)` a copy, both of the default dtype
+    unless dtype is given; `wrap_storage` is memory that there is. RuntimeError for more arguments
+    and a negative size, TypeError for what is neither a size nor a sequence.
+
+    >>> weft.TypedStorage([1, 2], dtype=weft.int16).nbytes()
+    4
+    """
 
     __slots__ = ("_untyped_storage", "dtype")
 
-    def __init__(self, untyped: UntypedStorage, dtype: Any) -> None:
-        self._untyped_storage = untyped
-        self.dtype = dtype
+    def __init__(
+        self,
+        *args: Any,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: Any = None,
+        device: Any = None,
+    ) -> None:
+        self.dtype = _C.get_default_dtype() if dtype is None else dtype
+        if wrap_storage is None:
+            wrap_storage = UntypedStorage._of(self._elements(args, device))
+        self._untyped_storage = wrap_storage
+
+    def _elements(self, args: tuple[Any, ...], device: Any) -> Tensor:
+        if len(args) > 1:
+            raise RuntimeError(f"TypedStorage: expected a size or a sequence, got {args}")
+        given = args[0] if args else 0
+        if isinstance(given, int):
+            return _C.empty(given, dtype=self.dtype, device=device)
+        if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+            raise TypeError(
+                f"TypedStorage: expected a size or a sequence, got {type(given).__name__}"
+            )
+        return _C.tensor(list(given), dtype=self.dtype, device=device)
 
     def _view(self) -> Tensor:
         size = self.nbytes() // self.element_size()
@@ -311,6 +341,10 @@ class TypedStorage:
     def untyped(self) -> UntypedStorage:
         """The bytes."""
         return self._untyped_storage
+
+    @property
+    def _cdata(self) -> int:
+        return self._untyped_storage._key()
 
     @property
     def device(self) -> Any:
@@ -344,6 +378,22 @@ class TypedStorage:
         self._untyped_storage.share_memory_()
         return self
 
+    def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
+        """`size` elements of zeros in shared memory."""
+        untyped = UntypedStorage._new_shared(size * self.element_size())
+        return TypedStorage(wrap_storage=untyped, dtype=self.dtype)
+
+    def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
+        """Takes the elements of a storage of the same size, as its own dtype."""
+        if len(source) != len(self):
+            raise RuntimeError(f"copy_: expected {len(self)} elements, got {len(source)}")
+        self._view().copy_(source._view())
+        return self
+
+    def cpu(self) -> TypedStorage:
+        """Itself: it is on the CPU."""
+        return self
+
     def __getitem__(self, index: int | slice) -> Any:
         part = self._view()[self._untyped_storage._at(index) if self._slice(index) else index]
         return part.item() if part.dim() == 0 else part.clone().storage()
@@ -369,7 +419,7 @@ class TypedStorage:
 
     def clone(self) -> TypedStorage:
         """The same elements in memory of its own."""
-        return TypedStorage(self._untyped_storage.clone(), self.dtype)
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
 
     def resize_(self, size: int) -> TypedStorage:
         """Changes the number of elements, as `UntypedStorage.resize_`."""
@@ -392,6 +442,22 @@ class TypedStorage:
         return f"{lines}\n[torch.storage.TypedStorage({kind}) of size {len(self)}]"
 
 
+def _conversion(name: str) -> Any:
+    def convert(self: TypedStorage) -> TypedStorage:
+        return getattr(self._view(), name)().storage()
+
+    convert.__name__ = name
+    convert.__doc__ = f"The elements as `Tensor.{name}` converts them; itself of that dtype."
+    return convert
+
+
+for _name in (
+    *("bfloat16", "bool", "byte", "char", "double"),
+    *("float", "half", "int", "long", "short"),
+):
+    setattr(TypedStorage, _name, _conversion(_name))
+
+
 # ---- methods of Tensor ----
 
 
@@ -402,7 +468,7 @@ def _untyped_storage(self: Tensor) -> UntypedStorage:
 
 def _storage(self: Tensor) -> TypedStorage:
     """The memory under the tensor, counted in its elements."""
-    return TypedStorage(UntypedStorage._of(self), self.dtype)
+    return TypedStorage(wrap_storage=UntypedStorage._of(self), dtype=self.dtype)
 
 
 def _set(

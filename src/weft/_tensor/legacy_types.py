@@ -1,4 +1,4 @@
-"""Constructors by type: weft.FloatTensor(2, 3), weft.LongTensor([1, 2])."""
+"""Constructors by type: weft.FloatTensor(2, 3), weft.LongTensor([1, 2]), weft.FloatStorage(2)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Size, Tensor
+from weft.storage import TypedStorage, UntypedStorage
 
 # PyTorch's names of the dtypes' types
 TYPES = {
@@ -25,27 +26,55 @@ class _Typed(type):
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        """Uninitialised memory of the sizes given, or a copy of a sequence or an array.
+        """`constructed` of the type's dtype."""
+        return constructed(cls.__name__, cls.dtype, args, device)
 
-        A tensor must have the type's dtype; it is returned as another tensor over its memory.
-        """
-        name, dtype = cls.__name__, cls.dtype
-        if not args:
-            return _C.empty(0, dtype=dtype, device=device)
-        (first, *rest) = args
-        if all(isinstance(n, int) and not isinstance(n, bool) for n in args):
-            return _C.empty(args, dtype=dtype, device=device)
-        if rest:
-            raise TypeError(f"{name}: expected sizes or one sequence, got {len(args)} arguments")
-        if isinstance(first, Size):
-            return _C.empty(first, dtype=dtype, device=device)
-        if isinstance(first, Tensor):
-            if first.dtype != dtype:
-                raise TypeError(f"{name}: expected a tensor of {dtype}, got {first.dtype}")
-            return first.detach()
-        if not hasattr(first, "__len__"):
-            raise TypeError(f"{name}: expected sizes or a sequence, got {type(first).__name__}")
-        return _C.tensor(first, dtype=dtype, device=device)
+
+def constructed(name: str, dtype: Any, args: tuple[Any, ...], device: Any) -> Tensor:
+    """Uninitialised memory of the sizes given, or a copy of a sequence or an array.
+
+    A tensor must have the dtype; it is returned as another tensor over its memory, as is a storage.
+    """
+    if not args:
+        return _C.empty(0, dtype=dtype, device=device)
+    (first, *rest) = args
+    if all(isinstance(n, int) and not isinstance(n, bool) for n in args):
+        return _C.empty(args, dtype=dtype, device=device)
+    if rest:
+        raise TypeError(f"{name}: expected sizes or one sequence, got {len(args)} arguments")
+    if isinstance(first, Size):
+        return _C.empty(first, dtype=dtype, device=device)
+    if isinstance(first, Tensor):
+        if first.dtype != dtype:
+            raise TypeError(f"{name}: expected a tensor of {dtype}, got {first.dtype}")
+        return first.detach()
+    if isinstance(first, (TypedStorage, UntypedStorage)):
+        return _C.empty(0, dtype=dtype).set_(_storage_of(name, dtype, first))
+    if not hasattr(first, "__len__"):
+        raise TypeError(f"{name}: expected sizes or a sequence, got {type(first).__name__}")
+    return _C.tensor(first, dtype=dtype, device=device)
+
+
+def _storage_of(name: str, dtype: Any, storage: Any) -> Any:
+    if isinstance(storage, TypedStorage) and storage.dtype is not dtype:
+        raise RuntimeError(f"{name}: expected a storage of {dtype}, got one of {storage.dtype}")
+    return storage
+
+
+class _StorageType(type):
+    """isinstance(s, weft.FloatStorage) asks for the dtype."""
+
+    dtype: Any
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype == cls.dtype
+
+    def __call__(cls, *args: Any, device: Any = None, wrap_storage: Any = None) -> TypedStorage:
+        """A TypedStorage of the dtype, of the arguments that this takes."""
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype, device=device)
+
+    def _new_shared(cls, size: int, *, device: Any = None) -> TypedStorage:
+        return cls()._new_shared(size)
 
 
 class _TypedOfGpu(type):
@@ -87,10 +116,14 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in TYPES:
+    tensors = f"{name.removesuffix('Storage')}Tensor" if name.endswith("Storage") else name
+    if tensors not in TYPES:
         raise AttributeError(f"module 'weft._tensor.legacy_types' has no attribute {name!r}")
-    doc = f"Makes tensors of {TYPES[name]}: of given sizes, or from a sequence."
-    dtype, module = getattr(_C, TYPES[name]), Tensor.__module__
-    members = {"dtype": dtype, "__doc__": doc, "__module__": module}
-    made = globals()[name] = _Typed(name, (), members)
-    return made
+    kind, made = (_Typed, "tensors") if tensors == name else (_StorageType, "storages")
+    members = {
+        "dtype": getattr(_C, TYPES[tensors]),
+        "__doc__": f"Makes {made} of {TYPES[tensors]}: of given sizes, or from a sequence.",
+        "__module__": Tensor.__module__,
+    }
+    found = globals()[name] = kind(name, (), members)
+    return found

@@ -6,6 +6,7 @@ Everything here is off the hot path; it is attached to the C type when weft is i
 from __future__ import annotations
 
 import copy
+import copyreg
 import functools
 import weakref
 from _pickle import PickleBuffer  # pickle itself takes long to import
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from weft import _C, _exports
 from weft._C import Size, Tensor
-from weft._runtime import default_device, lazy, torch_function
+from weft._runtime import default_device, lazy, pickled_functions, torch_function
 from weft.storage import TypedStorage, UntypedStorage
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -194,9 +195,13 @@ def _new_tensor(
     )
 
 
-def _new(self: Tensor, *args: Any) -> Tensor:
-    """Tensor(*args) of this tensor's dtype."""
-    return Tensor(*args).to(self.dtype)
+def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of this one's dtype: new memory of the sizes given, or a copy of a sequence.
+
+    A storage, or a tensor of the same dtype, is memory that it lies over.
+    """
+    constructed = lazy.value("weft._tensor.legacy_types", "constructed")
+    return constructed("new", self.dtype, args, self.device if device is None else device)
 
 
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
@@ -298,6 +303,7 @@ for _name, _method in _METHODS.items():
 torch_function.install()
 default_device.install()
 Tensor.__module__ = "weft"
+copyreg.pickle(_C._OpFunction, pickled_functions.reduced)
 
 
 setattr(Tensor, "name", property(lambda self: None, doc="None: tensors have no names."))  # noqa: B010

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from weft import _C
 from weft._C import Tensor
+from weft._runtime.hooks import RemovableHandle
 
 _autograd = _C._autograd
 Node = _autograd.Node
@@ -107,7 +108,7 @@ class allow_mutation_on_saved_tensors:
         allow_mutation_on_saved_tensors._active = self._open = False
 
 
-class HookHandle:
+class HookHandle(RemovableHandle):
     """Removes a hook again: `handle.remove()`, or at the end of a `with` block."""
 
     __slots__ = ("_node", "id")
@@ -120,12 +121,6 @@ class HookHandle:
         """Removes the hook; a second call does nothing."""
         self._node._remove_hook(self.id)
 
-    def __enter__(self) -> HookHandle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
-
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
     """Calls `hook(grad)` whenever the gradient of this tensor is known.
@@ -136,7 +131,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hook
     return HookHandle(*_autograd.register_hook(self, hook))
 
 
-class MultiHookHandle:
+class MultiHookHandle(RemovableHandle):
     """Removes the hooks of several tensors again: `handle.remove()`, or by a `with` block."""
 
     __slots__ = ("_handles",)
@@ -148,12 +143,6 @@ class MultiHookHandle:
         """Removes the hooks; a second call does nothing."""
         for handle in self._handles:
             handle.remove()
-
-    def __enter__(self) -> MultiHookHandle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
 
 
 class _Gathered:
@@ -202,14 +191,20 @@ def register_multi_grad_hook(
     return MultiHookHandle([register_hook(t, hook_of(i)) for i, t in enumerate(tensors)])
 
 
-def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> HookHandle:
-    """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf."""
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> HookHandle:
+    """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf.
+
+    Raises RuntimeError during backward where the hook returns something.
+    """
     tensor = weakref.ref(self)
 
     def run() -> None:
         target = tensor()
-        if target is not None:
-            hook(target)
+        if target is not None and (got := hook(target)) is not None:
+            raise RuntimeError(
+                "register_post_accumulate_grad_hook: expected a hook that returns None, "
+                f"got {type(got).__name__}"
+            )
 
     if not callable(hook):
         got = type(hook).__name__

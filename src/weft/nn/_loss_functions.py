@@ -14,6 +14,7 @@ from weft.autograd import Function
 from weft.nn._reduction import legacy_get_string as _legacy
 
 _nn = _C._nn
+_linear = _nn.linear
 _mse_loss = _nn.mse_loss
 _l1_loss = _nn.l1_loss
 _nll_loss = _nn.nll_loss_nd
@@ -70,7 +71,8 @@ def cross_entropy(
     A floating target of the input's shape holds probabilities of classes. [n, c, *] takes a target
     [n, *]. weight [c] scales each class; "mean" divides by the weights of the targets; targets of
     ignore_index do not count. Raises IndexError for a target outside the classes, RuntimeError for
-    shapes that do not fit, ValueError for another reduction.
+    shapes that do not fit and for probabilities with an ignore_index of 0 or more, ValueError for
+    another reduction.
 
     >>> weft.nn.functional.cross_entropy(weft.tensor([[0.0, 0.0], [9.0, 0.0]]), weft.tensor([0, 0]))
     tensor(0.3466)
@@ -78,9 +80,63 @@ def cross_entropy(
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     number = _reduction("cross_entropy", reduction)
+    if ignore_index >= 0 and target.is_floating_point():
+        raise RuntimeError(
+            f"cross_entropy: expected classes as target with ignore_index, got {target.dtype}"
+        )
     if label_smoothing:
         return _cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
     return _cross_entropy_loss(input, target, weight, number, ignore_index)
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """cross_entropy(linear(input, linear_weight, linear_bias), target), and its arguments.
+
+    input is [n, k] or [k], linear_weight [c, *, k], linear_bias [c, *], target [n, *] of classes or
+    [n, c, *] of their probabilities. options have no effect. Raises RuntimeError for shapes that
+    do not fit and for an ignore_index with probabilities, else what cross_entropy raises.
+
+    >>> x, w = weft.eye(2), weft.tensor([[0.0, 0.0], [0.0, 9.0]])
+    >>> weft.nn.functional.linear_cross_entropy(x, w, weft.tensor([0, 1]))
+    tensor(0.3466)
+    """
+    shape = linear_weight.shape[:-1]
+    if input.dim() not in (1, 2) or len(shape) < 1 or (input.dim() == 1 and len(shape) > 1):
+        raise RuntimeError(
+            "linear_cross_entropy: expected input [n, k] for linear_weight [c, *, k], or both "
+            f"without n and *, got {tuple(input.shape)} and {tuple(linear_weight.shape)}"
+        )
+    if linear_bias is not None and linear_bias.shape != shape:
+        raise RuntimeError(
+            f"linear_cross_entropy: expected linear_bias of shape {tuple(shape)}, "
+            f"got {tuple(linear_bias.shape)}"
+        )
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError(
+            "linear_cross_entropy: expected classes as target with ignore_index, "
+            f"got {target.dtype}"
+        )
+    bias = None if linear_bias is None else linear_bias.flatten()
+    logits = _linear(input, linear_weight.flatten(0, -2), bias)
+    return cross_entropy(
+        logits.reshape([*input.shape[:-1], *shape]),
+        target,
+        weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
 
 
 def nll_loss(
@@ -268,14 +324,14 @@ def huber_loss(
 ) -> Tensor:
     """d^2 / 2 where |d| <= delta, otherwise delta (|d| - delta / 2); d = input - target.
 
-    Reductions are those of smooth_l1_loss. Raises ValueError for delta <= 0, for another reduction,
-    and for a weight of another shape.
+    Reductions are those of smooth_l1_loss. Raises RuntimeError for delta <= 0, ValueError for
+    another reduction and for a weight of another shape.
 
     >>> weft.nn.functional.huber_loss(weft.tensor([0.5, 3.0]), weft.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
     """
     if delta <= 0:
-        raise ValueError(f"huber_loss: expected delta > 0, got {delta}")
+        raise RuntimeError(f"huber_loss: expected delta > 0, got {delta}")
     distance = (input - target).abs()
     near = distance.clamp_max(delta)  # of an infinite one the square would have the slope NaN
     square, line = near * near * 0.5, (distance - 0.5 * delta) * delta
@@ -374,6 +430,7 @@ __all__ = [
     "huber_loss",
     "kl_div",
     "l1_loss",
+    "linear_cross_entropy",
     "mse_loss",
     "nll_loss",
     "smooth_l1_loss",

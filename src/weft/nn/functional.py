@@ -218,8 +218,8 @@ def batch_norm(
     In training the statistics are those of the batch and the running ones move towards them.
 
     `input` is [n, c] or [n, c, ...], and so is the result; the others are [c] or None. Raises
-    ValueError in training for a single value a channel, RuntimeError without running statistics
-    otherwise.
+    ValueError in training for a single value a channel or an eps that is not above 0, RuntimeError
+    without running statistics otherwise.
 
     >>> mean, var = weft.zeros(1), weft.ones(1)
     >>> weft.nn.functional.batch_norm(weft.tensor([[1.0], [3.0]]), mean, var, training=True)
@@ -233,6 +233,8 @@ def batch_norm(
             "batch_norm: expected more than 1 value per channel when training, "
             f"got input size {input.size()}"
         )
+    if training and eps <= 0:
+        raise ValueError(f"batch_norm: expected eps > 0 when training, got {eps}")
     return _batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, True
     )

@@ -180,9 +180,17 @@ class LinearLR(ClosedFormSchedule):
     def get_lr(self) -> list[float]:
         if self._is_initial and self.last_epoch > 0:
             return self._current()
-        before = 1.0 if self.last_epoch == 0 else self._factor(self.last_epoch - 1)
-        change = self._factor(self.last_epoch) / before
-        return [lr * change for lr in self._current()]
+        return [lr * self._change() for lr in self._current()]
+
+    def _change(self) -> float:
+        """The factor of this epoch over that of the last one, in the form whose rounding is
+        PyTorch's."""
+        epoch, rise = self.last_epoch, self.end_factor - self.start_factor
+        if epoch == 0:
+            return self.start_factor
+        if epoch > self.total_iters:
+            return 1.0
+        return 1.0 + rise / (self.total_iters * self.start_factor + (epoch - 1) * rise)
 
     def _factor(self, epoch: int) -> float:
         share = min(epoch, self.total_iters) / self.total_iters

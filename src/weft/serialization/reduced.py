@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from weft import _C
 from weft._C import Tensor
 from weft.nn.modules._layout import torch_layout
 from weft.nn.modules.module import Module
@@ -36,7 +37,7 @@ def reduce(value: Any) -> Reduced | None:
     kind = type(value)
     if isinstance(value, Tensor):
         raise _refused(kind, "a subclass of Tensor; save the plain tensor")
-    if isinstance(value, (type, FunctionType)):
+    if isinstance(value, (type, FunctionType, _C._OpFunction)):
         return None
     special = copyreg.dispatch_table.get(kind)
     try:

@@ -79,7 +79,7 @@ def allowed(module: str, name: str) -> Any:
 
 def own(module: str, name: str) -> Any:
     """The layer or activation of the library that PyTorch has under this name, or None."""
-    if module == "torch.nn.functional":
+    if module in ("torch.nn.functional", "torch._C._nn"):
         return getattr(functional, name) if name in _ACTIVATIONS else None
     if not module.startswith("torch.nn.modules."):
         return None
@@ -92,8 +92,9 @@ _ACTIVATIONS = ("relu", "gelu", "silu", "elu", "leaky_relu", "mish", "softplus",
 
 
 def _is_own(kind: type) -> bool:
-    """Whether it is a class of the library's layers."""
-    return kind.__module__.startswith("weft.nn.modules.") and issubclass(kind, Module)
+    """Whether it is a class of the library's layers, or of what they are told."""
+    inside = kind.__module__.startswith("weft.nn.modules.")
+    return inside and issubclass(kind, (Module, modules.LinearCrossEntropyOptions))
 
 
 def is_allowed_object(value: Any) -> bool:

@@ -79,6 +79,7 @@ from weft.nn.modules.lazy_layers import (
 )
 from weft.nn.modules.linear import Identity, Linear
 from weft.nn.modules.loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
+from weft.nn.modules.loss_linear import LinearCrossEntropyLoss, LinearCrossEntropyOptions
 from weft.nn.modules.loss_margin import (
     Bilinear,
     CosineEmbeddingLoss,
@@ -252,6 +253,8 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",

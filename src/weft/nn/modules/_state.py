@@ -26,7 +26,7 @@ class _IncompatibleKeys(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return (
-            f"IncompatibleKeys(missing_keys={self.missing_keys!r}, "
+            f"_IncompatibleKeys(missing_keys={self.missing_keys!r}, "
             f"unexpected_keys={self.unexpected_keys!r})"
         )
 

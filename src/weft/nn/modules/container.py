@@ -192,9 +192,9 @@ class ModuleDict(Module):
     def __contains__(self, key: object) -> bool:
         return key in self._modules
 
-    def keys(self) -> list[str]:
-        """The names, in order."""
-        return list(self._modules)
+    def keys(self) -> Any:
+        """The names, in order, as a dictionary shows them: a set that can be iterated."""
+        return dict.fromkeys(self._modules).keys()
 
     def values(self) -> list[Any]:
         """The modules, in order."""

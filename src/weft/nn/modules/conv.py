@@ -59,10 +59,8 @@ class _ConvNd(Module):
         self.kernel_size = _each(kernel_size, self._dims)
         self.stride = _each(stride, self._dims)
         self.dilation = _each(dilation, self._dims)
-        self.padding = self._padding(padding)
-        self._reversed_padding_repeated_twice = tuple(
-            n for n in self.padding[::-1] for _ in range(2)
-        )
+        self.padding: Any = padding if isinstance(padding, str) else _each(padding, self._dims)
+        self._reversed_padding_repeated_twice = self._sides()
         self.output_padding = (0,) * self._dims  # only transposed ones are given another
         self.groups = groups
         self.padding_mode = padding_mode
@@ -76,20 +74,22 @@ class _ConvNd(Module):
     def _weight_shape(self) -> tuple[int, ...]:
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
-    def _padding(self, padding: Any) -> tuple[int, ...]:
-        """The padding as numbers; 'valid' is none, 'same' keeps the size where it can be even."""
-        if not isinstance(padding, str):
-            return _each(padding, self._dims)
-        if padding == "valid":
-            return (0,) * self._dims
+    def _sides(self) -> tuple[int, ...]:
+        """The padding before and behind each dimension, the last dimension first, as F.pad has it.
+
+        Where that of "same" is odd, there is one more behind.
+        """
+        if not isinstance(self.padding, str):
+            return tuple(n for n in self.padding[::-1] for _ in range(2))
+        if self.padding == "valid":
+            return (0, 0) * self._dims
+        if self.padding != "same" or any(s != 1 for s in self.stride):
+            raise ValueError(
+                f"{type(self).__name__}: expected padding as numbers, 'valid', or 'same' with "
+                f"stride 1, got {self.padding!r} with stride {self.stride}"
+            )
         total = [d * (k - 1) for k, d in zip(self.kernel_size, self.dilation)]
-        if padding == "same" and all(s == 1 for s in self.stride) and not any(t % 2 for t in total):
-            return tuple(t // 2 for t in total)
-        raise ValueError(
-            f"{type(self).__name__}: expected padding as numbers, 'valid', or 'same' with stride 1 "
-            f"and odd kernels, got {padding!r} for kernel_size {self.kernel_size} "
-            f"and stride {self.stride}"
-        )
+        return tuple(n for t in total[::-1] for n in (t // 2, t - t // 2))
 
     def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
         """The input with what padding_mode puts around it, and the zeros still to add."""
@@ -111,7 +111,7 @@ class _ConvNd(Module):
             f"{self.in_channels}, {self.out_channels}",
             f"kernel_size={self.kernel_size}, stride={self.stride}",
         ]
-        if any(self.padding):
+        if any(n != 0 for n in self.padding):
             parts.append(f"padding={self.padding}")
         if any(d != 1 for d in self.dilation):
             parts.append(f"dilation={self.dilation}")

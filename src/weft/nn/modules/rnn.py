@@ -97,11 +97,18 @@ class RNNBase(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        if hidden_size <= 0 or num_layers <= 0:
-            raise ValueError(
-                f"{name}: expected hidden_size and num_layers above 0, "
-                f"got {hidden_size} and {num_layers}"
-            )
+        for argument, size in (
+            ("input_size", input_size),
+            ("hidden_size", hidden_size),
+            ("num_layers", num_layers),
+        ):
+            if not isinstance(size, int):
+                raise TypeError(f"{name}: expected {argument} as an int, got {size!r}")
+            if size <= 0:
+                raise ValueError(f"{name}: expected {argument} above 0, got {size}")
+        for argument, flag in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"{name}: expected {argument} as a bool, got {flag!r}")
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"{name}: expected dropout between 0 and 1, got {dropout}")
         if not 0 <= proj_size < hidden_size or (proj_size and mode != "LSTM"):

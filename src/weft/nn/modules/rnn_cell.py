@@ -57,10 +57,15 @@ class RNNCellBase(Module):
             raise ValueError(self._wrong_input(input))
         if input.size(-1) != self.input_size:
             raise RuntimeError(self._wrong_input(input))
+        shape = [*input.shape[:-1], self.hidden_size]
         if state is None:
-            shape = [*input.shape[:-1], self.hidden_size]
             zeros = _C.zeros(shape, dtype=input.dtype, device=input.device)
             state = (zeros, zeros) if self._mode == "LSTM" else (zeros,)
+        for part in state:
+            if part.dim() not in (1, 2):
+                raise ValueError(self._wrong_state(shape, part))
+            if list(part.shape) != shape:
+                raise RuntimeError(self._wrong_state(shape, part))
         from_input = F.linear(input, self.weight_ih, self.bias_ih)
         from_hidden = F.linear(state[0], self.weight_hh, self.bias_hh)
         return _STEPS[self._mode][0](from_input, state, from_hidden)
@@ -69,6 +74,12 @@ class RNNCellBase(Module):
         return (
             f"{type(self).__name__}: expected input of 1 or 2 dimensions, the last "
             f"{self.input_size}, got shape {tuple(input.shape)}"
+        )
+
+    def _wrong_state(self, shape: list[int], state: Tensor) -> str:
+        return (
+            f"{type(self).__name__}: expected a hidden state of shape {tuple(shape)}, "
+            f"got {tuple(state.shape)}"
         )
 
     def extra_repr(self) -> str:
@@ -80,7 +91,7 @@ class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with nonlinearity='relu'.
 
     Input [n, input_size] or [input_size]; the state alike, zeros unless given. Raises RuntimeError
-    for sizes that do not fit.
+    or ValueError for sizes that do not fit.
 
     >>> weft.nn.RNNCell(3, 4)(weft.ones(2, 3)).shape
     torch.Size([2, 4])
@@ -122,7 +133,7 @@ class LSTMCell(RNNCellBase):
     """One step of LSTM.
 
     Input [n, input_size] or [input_size]; the state is (h, c) alike, zeros unless given. Raises
-    RuntimeError for sizes that do not fit.
+    RuntimeError or ValueError for sizes that do not fit.
 
     >>> h, c = weft.nn.LSTMCell(3, 4)(weft.ones(2, 3))
     >>> h.shape, c.shape
@@ -143,7 +154,7 @@ class GRUCell(RNNCellBase):
     """One step of GRU.
 
     Input [n, input_size] or [input_size]; the state alike, zeros unless given. Raises RuntimeError
-    for sizes that do not fit.
+    or ValueError for sizes that do not fit.
 
     >>> weft.nn.GRUCell(3, 4)(weft.ones(2, 3)).shape
     torch.Size([2, 4])
