@@ -78,10 +78,10 @@ PYTHON_RULES: dict[str, tuple[str, ...]] = {
 # What each folder of the compiler may import of its others; the modules beside them may import all.
 JIT_RULES: dict[str, tuple[str, ...]] = {
     "ir": (),
-    "cache": (),
+    "cache": ("memo", "python_classes"),
     "codegen": ("ir", "schemas", "operator_facts"),
     "passes": ("ir", "schemas", "codegen"),
-    "frontend": ("ir", "cache", "schemas", "python_functions"),
+    "frontend": ("ir", "cache", "schemas", "memo", "python_classes", "python_functions"),
     "tracing": (
         *("ir", "schemas", "schema_parts", "passes", "frontend", "execution"),
         *("script", "module_methods", "script_function", "compiled_function", "script_module"),

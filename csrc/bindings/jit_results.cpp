@@ -127,7 +127,10 @@ PyObject* jit_types() {
 }
 
 PyObject* registered_type(const std::string& name) {
-  return PyDict_GetItemString(jit_types(), name.c_str());
+  PyObject* const found = PyDict_GetItemString(jit_types(), name.c_str());
+  if (found == nullptr || !PyWeakref_CheckRef(found)) return found;
+  PyObject* const type = PyWeakref_GET_OBJECT(found);
+  return type == Py_None ? nullptr : type;
 }
 
 }  // namespace weft::py

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import struct
+import time
+import weakref
 import zipfile
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 from tests.jit.archive_writer import ROOT, Member, Object, archive, forward, pickled
 
 import weft
-from weft import jit
+from weft import _C, jit
 from weft.jit import FrontendError
 from weft.serialization import LoadError
 
@@ -109,6 +112,23 @@ def net(mode: str = "fast", **records: bytes) -> io.BytesIO:
     }
     code = {"__torch__": NET, "__torch__.inner.___torch_mangle_0": INNER}
     return archive(code, Object("__torch__.Net", state), [weft.tensor([10.0, 20.0])], **records)
+
+
+def test_what_was_loaded_goes_with_its_module():
+    def classes_of_a_run() -> list[weakref.ref[Any]]:
+        loaded = jit.load(net())
+        pair = loaded(weft.ones(2))[2]
+        return [weakref.ref(each) for each in (loaded, type(pair), type(loaded.mode))]
+
+    names = set(_C._jit_types)
+    classes = [ref for _ in range(3) for ref in classes_of_a_run()]
+    kept = jit.load(net())
+    deadline = time.monotonic() + 20
+    while any(ref() for ref in classes) and time.monotonic() < deadline:
+        gc.collect()  # machine code that is being made keeps its program
+    assert [ref() for ref in classes] == [None] * 9
+    assert type(kept(weft.ones(2))[2]).__name__ == "Pair"  # its own classes have stayed
+    assert len(set(_C._jit_types) - names) <= 3
 
 
 def test_an_archive_of_all_kinds_of_definitions():

@@ -92,6 +92,7 @@ MODULES = {
     "MSELoss": (lambda: nn.MSELoss(), lambda: (f(2, 3), f(2, 3))),
     "L1Loss": (lambda: nn.L1Loss(reduction="sum"), lambda: (f(2, 3), f(2, 3))),
     "CrossEntropyLoss": (lambda: nn.CrossEntropyLoss(), lambda: (f(4, 5), ints(4))),
+    "LinearCrossEntropyLoss": (lambda: nn.LinearCrossEntropyLoss(6, 5), lambda: (f(4, 6), ints(4))),
     "NLLLoss": (lambda: nn.NLLLoss(), lambda: (f(4, 5), ints(4))),
     "BCEWithLogitsLoss": (lambda: nn.BCEWithLogitsLoss(), lambda: (f(4), weft.rand(4))),
 }  # fmt: skip

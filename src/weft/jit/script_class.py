@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from weft import _C
 from weft._runtime.public import weft
+from weft.jit import python_classes
 from weft.jit.execution import class_of
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.errors import FrontendError
@@ -94,4 +94,4 @@ def register_class(name: str, cls: type) -> None:
     if not hasattr(cls, "_jit_object"):
         cls._jit_object = property(_to_jit)  # type: ignore[attr-defined]
         cls._from_jit = classmethod(_from_jit)  # type: ignore[attr-defined]
-    _C._jit_types[name] = cls
+    python_classes.register(name, cls)

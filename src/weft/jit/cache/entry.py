@@ -8,6 +8,7 @@ from typing import Any
 
 from weft import _C
 from weft._C import Tensor
+from weft.jit import python_classes
 from weft.jit.cache.walk import NotKept, Walk
 
 _MAGIC = b"weft program 1\n"
@@ -76,9 +77,10 @@ class Entry:
 
 def _register(types: Mapping[str, type]) -> None:
     """Lets programs give objects of Python's classes."""
-    if any(_C._jit_types.get(name, cls) is not cls for name, cls in types.items()):
+    if any(python_classes.find(name) not in (None, cls) for name, cls in types.items()):
         raise Damaged
-    _C._jit_types.update(types)
+    for name, cls in types.items():
+        python_classes.register(name, cls)
 
 
 def _fields(data: bytes) -> list[bytes]:

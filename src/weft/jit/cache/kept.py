@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from weft import _C
+from weft.jit import python_classes
 from weft.jit.cache.entry import Damaged, Entry, bytes_of, encode, texts_of
 from weft.jit.cache.files import PROGRAMS, key
 from weft.jit.cache.walk import NotKept, Walk, version
@@ -58,7 +58,8 @@ class Kept:
         names = list(classes)
         if any(self.class_named(each) is None for each in names):
             return
-        types = {text: _C._jit_types[text] for text in strings if text in _C._jit_types}
+        known = {text: python_classes.find(text) for text in strings}
+        types = {text: cls for text, cls in known.items() if cls is not None}
         try:
             data = encode(self.walk, name, program, inputs, callables, types, names)
         except NotKept:

@@ -21,6 +21,7 @@ from typing import Any, TypeGuard
 from weft import _C
 from weft._C import Tensor
 from weft._runtime.public import weft
+from weft.jit import memo
 from weft.jit.cache.files import sha256
 from weft.version import __version__
 
@@ -33,9 +34,10 @@ _IN_CLASSES = frozenset(
         *("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__slots__"),
         *("__abstractmethods__", "_abc_impl", "__match_args__"),
         *("__static_attributes__", "__firstlineno__"),
+        memo.MARK,
     ]
 )
-_MADE = frozenset(("_weft_script_function",))  # what weft.jit leaves in functions
+_MADE = frozenset(("_weft_script_function", memo.MARK))  # what weft.jit leaves in functions
 
 
 class NotKept(Exception):

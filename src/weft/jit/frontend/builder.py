@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from weft import _C
-from weft.jit import schemas
+from weft.jit import python_classes, schemas
 from weft.jit.frontend.environment import Scope
 from weft.jit.frontend.values import UNKNOWN, Simple, Sugared
 from weft.jit.ir import types as ty
@@ -76,7 +75,7 @@ class GraphBuilder:
         name = cls.__name__
         if cls.__module__ != "builtins":
             name = f"{cls.__module__}.{cls.__qualname__}"
-            _C._jit_types[name] = cls  # raised as itself where this process knows it
+            python_classes.register(name, cls)  # raised as itself where this process knows it
         self.node("prim::RaiseException", (message,), (), {"exception": name}, range)
 
     def cast(self, v: Value, type: ty.Type) -> Value:

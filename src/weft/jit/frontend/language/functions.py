@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import types as python_types
-import weakref
 from typing import Any
 
 from weft.amp import autocast
+from weft.jit import memo
 from weft.jit.cache import reads
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.environment import FALLS, RESULT, Flow
@@ -56,17 +56,15 @@ class FunctionValue(Sugared):
 
 # Python functions -----------------------------------------------------------------------------
 
-_compiled: weakref.WeakKeyDictionary[Any, Compiled] = weakref.WeakKeyDictionary()
-
 
 def compile_function(
     function: Any, extra: dict[str, Any] | None = None, caller: str = "", range: Any = None
 ) -> Compiled:
     """The IR of a Python function, compiled at its first use."""
-    known = _compiled.get(function)
+    known: Compiled | None = memo.known(function)
     if known is not None:
         if known.error is not None:
-            del _compiled[function]
+            memo.forget(function)
         else:
             reads.compiled_before(function, known.walk)
             return known
@@ -92,12 +90,12 @@ def compile_function(
 
 def _remember(function: Any, compiled: Compiled, walk: str) -> None:
     compiled.walk = walk
-    _compiled[function] = compiled
+    memo.keep(function, compiled)
 
 
 def forget(function: Any) -> None:
     """Compiles the function anew when it is next used."""
-    _compiled.pop(function, None)
+    memo.forget(function)
 
 
 def compile_definition(

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft import _C
-from weft.jit import schemas
+from weft.jit import python_classes, schemas
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.calls import candidates, emit_operator, try_operator
 from weft.jit.frontend.language.control_flow import Condition, choose
@@ -278,6 +277,6 @@ def as_plain(c: Compiler, value: Sugared, range: Any) -> Sugared:
     enum = value.v.type if isinstance(value, Simple) else None
     if not isinstance(enum, ty.EnumType):
         return value
-    cls = _C._jit_types.get(enum.name)
+    cls = python_classes.find(enum.name)
     is_plain = isinstance(cls, type) and issubclass(cls, int | float | str)
     return value.attr(c, range, "value") if is_plain else value

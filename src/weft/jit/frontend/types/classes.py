@@ -6,8 +6,8 @@ import enum
 from types import FunctionType
 from typing import Any
 
-from weft import _C
 from weft._runtime.public import weft
+from weft.jit import memo, python_classes
 from weft.jit.frontend.registry import verb
 from weft.jit.frontend.source.code import Code, function_definition
 from weft.jit.frontend.source.errors import FrontendError, fail
@@ -43,11 +43,6 @@ class ClassInfo:
     def find(self, name: str) -> Any:
         """The class attribute of that name as it stands in the class, or MISSING."""
         return static_attribute(self.python_class, name, MISSING)
-
-
-_classes: dict[type, ClassInfo] = {}
-_enums: dict[type, ty.EnumType] = {}
-_tuples: dict[type, ty.TupleType] = {}
 
 
 def known_info(type: ty.Type) -> ClassInfo | None:
@@ -90,7 +85,7 @@ def type_of_class(cls: type, range: Any = None) -> ty.Type:
 
 def enum_type(cls: type[enum.Enum], range: Any) -> ty.EnumType:
     """The type of an enum, whose values must be of one type."""
-    known = _enums.get(cls)
+    known = memo.known(cls)
     if known is not None:
         return known
     members = [(member.name, member.value) for member in cls]
@@ -104,8 +99,8 @@ def enum_type(cls: type[enum.Enum], range: Any) -> ty.EnumType:
     convert = plain[value_type]
     pairs = tuple((name, convert(value)) for name, value in members)
     made = ty.EnumType(unique_name(qualified_name(cls)), value_type, pairs)
-    _enums[cls] = made
-    _C._jit_types[made.name] = cls
+    memo.keep(cls, made)
+    python_classes.register(made.name, cls)
     return made
 
 
@@ -114,14 +109,15 @@ def enum_type(cls: type[enum.Enum], range: Any) -> ty.EnumType:
 
 def named_tuple_type(cls: type, range: Any) -> ty.TupleType:
     """The type of a NamedTuple; fields without annotation hold tensors."""
-    known = _tuples.get(cls)
+    known = memo.known(cls)
     if known is not None:
         return known
     fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
     types = [declared_types(cls).get(field, ty.TENSOR) for field in fields]
-    made = ty.TupleType(tuple(types), unique_name(qualified_name(cls)), tuple(fields))
-    _tuples[cls] = made
-    _C._jit_types[made.name] = cls
+    name = unique_name(qualified_name(cls))
+    made = ty.TupleType(tuple(types), name, tuple(fields))
+    memo.keep(cls, made)
+    python_classes.register(name, cls)
     return made
 
 
@@ -184,20 +180,20 @@ def dataclass_fields(cls: type) -> tuple[Any, ...]:
 
 def class_info(cls: type, range: Any = None, extra: dict[str, Any] | None = None) -> ClassInfo:
     """The compiled form of a class: its type, with the attributes that __init__ sets."""
-    known = _classes.get(cls)
+    known = memo.known(cls)
     if known is not None:
         return known
     if cls.__module__.partition(".")[0] == "weft" and not hasattr(cls, "__weft_script__"):
         fail(f"expected a class of the program, got {cls.__module__}.{cls.__name__}", range)
     info = ClassInfo(ty.ClassType(unique_name(qualified_name(cls))), cls)
     info.extra = extra or {}
-    _classes[cls] = info
+    memo.keep(cls, info)
     info.type.info = info
     verb["register_class"](info.type.name, cls)
     try:
         _declare(info, extra)
     except FrontendError:
-        del _classes[cls]
+        memo.forget(cls)
         raise
     return info
 
@@ -219,9 +215,6 @@ def _declare(info: ClassInfo, extra: dict[str, Any] | None) -> None:
 # Interfaces -----------------------------------------------------------------------------------
 
 
-_interfaces: dict[type, ty.InterfaceType] = {}
-
-
 def is_interface(cls: type) -> bool:
     """Whether a class was marked @interface."""
     return "__weft_interface__" in vars(cls)
@@ -229,12 +222,12 @@ def is_interface(cls: type) -> bool:
 
 def interface_type(cls: type) -> ty.InterfaceType:
     """The type of an interface class."""
-    known = _interfaces.get(cls)
+    known = memo.known(cls)
     if known is not None:
         return known
     made = ty.InterfaceType(unique_name(qualified_name(cls)))
     made.is_module = issubclass(cls, weft.nn.Module)
-    _interfaces[cls] = made
+    memo.keep(cls, made)
     for base in reversed(cls.__mro__):
         if base is object or is_library_layer(base):
             continue

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from weft import _C
+from weft.jit import python_classes
 from weft.jit.frontend.compiler import Compiler
 from weft.jit.frontend.language.assignment import take_apart
 from weft.jit.frontend.language.attributes import refuse_attribute
@@ -26,7 +26,7 @@ from weft.jit.ir.source import SourceRange
 
 
 def _python_class(type: ty.TupleType) -> Any:
-    return _C._jit_types.get(type.name) if type.fields else None
+    return python_classes.find(type.name) if type.fields else None
 
 
 def _own(cls: Any, name: str) -> Any:
