@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from weft._runtime.public import weft
@@ -76,11 +77,10 @@ def _tensordot(g: Any, a: Symbol, b: Symbol, dims_a: Any, dims_b: Any) -> Any:
 
 
 def _conv(g: Any, x: Symbol, weight: Symbol, bias: Any, stride: Any, pads: Any, **rest: Any) -> Any:
-    """Conv, of one sample too. `pads`: at both ends, or the name of a rule."""
+    """Conv, of one sample too. `pads`: at both ends, or at the beginnings and then at the ends."""
     spatial = weight.rank - 2
     single = x.rank == spatial + 1
     x = g.unsqueeze(x, 0) if single else x
-    named = {"same": "SAME_UPPER", "valid": "VALID"}[pads] if isinstance(pads, str) else None
     made = g.op(
         "Conv",
         x,
@@ -88,8 +88,7 @@ def _conv(g: Any, x: Symbol, weight: Symbol, bias: Any, stride: Any, pads: Any, 
         bias,
         kernel_shape=weight.shape[2:],
         strides=list(stride),
-        pads=None if named else [*pads, *pads],
-        auto_pad=named,
+        pads=list(pads) if len(pads) == 2 * spatial else [*pads, *pads],
         **rest,
     )
     return g.squeeze(made, 0) if single else made
@@ -99,7 +98,15 @@ def _conv(g: Any, x: Symbol, weight: Symbol, bias: Any, stride: Any, pads: Any, 
 def _conv_nd(
     g: Any, x: Symbol, w: Symbol, b: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    return _conv(g, x, w, b, stride, padding, dilations=list(dilation), group=groups)
+    pads = _pads_of(padding, w.shape[2:], dilation) if isinstance(padding, str) else padding
+    return _conv(g, x, w, b, stride, pads, dilations=list(dilation), group=groups)
+
+
+def _pads_of(rule: str, kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
+    """At the beginnings and at the ends; "same" has the odd one at the end. Engines refuse ONNX's
+    own rule for dilated kernels."""
+    both = [(size - 1) * step if rule == "same" else 0 for size, step in zip(kernel, dilation)]
+    return [*(pad // 2 for pad in both), *(pad - pad // 2 for pad in both)]
 
 
 @mapping("weft.nn._window_functions.conv3d")
@@ -107,9 +114,9 @@ def _conv3d(
     g: Any, x: Symbol, w: Symbol, b: Any = None, stride: Any = 1, padding: Any = 0,
     dilation: Any = 1, groups: int = 1,
 ) -> Any:  # fmt: skip
+    stride, dilation = _each(stride, 3), _each(dilation, 3)
     pads = padding if isinstance(padding, str) else _each(padding, 3)
-    rest = {"dilations": _each(dilation, 3), "group": groups}
-    return _conv(g, x, w, b, _each(stride, 3), pads, **rest)
+    return _conv_nd(g, x, w, b, stride, pads, dilation, groups)
 
 
 @mapping("conv_transpose2d.input")

@@ -26,7 +26,7 @@ from weft.jit.ir.source import SourceRange
 
 
 def _python_class(type: ty.TupleType) -> Any:
-    return python_classes.find(type.name) if type.fields else None
+    return python_classes.find(type.name) if type.name and type.fields else None
 
 
 def _own(cls: Any, name: str) -> Any:
