@@ -88,7 +88,8 @@ def is_real(module: str, name: str) -> bool:
     try:
         return getattr(importlib.import_module(module), name, ABSENT) is not ABSENT
     except ModuleNotFoundError:
-        return f'"{name}"' in source(module).read_text()
+        path = source(module)
+        return path.exists() and f'"{name}"' in path.read_text()
 
 
 def source(module: str) -> Path:
