@@ -28,7 +28,7 @@ class WriteCount final : public RefCounted {
   std::atomic<uint32_t> count_;
 };
 
-// What the autograd layer attaches; core only owns and destroys it.
+// What the autograd layer attaches. Core owns it, and counts by it the writes of `counts_apart`.
 struct AutogradMetaBase {
   virtual ~AutogradMetaBase() = default;
   // A new state, for a tensor whose writes are counted with those of this one.

@@ -111,8 +111,6 @@ class allow_mutation_on_saved_tensors:
 class HookHandle(RemovableHandle):
     """Removes a hook again: `handle.remove()`, or at the end of a `with` block."""
 
-    __slots__ = ("_node", "id")
-
     def __init__(self, node: Any, id: int) -> None:
         self._node = node
         self.id = id
@@ -133,8 +131,6 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hook
 
 class MultiHookHandle(RemovableHandle):
     """Removes the hooks of several tensors again: `handle.remove()`, or by a `with` block."""
-
-    __slots__ = ("_handles",)
 
     def __init__(self, handles: Sequence[HookHandle]) -> None:
         self._handles = tuple(handles)
