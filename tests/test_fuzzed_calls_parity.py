@@ -7,6 +7,7 @@ WEFT_EXAMPLES says how many calls a row, as in test_fuzzed_calls.py.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 from typing import Any
 
@@ -25,6 +26,8 @@ from test_fuzzed_calls import (
     same,
     tolerance,
 )
+
+import weft
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
@@ -80,6 +83,7 @@ NARROWER = {
     "repeat_interleave.self_int": "an output_size that is wrong",
     "index_fill.int_Scalar": "an index into nothing", "index_fill.int_Tensor": "an index into nothing",
     "index_fill_.int_Scalar": "an index into nothing", "index_fill_.int_Tensor": "an index into nothing",
+    "index.Tensor": "an index out of bounds into rows of nothing",
     "topk": "none of a number", "diff": "no differences along a dim it lacks",
     "conv_transpose2d.input": "an empty result",
     "adjoint": "of a number", "block_diag": "of nothing", "repeat": "less than no times beside no times", "cholesky": "of an empty vector",
@@ -185,3 +189,36 @@ def test_both_raise_or_both_agree(case: Case) -> None:
             operand.held.clear()
 
     run()
+
+
+# Found by drawing, tried always ------------------------------------------------------------------
+
+EMPTY = {
+    "read": lambda lib, x, places: x[places],
+    "of_two_rows": lambda lib, x, places: lib.zeros(2, 3)[places],
+    "write": lambda lib, x, places: lib.index_put(x, places, lib.tensor(1.0)),
+    "add": lambda lib, x, places: lib.index_put(x, places, lib.tensor(1.0), accumulate=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_indices_that_broadcast_to_nothing_are_not_checked(name: str) -> None:
+    def call(lib: Any) -> Any:
+        places = (lib.tensor([[-1, 7, -1]]), lib.zeros((0, 3), dtype=lib.int64))
+        return EMPTY[name](lib, lib.zeros(0, 3), places)
+
+    same(plain(call(weft)), plain(call(torch)), 0)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+@pytest.mark.parametrize("dim", [None, 0, 1, (0, 1)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
+def test_the_variance_of_nothing_is_nan(name: str, dim: Any, dtype: str) -> None:
+    for shape, correction in itertools.product([(0, 3), (2, 0), (2, 3)], [-1.5, 0, 1, 4]):
+        ours, theirs = (
+            getattr(lib, name)(
+                lib.ones(shape, dtype=getattr(lib, dtype)), dim=dim, correction=correction
+            )
+            for lib in (weft, torch)
+        )
+        same(plain(ours), plain(theirs), 1e-6)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from drawing import examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from op_cases import CASES
 from op_cases.calling import ROWS, function_of
@@ -352,7 +352,10 @@ def test_as_pytorch_does(name: str) -> None:
 # Dtypes ------------------------------------------------------------------------------------------
 
 DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64", "complex64")
-BINARY = ("add", "mul", "true_divide", "pow", "maximum", "lt", "where", "copysign", "lerp")
+BINARY = (
+    "add", "mul", "true_divide", "pow", "maximum", "lt", "eq", "ge", "fmod", "remainder", "atan2",
+    "xlogy", "logical_and", "where", "copysign", "lerp",
+)  # fmt: skip
 tensors = st.tuples(st.sampled_from(DTYPES), st.sampled_from([(), (2,), (3, 2)]), st.booleans())
 
 
@@ -364,6 +367,8 @@ def test_a_mask_does_not_decide_what_a_0_d_tensor_counts() -> None:
 
 
 @given(st.sampled_from(BINARY), tensors, tensors)
+@example("lt", ("float32", (), True), ("float16", (2,), False))
+@example("where", ("int32", (), True), ("uint8", (2,), False))
 @examples(150)
 def test_promotion_is_that_of_samples(name: str, first: Any, second: Any) -> None:
     """A 0-d tensor of the batch counts as a 0-d one, though all samples have a dimension."""

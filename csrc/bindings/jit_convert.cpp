@@ -279,7 +279,7 @@ bool to_any_value(PyObject* object, Value& out) {
     return true;
   }
   if (PyUnicode_Check(object)) {
-    out = Value(std::string(utf8(object)));
+    out = Value(program_text(object));
     return true;
   }
   if (is_sequence(object)) {
@@ -330,7 +330,7 @@ bool to_value(const Type& type, PyObject* object, Value& out) {
       return to_number(object, out);
     case TypeKind::Str:
       if (!PyUnicode_Check(object)) return false;
-      out = Value(std::string(utf8(object)));
+      out = Value(program_text(object));
       return true;
     case TypeKind::None:
       out = Value();

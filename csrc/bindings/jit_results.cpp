@@ -116,9 +116,12 @@ PyObject* from_value(Value&& value) {
 }
 
 PyObject* from_text(const std::string& text) {
-  return Object::checked(
-             PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"))
-      .release();
+  const auto size = static_cast<Py_ssize_t>(text.size());
+  // Surrogates alone, as of chr(0xd800), are characters of a Python string.
+  if (PyObject* const found = PyUnicode_DecodeUTF8(text.data(), size, "surrogatepass"))
+    return found;
+  PyErr_Clear();
+  return Object::checked(PyUnicode_DecodeUTF8(text.data(), size, "replace")).release();
 }
 
 PyObject* jit_types() {

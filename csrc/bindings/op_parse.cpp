@@ -205,7 +205,7 @@ bool convert(const Param& param, PyObject* object, Frame& frame, Value& out) {
       return convert_generator(object, out);
     case ParamKind::Str:
       if (!PyUnicode_Check(object)) return false;
-      out = Value(std::string(utf8(object)));
+      out = Value(program_text(object));
       return true;
   }
   __builtin_unreachable();

@@ -6,6 +6,7 @@
 #include <Python.h>
 #include <structmember.h>  // after Python.h
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -69,6 +70,19 @@ inline std::string_view utf8(PyObject* text) {
   const char* data = PyUnicode_AsUTF8AndSize(text, &size);
   if (!data) throw PythonError{};
   return {data, static_cast<size_t>(size)};
+}
+
+// The UTF-8 of a string that programs hold: surrogates alone, which UTF-8 has not, take three
+// bytes.
+inline std::string program_text(PyObject* text) {
+  Py_ssize_t size = 0;
+  if (const char* data = PyUnicode_AsUTF8AndSize(text, &size)) {
+    return {data, static_cast<size_t>(size)};
+  }
+  if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) throw PythonError{};
+  PyErr_Clear();
+  const Object bytes = Object::checked(PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass"));
+  return {PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))};
 }
 
 // For work that is long enough to let other threads run (releasing and taking costs 25 ns).

@@ -80,6 +80,7 @@ TensorList positions_of(const char* op, const Tensor& self, const TensorList& in
 void add_offsets(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
                  IntList shape, bool negatives, std::vector<int64_t>& offsets) {
   const Tensor values = index_values(op, index);
+  if (offsets.empty()) return;  // broadcast to nothing: no value selects a place
   const int64_t size = self.sizes()[dim], stride = self.strides()[dim];
   const int64_t low = negatives ? -size : 0;
   const int64_t* at = values.data_as<const int64_t>();

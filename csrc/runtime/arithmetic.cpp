@@ -1,5 +1,6 @@
 #include "runtime/arithmetic.h"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <string_view>
@@ -294,9 +295,9 @@ double absolute(Complex a) {
 namespace {
 bool is_finite(Complex a) { return std::isfinite(a.real()) && std::isfinite(a.imag()); }
 
-// An infinity from finite parts: a pole of these three, otherwise a result too large.
+// An infinity from finite parts: a pole of these, otherwise a result too large.
 bool has_poles(std::string_view name) {
-  return name == "log" || name == "log10" || name == "atanh";
+  return name == "log" || name == "log10" || name == "atan" || name == "atanh";
 }
 
 Complex checked_complex(std::string_view name, Complex a, Complex result) {
@@ -305,8 +306,34 @@ Complex checked_complex(std::string_view name, Complex a, Complex result) {
 }
 }  // namespace
 
-#define X(name) \
-  Complex complex_##name(Complex a) { return checked_complex(#name, a, std::name(a)); }
+namespace {
+// Near 0 these functions are their first terms. The C library's own formulas may lose subnormal
+// parts there.
+bool is_tiny(Complex a) { return std::fabs(a.real()) < 1e-110 && std::fabs(a.imag()) < 1e-110; }
+
+bool is_own_first_term(std::string_view name) {
+  constexpr std::string_view names[] = {"sin",  "tan",  "asin",  "atan",
+                                        "sinh", "tanh", "asinh", "atanh"};
+  return std::ranges::find(names, name) != std::end(names);
+}
+
+template <class Fn>
+Complex complex_function(std::string_view name, Complex a, Fn&& library) {
+  if (is_tiny(a)) {
+    if (is_own_first_term(name)) return a;
+    if (name == "acos") return {std::acos(a.real()), -a.imag()};
+    if (name == "acosh") {
+      return {std::fabs(a.imag()), std::copysign(std::acos(a.real()), a.imag())};
+    }
+  }
+  return checked_complex(name, a, library(a));
+}
+}  // namespace
+
+#define X(name)                                                                \
+  Complex complex_##name(Complex a) {                                          \
+    return complex_function(#name, a, [](Complex z) { return std::name(z); }); \
+  }
 WEFT_COMPLEX_FUNCTIONS(X)
 #undef X
 

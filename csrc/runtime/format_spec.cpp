@@ -26,7 +26,7 @@ class Reader {
     FormatSpec spec;
     read_align(spec);
     if (at_one_of("+- ")) spec.sign = take();
-    if (at_one_of("z")) fail_spec("no 'z'");
+    if (at_one_of("z")) spec.no_negative_zero = take();
     if (at_one_of("#")) spec.alternate = take();
     if (at_one_of("0")) spec.zero = take();
     spec.width = std::max<int64_t>(read_number(), 0);
@@ -138,12 +138,18 @@ std::string sign_of(bool negative, const FormatSpec& spec) {
   return spec.sign == 0 || spec.sign == '-' ? "" : std::string(1, spec.sign);
 }
 
+void check_no_z(const FormatSpec& spec, const char* what) {
+  WEFT_CHECK_VALUE(!spec.no_negative_zero, "format: expected no 'z' for an object of type '", what,
+                   "'");
+}
+
 // ---- ints ----
 
 std::string format_int(int64_t value, const FormatSpec& spec) {
   WEFT_CHECK_VALUE(spec.precision < 0,
                    "Precision not allowed in integer format specifier: expected none, got .",
                    spec.precision);
+  check_no_z(spec, "int");
   if (spec.type == 'c') {
     WEFT_CHECK_VALUE(spec.sign == 0 && !spec.alternate && !spec.grouping,
                      "format: expected no sign, '#' or grouping with 'c'");
@@ -244,12 +250,18 @@ std::string magnitude_text(double value, const FormatSpec& spec) {
   }
 }
 
+// Whether the digits before an exponent are all 0.
+bool shows_zero(std::string_view text) {
+  return text.substr(0, text.find('e')).find_first_of("123456789") == text.npos;
+}
+
 std::string format_float(double value, const FormatSpec& spec) {
-  const bool negative = std::signbit(value) && !std::isnan(value);
+  bool negative = std::signbit(value) && !std::isnan(value);
   const double magnitude = std::fabs(spec.type == '%' ? value * 100 : value);
   std::string text;
   if (std::isfinite(magnitude)) {
     text = magnitude_text(magnitude, spec);
+    if (spec.no_negative_zero && shows_zero(text)) negative = false;
   } else {
     text = std::isnan(magnitude) ? "nan" : "inf";
   }
@@ -271,6 +283,7 @@ std::string format_float(double value, const FormatSpec& spec) {
 
 std::string format_text(const std::string& text, const FormatSpec& spec) {
   if (spec.type != 0 && spec.type != 's') fail_type(spec, "str");
+  check_no_z(spec, "str");
   WEFT_CHECK_VALUE(spec.align != '=', "'=' alignment not allowed in string format specifier");
   WEFT_CHECK_VALUE(spec.sign == 0 && !spec.alternate && !spec.grouping,
                    "format: expected no sign, '#' or grouping for a str");

@@ -11,8 +11,9 @@ namespace weft {
 
 struct FormatSpec {
   std::string fill = " ";
-  char align = 0;  // '<', '>', '^', '=', or 0: left for strings, right for numbers
-  char sign = 0;   // '+', '-', ' ', or 0: as '-'
+  char align = 0;                 // '<', '>', '^', '=', or 0: left for strings, right for numbers
+  char sign = 0;                  // '+', '-', ' ', or 0: as '-'
+  bool no_negative_zero = false;  // 'z': what rounds to -0 is shown as 0
   bool alternate = false;
   bool zero = false;
   int64_t width = 0;

@@ -91,8 +91,8 @@ void fail_scalar(const Value& value) {
   fail(ErrorKind::Type, str("expected an int, float or bool, got ", type_name(value)));
 }
 void fail_attribute(const Value& object, int64_t slot) {
-  fail(ErrorKind::Type,
-       str("expected an object with at least ", slot + 1, " attributes, got ", type_name(object)));
+  fail(ErrorKind::Type, str("expected an object with at least ", static_cast<uint64_t>(slot) + 1,
+                            " attributes, got ", type_name(object)));
 }
 
 const Function& find_method(const Context& context, Site& site) {

@@ -314,7 +314,8 @@ def test_packed_sequences():
     start, weights = [weft.zeros(1, 2, 3)] * 2, [each.detach() for each in layer.parameters()]
     found = jit.load(file)(x, weft.tensor([4, 2]), start, weights)
     assert weft.equal(found[0], layer(x)[0][0])
-    assert weft.equal(found[1, :2], layer(x[1:, :2])[0][0]) and not found[1, 2:].any()
+    # Products of one row and of two may add in different orders.
+    assert weft.allclose(found[1, :2], layer(x[1:, :2])[0][0], atol=1e-6) and not found[1, 2:].any()
 
 
 def test_paths_files_and_bytes(tmp_path):

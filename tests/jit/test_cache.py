@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import io
 import os
 import subprocess
 import sys
@@ -250,6 +251,17 @@ def in_module(folder: Path, **given: str) -> tuple[bool, list[float]]:
     info = sys.modules["program"].f._jit_info
     assert not found and info.kept is not None
     return not info.compiled, printed
+
+
+def test_a_module_that_another_process_compiled_is_saved_with_its_methods(folder):
+    assert in_module(folder)[0] is False
+    assert in_module(folder)[0] is True
+    module, x = sys.modules["program"].f, weft.ones(1, 2)
+    for each in (module.inner, module):
+        file = io.BytesIO()
+        weft.jit.save(each, file)
+        loaded = weft.jit.load(io.BytesIO(file.getvalue()))
+        assert weft.equal(loaded(x), each(x))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ _REAL = ("bool", *INTEGERS, *FLOATS)
 def _variance(row: Any, self: Any, correction: Any) -> Any:
     mean = row.sum(self) / row.length
     centred = self - mean
-    return row.sum(centred * centred) / maximum(row.length - correction, 0)
+    # Of no elements the variance is NaN, whatever the correction: 0 by 0.
+    count = where(row.length > 0, row.length - correction, 0)
+    return row.sum(centred * centred) / maximum(count, 0)
 
 
 def _deviation(row: Any, self: Any, correction: Any) -> Any:
@@ -67,7 +69,8 @@ def _any_variance(self: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     if self.is_complex():
         distance = (self - self.mean(dim, True)).abs()
         count = float(ops.reduced_count(self.shape, dim))
-        return distance.square().sum(dim, keepdim) / ops.max(count - correction, 0.0)
+        divisor = ops.max(count - correction, 0.0) if count > 0.0 else 0.0
+        return distance.square().sum(dim, keepdim) / divisor
     return ops._var(self, dim, correction, keepdim)
 
 

@@ -87,14 +87,32 @@ def pointwise(level: Level, op: Operator, given: Sequence[Any]) -> Any:
     samples = [level.samples(each) for each in given]
     masks = op.row is not None and op.row.has_masks
     with level.outside():
+        dtypes = [
+            _dtype(tensors, each, masks) if isinstance(each, Tensor) else None for each in given
+        ]
         items = [
-            _aligned(each, whole, rank, _dtype(tensors, each, masks))
+            _aligned(each, whole, rank, _computed_in(op, dtype))
             if isinstance(each, Tensor)
             else each
-            for each, whole in zip(given, samples)
+            for each, whole, dtype in zip(given, samples, dtypes)
         ]
         result = op.call(items)
+        rounded = next((dtype for dtype in dtypes if dtype in _SHORT), None)
+        if rounded is not None and isinstance(result, Tensor) and result.dtype == _C.float32:
+            result = _aten.to(result, rounded)
     return finish(level, op, given, result)
+
+
+# Kernels compute these in float32. A number beside them is not rounded first: a comparison tells.
+_SHORT = (_C.float16, _C.bfloat16)
+
+
+def _computed_in(op: Operator, dtype: Any) -> Any:
+    """The dtype in which samples enter that count as `dtype`."""
+    return _C.float32 if dtype in _SHORT and op.name not in _STEPPING else dtype
+
+
+_STEPPING = ("nextafter", "nextafter_")  # what is next depends on the dtype
 
 
 def _aligned(tensor: Tensor, samples: Tensor | None, rank: int, dtype: Any) -> Tensor:
@@ -117,13 +135,21 @@ def _dtype(tensors: Sequence[Tensor], tensor: Tensor, masks: bool) -> Any:
     """The dtype that a 0-d tensor of the batch takes beside larger ones: it does not decide as much
     as its samples, which have a dimension, would."""
     larger = [each for each in tensors if each.dim() > 0]
-    if tensor.dim() or not larger or (masks and not tensor.is_floating_point()):
+    if tensor.dim() or not larger or (masks and _is_mask(tensor, tensors)):
         return None
     with seen_by(None):
         common = larger[0].new_zeros(0)
         for each in larger[1:]:
             common = _aten.add(common, each.new_zeros(0))
         return _aten.add(common, tensor.new_zeros(())).dtype
+
+
+def _is_mask(tensor: Tensor, tensors: Sequence[Tensor]) -> bool:
+    """Whether an argument of a row with masks or indices takes no part in promotion. Beside a mask
+    integers are values."""
+    if tensor.is_floating_point() or tensor.is_complex():
+        return False
+    return tensor.dtype == _C.bool or not any(each.dtype == _C.bool for each in tensors)
 
 
 def _fails(op: Operator, given: Sequence[Any]) -> None:

@@ -13,7 +13,7 @@ from weft.jit.frontend.types.names import unique_name
 from weft.jit.frontend.types.parameters import Compiled
 from weft.jit.ir import Function, Graph, Node, Value
 from weft.jit.ir import types as ty
-from weft.jit.module_methods import add_method, compiled_method
+from weft.jit.module_methods import add_method, compile_postponed, compiled_method
 from weft.jit.passes import conv_bn, freezing
 from weft.jit.passes.options import DEFAULT
 from weft.jit.pipeline import freeze as freeze_method
@@ -98,6 +98,7 @@ def _check(mod: Any) -> None:
 def _split(mod: RecursiveScriptModule, names: Sequence[str]) -> tuple[list[str], set[str]]:
     """Methods and attributes among what is to be preserved; forward is a method of its own."""
     info = mod._jit_info
+    compile_postponed(info)
     is_called = "forward" in info.compiled or info.find("forward") is not MISSING
     methods, attributes = ["forward"] if is_called else [], set()
     for name in names:

@@ -41,6 +41,14 @@ def compiled_method(info: ModuleInfo, name: str) -> Any:
         return compile_as_method(info, name, getattr(function, "_jit_form", function))
 
 
+def compile_postponed(info: ModuleInfo) -> None:
+    """Compiles the methods that another process compiled, before all methods are looked at."""
+    if info.postponed:
+        with LOCK, from_outside(), _recorded(info):
+            modules.compile_methods(info)
+        info.postponed = False
+
+
 def _recorded(info: ModuleInfo) -> Any:
     """Methods that are compiled later mean what they meant when the module was scripted."""
     return contextlib.nullcontext() if info.kept is None else reads.recorded(info.kept.walk)

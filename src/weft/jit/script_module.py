@@ -340,6 +340,7 @@ def _compile(info: ModuleInfo, kept: Kept | None) -> None:
         kept.class_named = lambda name: class_of(types[name]) if name in types else None
         if not info.compiled and kept.names() == known:
             info.kept = kept
+            _postpone(info)
             return
     before = [list(each.attributes) for each in types.values()]
     modules.compile_methods(info)
@@ -347,6 +348,14 @@ def _compile(info: ModuleInfo, kept: Kept | None) -> None:
     if kept is not None and is_same and not modules.classes_below(info) and reads.are_met():
         info.kept = kept
         kept.save_names(known)
+
+
+def _postpone(info: ModuleInfo) -> None:
+    """Methods of a module and of its submodules are compiled when they are asked for."""
+    info.postponed = True
+    for child in info.children.values():
+        if not child.compiled:
+            _postpone(child)
 
 
 def _wrap(module: Module, info: ModuleInfo, made: dict[int, Any]) -> RecursiveScriptModule:

@@ -14,8 +14,10 @@ from weft.jit.archive.definitions import files_of
 from weft.jit.archive.pickler import ArchivePickler, type_of_object
 from weft.jit.archive.printer import Program, joined
 from weft.jit.execution import LOCK
+from weft.jit.frontend.types.module_types import ModuleInfo
 from weft.jit.ir import Function
 from weft.jit.ir import types as ty
+from weft.jit.module_methods import compile_postponed
 from weft.jit.script_function import ScriptFunction
 from weft.serialization.atomic import replaced_file
 from weft.serialization.zip_writer import ZipWriter
@@ -67,6 +69,8 @@ def _bytes(data: str | bytes) -> bytes:
 def _module(program: Any) -> Any:
     """A module; of a function one whose forward it is."""
     if hasattr(program, "_jit_info"):
+        if isinstance(program._jit_info, ModuleInfo):
+            compile_postponed(program._jit_info)
         return program
     if not isinstance(program, ScriptFunction):
         raise TypeError(

@@ -54,6 +54,7 @@ class ModuleInfo(ClassInfo):
         self.defined: set[str] = set()  # methods that came as text
         self.classes: set[ty.ClassType] = set()  # of submodules declared as interfaces
         self.kept: Kept | None = None  # programs on disk
+        self.postponed = False  # another process compiled the methods, this one has not
         self.container = _container(module)
 
     def has(self, name: str) -> bool:
