@@ -280,12 +280,23 @@ def test_machine_code_gives_the_bits_of_tile_steps(tmp_path) -> None:
     plain, native = tmp_path / "plain.weft", tmp_path / "native.weft"
     script = weft.jit.script(Chain())
     weft.jit.aot_compile(script, plain)
-    targets = ("x86-64-v2", "x86-64-v3", "aarch64")
+    targets = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")
     weft.jit.aot_compile(script, native, examples=[(weft.ones(8, 8),)], targets=targets)
     names = zipfile.ZipFile(native).namelist()
     assert {"archive/weft/x86-64", "archive/weft/aarch64"} < set(names)
     assert outcome(native) == outcome(plain)
     assert outcome(native, WEFT_ISA="v2") == outcome(plain, WEFT_ISA="v2")
+
+
+@pytest.mark.skipif(not compiler.available(), reason="no llvmlite")
+def test_machine_code_of_a_lower_level_is_within_rounding_of_tile_steps(tmp_path) -> None:
+    plain, native = tmp_path / "plain.weft", tmp_path / "native.weft"
+    script = weft.jit.script(Chain())
+    weft.jit.aot_compile(script, plain)
+    examples = [(weft.ones(8, 8),)]
+    weft.jit.aot_compile(script, native, examples=examples, targets=["x86-64-v2"])
+    for found, wanted in zip(outcome(native), outcome(plain), strict=True):
+        weft.testing.assert_close(weft.tensor(found), weft.tensor(wanted), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.skipif(not compiler.available(), reason="no llvmlite")
