@@ -54,16 +54,22 @@ std::vector<Value> values_of(const Compiled& self, const std::string& method, nb
   return values;
 }
 
-nb::object call(const Compiled& self, const std::string& method, nb::args args, nb::kwargs kwargs) {
-  std::vector<Value> values = values_of(self, method, args, kwargs);
-  Value result;
+// Runs what may run code of the file: it may raise whatever programs raise, and handlers of
+// signals.
+template <typename F>
+auto run_code(F&& run) {
   try {
     const ReleaseGil release(true);
-    result = self.module->call(method, std::move(values));
+    return run();
   } catch (...) {
     translate_program_exception();
     throw PythonError{};
   }
+}
+
+nb::object call(const Compiled& self, const std::string& method, nb::args args, nb::kwargs kwargs) {
+  std::vector<Value> values = values_of(self, method, args, kwargs);
+  Value result = run_code([&] { return self.module->call(method, std::move(values)); });
   return nb::steal(from_value(std::move(result)));
 }
 
@@ -82,7 +88,7 @@ void bind_compiled_module(nb::module_& module) {
       .def(
           "__init__",
           [](Compiled* self, const std::string& path) {
-            Ref<CompiledModule> loaded = CompiledModule::load(path);
+            Ref<CompiledModule> loaded = run_code([&] { return CompiledModule::load(path); });
             const size_t first = loaded->has_state() ? 1 : 0;
             new (self) Compiled{std::move(loaded), first};
           },
@@ -91,13 +97,20 @@ void bind_compiled_module(nb::module_& module) {
       .def("call", call, nb::arg("method"), nb::arg("args"), nb::arg("kwargs"),
            "Runs a method: the value that it gives.")
       .def(
-          "train", [](const Compiled& self, bool mode) { self.module->train(mode); },
+          "train",
+          [](const Compiled& self, bool mode) { run_code([&] { self.module->train(mode); }); },
           nb::arg("mode") = true, "Sets training or evaluation mode.")
       .def(
-          "parameters", [](const Compiled& self) { return dict_of(self.module->parameters()); },
+          "parameters",
+          [](const Compiled& self) {
+            return dict_of(run_code([&] { return self.module->parameters(); }));
+          },
           "The parameters by their names.")
       .def(
-          "buffers", [](const Compiled& self) { return dict_of(self.module->buffers()); },
+          "buffers",
+          [](const Compiled& self) {
+            return dict_of(run_code([&] { return self.module->buffers(); }));
+          },
           "The buffers of the state by their names.");
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/compiled_module.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "autograd/mode.h"
@@ -78,6 +79,22 @@ Tensor read_tensor(ByteReader& in, const std::vector<Ref<Storage>>& storages) {
   return tensor;
 }
 
+// The functions that loading and listing run. They put values together, nothing else.
+constexpr std::string_view kStateFunctions[] = {"__state__", "__parameters__", "__buffers__",
+                                                "__train__"};
+
+// Whether a function ends after as many steps as it has instructions, each of which is quick.
+bool is_straight(const Function& function) {
+  return std::ranges::all_of(function.code, [](const Instruction& each) {
+    const OpcodeInfo& info = opcode_info(each.op);
+    const bool jumps = info.x == WideKind::Jump || info.x == WideKind::LiteralJump;
+    const bool calls = info.extra == ExtraKind::Operator || info.extra == ExtraKind::Function ||
+                       info.extra == ExtraKind::Name || info.extra == ExtraKind::External ||
+                       info.extra == ExtraKind::Group || each.op == Opcode::wait;
+    return !jumps && !calls && each.op != Opcode::print;
+  });
+}
+
 }  // namespace
 
 Ref<CompiledModule> CompiledModule::load(const std::string& path) {
@@ -91,6 +108,11 @@ Ref<CompiledModule> CompiledModule::read(Ref<Storage> file) {
   module->inference_ = module->read_program("weft/inference", nullptr);
   if (module->archive_.has(kMachineCode)) {
     machine_code::add(module->archive_.record(kMachineCode));
+  }
+  for (const std::string_view name : kStateFunctions) {
+    const Function* function = module->inference_->find(name);
+    WEFT_CHECK(!function || is_straight(*function), "load: expected ", name,
+               " without loops and calls, got some");
   }
   if (const Function* state = module->inference_->find("__state__")) {
     WEFT_CHECK(state->params.empty(), "load: expected a state without arguments");

@@ -346,6 +346,50 @@ def test_a_newer_version_is_refused(image: bytes, tmp_path) -> None:
         load_bytes(image[:at] + b"7" + image[at + 1 :], tmp_path)
 
 
+class Endless(nn.Module):
+    """With methods whose names are as long as those of what loading runs."""
+
+    def forward(self, x: weft.Tensor) -> weft.Tensor:
+        return x
+
+    @weft.jit.export
+    def countless(self) -> int:
+        n = 0
+        while n >= 0:
+            n = (n + 1) % 7
+        return n
+
+
+class Calling(nn.Module):
+    def forward(self, x: weft.Tensor) -> weft.Tensor:
+        return x
+
+    @weft.jit.export
+    def countless(self) -> weft.Tensor:
+        return weft.ones(3)
+
+
+def renamed(path: pathlib.Path, old: bytes, new: bytes) -> None:
+    """Exchanges two names of functions of a compiled file."""
+    with zipfile.ZipFile(path) as archive:
+        records = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in records.items():
+            parts = [part.replace(new, old) for part in data.split(old)]
+            archive.writestr(name, new.join(parts) if name.endswith("inference") else data)
+
+
+@pytest.mark.parametrize("module", [Endless, Calling])
+@pytest.mark.parametrize("function", [b"__state__", b"__train__"])
+def test_loading_runs_no_loops_and_no_calls(module: Any, function: bytes, tmp_path) -> None:
+    path = tmp_path / "net.weft"
+    weft.jit.aot_compile(weft.jit.script(module()), path)
+    renamed(path, b"countless", function)
+    name = function.decode()
+    with pytest.raises(RuntimeError, match=f"expected {name} without loops and calls, got some"):
+        _C.CompiledModule(str(path))
+
+
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_no_damage_crashes(
     tmp_path_factory, image: bytes, changes: list[tuple[float, int]]

@@ -398,6 +398,21 @@ def test_code_reaches_nothing_but_the_language(name):
         jit.load(archive({"__torch__": text}, ROOT))(weft.ones(1))
 
 
+ANNOTATIONS = ("__builtins__", "__builtins__[int]", "CONSTANTS.c0", "CONSTANTS.c0[int]", "inf[int]",
+               "torch.add[int]", "ops[int, int]", "Dict[__builtins__, int]")  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", ANNOTATIONS)
+@pytest.mark.parametrize("place", ["x: {}) -> Tensor", "x: Tensor) -> {}"])
+def test_annotations_that_are_no_types(place, annotation):
+    text = (
+        "class M(Module):\n  training : bool\n  def forward(self, "
+        f"{place.format(annotation)}:\n    return x\n"
+    )
+    with pytest.raises((LoadError, FrontendError), match="expected"):
+        jit.load(archive({"__torch__": text}, ROOT, [weft.ones(2)]))
+
+
 @pytest.mark.parametrize("version", [b"0", b"11", b"x", b"-1", b""])
 def test_versions_that_are_refused(version):
     code = {"__torch__": "class M(Module):\n  training : bool\n"}

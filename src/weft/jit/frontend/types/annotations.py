@@ -183,10 +183,8 @@ class Annotations:
         if isinstance(obj, str):
             node = parse("0", mode="eval").body
             return self._of_text(obj, node)
-        try:
-            plain = _PLAIN.get(obj)
-        except TypeError:
-            plain = None
+        _refuse_values(obj, range)
+        plain = _PLAIN.get(obj)
         if plain is None and obj is getattr(sys.modules.get("numbers"), "Number", plain):
             plain = ty.NUMBER if obj is not None else None
         if obj in (list, tuple, dict) if isinstance(obj, type) else False:
@@ -244,6 +242,7 @@ class Annotations:
 
     def _generic_type(self, origin: Any, parts: list[Any], range: Any) -> Any:
         """A type with arguments, such as List[int]."""
+        _refuse_values(origin, range)
         name = getattr(origin, "__name__", None) or str(origin).rpartition(".")[2]
         if origin in _OPEN:
             if self.generic:
@@ -286,6 +285,19 @@ class Annotations:
             range,
             "List, Dict, Tuple, Optional, Union, or a class marked @weft.jit.script",
         )
+
+
+def _refuse_values(obj: Any, range: Any) -> None:
+    """Refuses what cannot be looked up in a table of types: a dict, say, or a tensor, whose
+    comparison is none."""
+    try:
+        hash(obj)
+    except TypeError:
+        is_value = True
+    else:
+        is_value = isinstance(obj, Tensor)
+    if is_value:
+        fail(f"annotation: expected a type, got {_show(obj):.80}", range)
 
 
 def _show(obj: Any) -> str:
