@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import both
 
 import weft
 from weft import nn
@@ -474,6 +475,26 @@ def test_binary_cross_entropy_at_the_ends() -> None:
         F.binary_cross_entropy(weft.tensor([1.5]), weft.tensor([1.0]))
     with pytest.raises(ValueError, match="expected a target of shape"):
         F.binary_cross_entropy(weft.rand(3), weft.rand(4))
+
+
+@both
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+@pytest.mark.parametrize(
+    ("shape", "target", "error"),
+    [
+        ((3, 4), (2,), ValueError),
+        ((3, 4, 2), (2,), ValueError),
+        ((3, 4, 2), (2, 2), ValueError),
+        ((3, 4, 2), (3, 3), RuntimeError),
+        ((3, 4), (3, 1), RuntimeError),
+    ],
+)
+def test_unequal_batches_are_value_errors(
+    name: str, shape: tuple[int, ...], target: tuple[int, ...], error: type, lib: Any
+) -> None:
+    function = getattr(lib.nn.functional, name)
+    with pytest.raises(error):
+        function(lib.ones(shape), lib.ones(target, dtype=lib.int64))
 
 
 def test_losses_pass_gradcheck_twice() -> None:

@@ -98,6 +98,21 @@ def test_typed_face() -> None:
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
+    [("ComplexFloatStorage", weft.complex64), ("ComplexDoubleStorage", weft.complex128)],
+)
+def test_storages_of_complex_numbers(name: str, dtype: Any) -> None:
+    kind = getattr(weft, name)
+    s = kind([1 + 2j, 3])
+    assert s.tolist() == [1 + 2j, 3] and s.dtype is kind.dtype is dtype and isinstance(s, kind)
+    assert not hasattr(weft, name.replace("Storage", "Tensor"))  # as in PyTorch
+
+
+def test_the_short_name_of_storages() -> None:
+    assert weft.Storage is weft.FloatStorage and weft.Storage is weft.Storage
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
     [("FloatStorage", weft.float32), ("LongStorage", weft.int64), ("BoolStorage", weft.bool)],
 )
 def test_storages_by_their_types(name: str, dtype: Any) -> None:

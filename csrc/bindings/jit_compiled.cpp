@@ -54,8 +54,7 @@ std::vector<Value> values_of(const Compiled& self, const std::string& method, nb
   return values;
 }
 
-// Runs what may run code of the file: it may raise whatever programs raise, and handlers of
-// signals.
+// Runs code of the file, which raises what programs and handlers of signals raise.
 template <typename F>
 auto run_code(F&& run) {
   try {
@@ -73,9 +72,10 @@ nb::object call(const Compiled& self, const std::string& method, nb::args args, 
   return nb::steal(from_value(std::move(result)));
 }
 
-nb::dict dict_of(CompiledModule::NamedTensors tensors) {
+template <auto listed>
+nb::dict dict_of(const Compiled& self) {
   nb::dict made;
-  for (auto& [name, tensor] : tensors) {
+  for (auto& [name, tensor] : run_code([&] { return (*self.module.*listed)(); })) {
     made[name.c_str()] = nb::steal(Object::checked(wrap(std::move(tensor))).release());
   }
   return made;
@@ -100,18 +100,9 @@ void bind_compiled_module(nb::module_& module) {
           "train",
           [](const Compiled& self, bool mode) { run_code([&] { self.module->train(mode); }); },
           nb::arg("mode") = true, "Sets training or evaluation mode.")
-      .def(
-          "parameters",
-          [](const Compiled& self) {
-            return dict_of(run_code([&] { return self.module->parameters(); }));
-          },
-          "The parameters by their names.")
-      .def(
-          "buffers",
-          [](const Compiled& self) {
-            return dict_of(run_code([&] { return self.module->buffers(); }));
-          },
-          "The buffers of the state by their names.");
+      .def("parameters", dict_of<&CompiledModule::parameters>, "The parameters by their names.")
+      .def("buffers", dict_of<&CompiledModule::buffers>,
+           "The buffers of the state by their names.");
 }
 
 }  // namespace weft::py

@@ -16,6 +16,15 @@ struct Classes {
   int64_t ignored;
 };
 
+// Programs tell batches of other sizes (ValueError, as in PyTorch) from other wrong shapes.
+void check_target_shape(const char* op, IntList input, IntList expected, IntList target) {
+  if (same(target, expected)) return;
+  const bool batches = input.size() > 1 && !target.empty() && target[0] != input[0];
+  fail(batches ? ErrorKind::Value : ErrorKind::Runtime,
+       {op, ": expected a target of shape ", AsTuple{expected}, " for input ", AsTuple{input},
+        ", got ", AsTuple{target}});
+}
+
 Classes make_classes(const char* op, IntList input, const Tensor& target, const Tensor& weight,
                      DType compute, int64_t ignore_index) {
   WEFT_CHECK(!input.empty(), op, ": expected an input of at least 1 dim, got a 0-d tensor");
@@ -23,8 +32,7 @@ Classes make_classes(const char* op, IntList input, const Tensor& target, const 
   Dims expected(input);
   expected.erase(at);
   WEFT_CHECK(is_integral(target.dtype()), op, ": expected an integer target, got ", target.dtype());
-  WEFT_CHECK(target.sizes() == expected, op, ": expected a target of shape ", AsTuple{expected},
-             " for input ", AsTuple{input}, ", got ", AsTuple{target.sizes()});
+  check_target_shape(op, input, expected, target.sizes());
   const Split3 split = split_at(input, static_cast<int64_t>(at));
   Classes c{split.outer, split.size,  split.inner, in_order(as_dtype(target, DType::I64)),
             {},          ignore_index};

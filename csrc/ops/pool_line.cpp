@@ -1,5 +1,7 @@
 #include "ops/pool_line.h"
 
+#include <algorithm>
+
 #include "ops/fft_vector.h"
 
 namespace weft::native::pool {
@@ -103,10 +105,11 @@ WEFT_INLINE void fold_line(const Window& w, const T* from, const Fold& fold) {
   steps<sizeof(T), 1>(w, from, fold);
 }
 
+// Registers of 64 bytes stay out: GCC 12 chooses between their lanes one by one, with branches.
 #define DEFINE(level, target, width)                                                \
   template <class T, class Fold>                                                    \
   target void fold_##level(const Window& window, const T* from, const Fold& fold) { \
-    fold_line<width>(window, from, fold);                                           \
+    fold_line<std::min(width, 32)>(window, from, fold);                             \
   }
 WEFT_LEVELS(DEFINE)
 #undef DEFINE

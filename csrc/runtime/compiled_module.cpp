@@ -79,19 +79,15 @@ Tensor read_tensor(ByteReader& in, const std::vector<Ref<Storage>>& storages) {
   return tensor;
 }
 
-// The functions that loading and listing run. They put values together, nothing else.
-constexpr std::string_view kStateFunctions[] = {"__state__", "__parameters__", "__buffers__",
-                                                "__train__"};
-
 // Whether a function ends after as many steps as it has instructions, each of which is quick.
 bool is_straight(const Function& function) {
   return std::ranges::all_of(function.code, [](const Instruction& each) {
     const OpcodeInfo& info = opcode_info(each.op);
-    const bool jumps = info.x == WideKind::Jump || info.x == WideKind::LiteralJump;
+    if (info.x == WideKind::Jump || info.x == WideKind::LiteralJump) return false;
     const bool calls = info.extra == ExtraKind::Operator || info.extra == ExtraKind::Function ||
                        info.extra == ExtraKind::Name || info.extra == ExtraKind::External ||
                        info.extra == ExtraKind::Group || each.op == Opcode::wait;
-    return !jumps && !calls && each.op != Opcode::print;
+    return !calls && each.op != Opcode::print;
   });
 }
 
@@ -109,7 +105,8 @@ Ref<CompiledModule> CompiledModule::read(Ref<Storage> file) {
   if (module->archive_.has(kMachineCode)) {
     machine_code::add(module->archive_.record(kMachineCode));
   }
-  for (const std::string_view name : kStateFunctions) {
+  // Loading and listing run these. They put values together, nothing else.
+  for (const std::string_view name : {"__state__", "__parameters__", "__buffers__", "__train__"}) {
     const Function* function = module->inference_->find(name);
     WEFT_CHECK(!function || is_straight(*function), "load: expected ", name,
                " without loops and calls, got some");

@@ -52,9 +52,9 @@ _NAMES_OF_MODULES = {
     "sym_constrain_range_for_size sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
     "sym_sum",
     "_tensor.legacy_types": "BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage "
-    "ByteTensor CharStorage CharTensor DoubleStorage DoubleTensor FloatStorage FloatTensor "
-    "HalfStorage HalfTensor IntStorage IntTensor LongStorage LongTensor ShortStorage ShortTensor "
-    "set_default_tensor_type",
+    "ByteTensor CharStorage CharTensor ComplexDoubleStorage ComplexFloatStorage DoubleStorage "
+    "DoubleTensor FloatStorage FloatTensor HalfStorage HalfTensor IntStorage IntTensor LongStorage "
+    "LongTensor ShortStorage ShortTensor Storage set_default_tensor_type",
     "_tensor.limits": "finfo iinfo",
     "_tensor.mapped": "from_file",
     "_tensor.promotion": "result_type",

@@ -15,6 +15,8 @@ TYPES = {
     "BFloat16Tensor": "bfloat16", "ByteTensor": "uint8", "CharTensor": "int8",
     "ShortTensor": "int16", "IntTensor": "int32", "LongTensor": "int64", "BoolTensor": "bool",
 }  # fmt: skip
+# PyTorch has storages of these, and no types of tensors.
+COMPLEX_STORAGES = {"ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128"}
 
 
 class _Typed(type):
@@ -115,14 +117,22 @@ def set_default_tensor_type(t: Any) -> None:
     _C.set_default_dtype(dtype)
 
 
-def __getattr__(name: str) -> Any:
+def _dtype_named(name: str) -> str | None:
+    """The dtype of a type of tensors or storages."""
     tensors = f"{name.removesuffix('Storage')}Tensor" if name.endswith("Storage") else name
-    if tensors not in TYPES:
+    return TYPES.get(tensors) or COMPLEX_STORAGES.get(name)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Storage":  # PyTorch's short name
+        return globals().get("FloatStorage") or __getattr__("FloatStorage")
+    dtype = _dtype_named(name)
+    if dtype is None:
         raise AttributeError(f"module 'weft._tensor.legacy_types' has no attribute {name!r}")
-    kind, made = (_Typed, "tensors") if tensors == name else (_StorageType, "storages")
+    kind, made = (_StorageType, "storages") if name.endswith("Storage") else (_Typed, "tensors")
     members = {
-        "dtype": getattr(_C, TYPES[tensors]),
-        "__doc__": f"Makes {made} of {TYPES[tensors]}: of given sizes, or from a sequence.",
+        "dtype": getattr(_C, dtype),
+        "__doc__": f"Makes {made} of {dtype}: of given sizes, or from a sequence.",
         "__module__": Tensor.__module__,
     }
     found = globals()[name] = kind(name, (), members)
