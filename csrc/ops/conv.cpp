@@ -82,24 +82,42 @@ void forward_pointwise(const Geometry& g, const T* input, const T* weight, const
   images < num_threads() ? body(0, images) : parallel_for(images, grain(g, n), body);
 }
 
+// Lines of one group of one image: `columns` is what they are unrolled into. Inside of a parallel
+// region on one thread, else the threads take channels, in whole tiles of the product.
+template <class T>
+void forward_lines(const Geometry& g, LineRange lines, const T* image, const T* weight,
+                   const T* bias, T* out, T* columns) {
+  constexpr int64_t kUnit = 12;
+  const int64_t n = (lines.end - lines.begin) * g.out_width, depth = g.depth();
+  conv::unroll(g, lines, image, columns);
+  parallel_for((g.group_out() + kUnit - 1) / kUnit, 1, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * kUnit, count = std::min(end * kUnit, g.group_out()) - first;
+    T* to = out + first * g.positions() + lines.begin * g.out_width;
+    for (int64_t o = 0; bias && o < count; ++o) {
+      std::fill_n(to + o * g.positions(), n, bias[first + o]);
+    }
+    blas::gemm_in_place<T>(count, n, depth, rows(weight + first * depth, depth), columns, n,
+                           blas::kSlack, T(bias ? 1 : 0), to, g.positions());
+  });
+}
+
 template <class T>
 void forward_unrolled(const Geometry& g, const T* input, const T* weight, const T* bias, T* out) {
   const Blocks blocks(g);
   const int64_t count = g.batch * g.groups * blocks.count;
-  parallel_for(count, grain(g, blocks.lines * g.out_width), [&](int64_t begin, int64_t end) {
+  auto body = [&](int64_t begin, int64_t end) {
     Scratch<T> columns(blocks.scratch(g));
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i / blocks.count % g.groups, image = i / blocks.count / g.groups;
-      const LineRange lines = blocks.range(g, i % blocks.count);
-      const int64_t n = (lines.end - lines.begin) * g.out_width;
-      conv::unroll(g, lines, input + in_start(g, image, group), columns.data());
-      T* to = out + out_start(g, image, group) + lines.begin * g.out_width;
-      if (bias) start_from_bias(g, group, n, bias, to);
-      blas::gemm_in_place<T>(g.group_out(), n, g.depth(),
-                             rows(weight + group * g.group_out() * g.depth(), g.depth()),
-                             columns.data(), n, blas::kSlack, T(bias ? 1 : 0), to, g.positions());
+      forward_lines(g, blocks.range(g, i % blocks.count), input + in_start(g, image, group),
+                    weight + group * g.group_out() * g.depth(),
+                    bias ? bias + group * g.group_out() : nullptr, out + out_start(g, image, group),
+                    columns.data());
     }
-  });
+  };
+  // Few blocks leave the threads to their products, if those are worth it.
+  const int64_t least = grain(g, blocks.lines * g.out_width);
+  count < num_threads() && least == 1 ? body(0, count) : parallel_for(count, least, body);
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #include "ops/deinterleave.h"
 #include "ops/levels.h"
 #include "ops/scratch.h"
+#include "ops/tiled_gemm.h"
 
 namespace weft::native::conv {
 namespace {
@@ -81,10 +82,10 @@ void transform_weight(const Task& t, const float* weight, float* u) {
     for (int64_t index = begin; index < end; ++index) {
       const int64_t group = index / out, o = index % out;
       const float* from = weight + group * count * 9;
-      for (int64_t c = 0; c < in; ++c) {
-        const float* const kernel = from + (t.turned ? c * out + o : o * in + c) * 9;
-        for (int k = 0; k < 9; ++k) taps.data()[k * line + c] = kernel[t.turned ? 8 - k : k];
-      }
+      // Tap k of channel c lies at from[k * step + c * apart].
+      const int64_t apart = 9 * (t.turned ? out : 1), step = t.turned ? -1 : 1;
+      from += t.turned ? 9 * o + 8 : 9 * o * in;
+      blas::pack_rows<float>({from, step, apart}, 9, in, taps.data(), line);
       transform_kernels(taps.data(), line, points.data());
       float* const to = u + group * count * kPoints + o * in;
       for (int64_t k = 0; k < kPoints; ++k)
