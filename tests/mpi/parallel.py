@@ -13,6 +13,7 @@ from weft.distributed.algorithms.ddp_comm_hooks import default_hooks as hooks
 from weft.distributed.fsdp import fully_shard
 from weft.distributed.fsdp.fully_shard import _units
 from weft.distributed.optim import ZeroRedundancyOptimizer
+from weft.distributed.work import progress
 from weft.nn.parallel import DistributedDataParallel
 from weft.utils.data import DataLoader, TensorDataset
 from weft.utils.data.distributed import DistributedSampler
@@ -185,6 +186,14 @@ def check_memory() -> None:
     # Beside them at the peak: layers, gradients and copies on their way, fewer than there are layers.
     assert found["bytes_in_use"] - before < 3 * shards + 2 * layer_bytes, found
     assert found["peak_bytes_in_use"] - before < 3 * shards + depth * layer_bytes, found
+
+
+def check_ended_work_holds_no_tensors() -> None:
+    """Not even where the thread that polls comes late."""
+    with progress._changed:
+        for _ in range(8):
+            dist.all_reduce(weft.ones(1 << 16), async_op=True).wait()
+        assert len(progress._works) <= 1, progress._works
 
 
 def check_overlap() -> None:

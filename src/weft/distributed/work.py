@@ -156,7 +156,8 @@ class Progress:
     def add(self, work: Work) -> None:
         """Polls this operation too, until it has ended."""
         with self._changed:
-            self._works.append(work)
+            # The thread may come late to those that the program waited for; they hold tensors.
+            self._works = [each for each in self._works if not each._done] + [work]
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
