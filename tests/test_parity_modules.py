@@ -124,8 +124,10 @@ def differing(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", [name for name in INFOS if name not in known()])
 def test_samples_of_modules(name: str) -> None:
     expected = {label for label in known() if label.rsplit("-", 2)[0] == name}
+    # Whether sums in another order leave the tolerance is up to the processor.
+    sure = {label for label in expected if "in another order" not in known()[label]}
     found = differing(name)
-    assert found.keys() == expected, found
+    assert sure <= found.keys() <= expected, found
 
 
 def test_modules_that_are_not_compared_are_missing() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def train(torch: Any, steps: int = 50) -> list[float]:
-    """The marginal likelihoods that the optimizer's closure saw, as many as steps."""
+    """The marginal likelihood before each step."""
     nn, parametrize = torch.nn, torch.nn.utils.parametrize
 
     class Positive(nn.Module):
@@ -67,26 +67,24 @@ def train(torch: Any, steps: int = 50) -> list[float]:
         y = torch.from_numpy(np.sin(2 * x[:, 0]) + 0.1 * rng.standard_normal(24))
         model = ExactGP(torch.from_numpy(x), y)
         optimizer = torch.optim.LBFGS(
-            model.parameters(), lr=1, max_iter=6, history_size=8, line_search_fn="strong_wolfe"
+            model.parameters(), lr=1, max_iter=1, history_size=8, line_search_fn="strong_wolfe"
         )
-        losses: list[float] = []
 
         def closure() -> Any:
             optimizer.zero_grad()
             loss = model.loss()
             loss.backward()
-            losses.append(loss.item())
             return loss
 
+        # Not what the line search tries: near the minimum rounding decides how often it does.
+        losses: list[float] = []
         while len(losses) < steps:
-            before_step = len(losses)
+            losses.append(model.loss().item())
             optimizer.step(closure)
-            if len(losses) == before_step + 1:  # it has converged
-                losses += losses[-1:] * (steps - len(losses))
         at = torch.linspace(-2.5, 2.5, 9).unsqueeze(-1)
         posterior = model.posterior(at)
         assert (posterior.mean - torch.sin(2 * at[:, 0])).abs().max() < 0.5
         assert torch.isfinite(posterior.log_prob(posterior.rsample((3,)))).all()
     finally:
         torch.set_default_dtype(before)
-    return losses[:steps]
+    return losses
