@@ -3,9 +3,9 @@
     python tools/instructions.py [--update]
 
 Each case runs some times on one thread; its count is that of one run, without the start of Python.
-Exits with 1 where a count is more than 15 % and 1,000 above that in tools/instructions.txt (so much does the start of
-Python vary); --update writes
-the file. Valgrind knows no AVX-512, so that all processors of x86-64-v3 take the same kernels.
+Exits with 1 where a count is more than 15 % and 1,000 above that in tools/instructions.txt (so much
+does the start of Python vary); --update writes the file. Valgrind knows no AVX-512, so that all
+processors of x86-64-v3 take the same kernels.
 """
 
 from __future__ import annotations
