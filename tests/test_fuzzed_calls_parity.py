@@ -86,7 +86,7 @@ NARROWER = {
     "index.Tensor": "an index out of bounds into rows of nothing",
     "topk": "none of a number", "diff": "no differences along a dim it lacks",
     "conv_transpose2d.input": "an empty result",
-    "adjoint": "of a number", "block_diag": "of nothing", "repeat": "less than no times beside no times", "cholesky": "of an empty vector",
+    "adjoint": "of a number", "block_diag": "of nothing", "repeat": "less than no times beside no times", "tile": "less than no times beside no times", "cholesky": "of an empty vector",
     "cat": "an empty vector beside tensors of more dims",
     "contiguous": "preserve_format",
     "floor_divide.Scalar": "an empty tensor by 0",
